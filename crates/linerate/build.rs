@@ -9,14 +9,24 @@ fn main() {
     println!("cargo::rustc-env=LINERATE_VERSION={}", version());
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     announce("corpus", &corpus);
-    for (name, path) in
-        [("readers", "python"), ("stand", "stand/6.1"), ("stands", "stand/6.12"), ("igb", "stand/igb")]
-    {
-        announce(name, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path));
+    for (name, path) in [
+        ("readers", "python"),
+        ("stand", "stand/6.1"),
+        ("stands", "stand/6.12"),
+        ("igb", "stand/igb"),
+    ] {
+        announce(
+            name,
+            &Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../target")
+                .join(path),
+        );
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     for tool in ["ministat", "chromedriver"] {
-        let found = std::env::split_paths(&path).map(|d| d.join(tool)).find(|p| p.is_file());
+        let found = std::env::split_paths(&path)
+            .map(|d| d.join(tool))
+            .find(|p| p.is_file());
         announce(tool, &found.unwrap_or(Path::new("/usr/bin").join(tool)));
     }
 }
@@ -40,7 +50,9 @@ fn version() -> String {
         Some(text.trim().to_string()).filter(|text| output.status.success() && !text.is_empty())
     };
     println!("cargo::rerun-if-changed=commit");
-    let written = std::fs::read_to_string("commit").ok().map(|text| text.trim().to_string());
+    let written = std::fs::read_to_string("commit")
+        .ok()
+        .map(|text| text.trim().to_string());
     let written = written.filter(|text| !text.starts_with('$'));
     let release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let commit = written.or_else(|| {

@@ -3,25 +3,50 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 10] =
-    ["generator", "receiver", "connections", "redirect", "dut", "xsk", "profile", "drops", "stages", "locks"];
+const PROGRAMS: [&str; 10] = [
+    "generator",
+    "receiver",
+    "connections",
+    "redirect",
+    "dut",
+    "xsk",
+    "profile",
+    "drops",
+    "stages",
+    "locks",
+];
 const HEADERS: [&str; 3] = ["linerate", "stack", "kernel"];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     // A source archive of `make dist` has the objects.
     let shipped = Path::new("bpf/objects");
-    println!("cargo:rerun-if-changed={}", if shipped.exists() { "bpf/objects" } else { "build.rs" });
+    println!(
+        "cargo:rerun-if-changed={}",
+        if shipped.exists() {
+            "bpf/objects"
+        } else {
+            "build.rs"
+        }
+    );
     if shipped.exists() {
-        return PROGRAMS.iter().for_each(|program| copy(&shipped.join(format!("{program}.bpf.o")), &out));
+        return PROGRAMS
+            .iter()
+            .for_each(|program| copy(&shipped.join(format!("{program}.bpf.o")), &out));
     }
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     println!("cargo:rerun-if-env-changed=CLANG");
-    HEADERS.iter().for_each(|header| println!("cargo:rerun-if-changed=bpf/{header}.h"));
+    HEADERS
+        .iter()
+        .for_each(|header| println!("cargo:rerun-if-changed=bpf/{header}.h"));
     for program in PROGRAMS {
         let source = format!("bpf/{program}.bpf.c");
         println!("cargo:rerun-if-changed={source}");
-        compile(&clang, &source, &Path::new(&out).join(format!("{program}.bpf.o")));
+        compile(
+            &clang,
+            &source,
+            &Path::new(&out).join(format!("{program}.bpf.o")),
+        );
     }
 }
 
@@ -41,8 +66,21 @@ fn compile(clang: &str, source: &str, object: &Path) {
         .current_dir(folder)
         .arg(format!("-ffile-prefix-map={}=.", here.display()))
         .arg("-fdebug-compilation-dir=.")
-        .args(["-O2", "-g", "-gno-column-info", "-gsplit-dwarf", "-target", "bpf", "-mcpu=v3"])
-        .args(["-Wall", "-Werror", "-Wno-unused-variable", "-Wno-unused-const-variable"])
+        .args([
+            "-O2",
+            "-g",
+            "-gno-column-info",
+            "-gsplit-dwarf",
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+        ])
+        .args([
+            "-Wall",
+            "-Werror",
+            "-Wno-unused-variable",
+            "-Wno-unused-const-variable",
+        ])
         .args(["-Wno-unknown-warning-option", "-c"])
         .arg(here.join(source))
         .arg("-o")
@@ -50,10 +88,12 @@ fn compile(clang: &str, source: &str, object: &Path) {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => {
-            fail(&format!("{clang} could not compile {source} ({status}); clang 14 or newer is needed"))
-        }
-        Err(error) => fail(&format!("cannot run {clang}: {error}. Install it: apt-get install clang")),
+        Ok(status) => fail(&format!(
+            "{clang} could not compile {source} ({status}); clang 14 or newer is needed"
+        )),
+        Err(error) => fail(&format!(
+            "cannot run {clang}: {error}. Install it: apt-get install clang"
+        )),
     }
 }
 

@@ -19,7 +19,12 @@ pub struct Demands {
 
 impl Default for Demands {
     fn default() -> Self {
-        Demands { role: None, rtt_ns: 100e6, rate: None, connections: None }
+        Demands {
+            role: None,
+            rtt_ns: 100e6,
+            rate: None,
+            connections: None,
+        }
     }
 }
 
@@ -41,7 +46,13 @@ impl<'a> Host<'a> {
     pub fn new(found: &'a Configuration, demands: Demands) -> Option<Host<'a>> {
         let kernel = Kernel::named(&found.system.kernel)?;
         let release = found.system.release.as_deref().and_then(version);
-        let mut host = Host { found, kernel, release, role: Role::EndHost, demands };
+        let mut host = Host {
+            found,
+            kernel,
+            release,
+            role: Role::EndHost,
+            demands,
+        };
         host.role = demands.role.unwrap_or_else(|| host.seems());
         Some(host)
     }
@@ -52,24 +63,41 @@ impl<'a> Host<'a> {
         let gateway = ["gateway_enable", "ipv6_gateway_enable"];
         let on = |name: &&str| self.value(name).is_some_and(|value| value == "1");
         if forwarding.iter().any(on) || gateway.iter().any(|name| self.is_yes(name)) {
-            let filters =
-                ["pf_enable", "firewall_enable", "ipfilter_enable"].iter().any(|name| self.is_yes(name));
-            return if self.found.rule_sets.is_empty() && !filters { Role::Router } else { Role::Firewall };
+            let filters = ["pf_enable", "firewall_enable", "ipfilter_enable"]
+                .iter()
+                .any(|name| self.is_yes(name));
+            return if self.found.rule_sets.is_empty() && !filters {
+                Role::Router
+            } else {
+                Role::Firewall
+            };
         }
-        let bridged =
-            self.found.cards.iter().filter(|card| card.master_kind.as_deref() == Some("bridge")).count();
-        if bridged > 1 { Role::Bridge } else { Role::EndHost }
+        let bridged = self
+            .found
+            .cards
+            .iter()
+            .filter(|card| card.master_kind.as_deref() == Some("bridge"))
+            .count();
+        if bridged > 1 {
+            Role::Bridge
+        } else {
+            Role::EndHost
+        }
     }
 
     /// Whether a variable of rc.conf is on.
     pub fn is_yes(&self, name: &str) -> bool {
-        self.found.written(name).is_some_and(|(_, value)| value.eq_ignore_ascii_case("yes"))
+        self.found
+            .written(name)
+            .is_some_and(|(_, value)| value.eq_ignore_ascii_case("yes"))
     }
 
     /// A setting: the running value, else that of the next boot.
     pub fn value(&self, name: &str) -> Option<&str> {
         let running = self.found.sysctls.get(name).map(String::as_str);
-        running.or_else(|| self.of_device(name)).or_else(|| self.found.written(name).map(|(_, value)| value))
+        running
+            .or_else(|| self.of_device(name))
+            .or_else(|| self.found.written(name).map(|(_, value)| value))
     }
 
     /// `dev.igb.0.fc` of igb0.
@@ -77,7 +105,10 @@ impl<'a> Host<'a> {
         let mut parts = name.strip_prefix("dev.")?.splitn(3, '.');
         let (driver, unit, rest) = (parts.next()?, parts.next()?, parts.next()?);
         let card = self.found.card(&format!("{driver}{unit}"))?;
-        card.settings.get(rest).or(card.coalescing.get(rest)).map(String::as_str)
+        card.settings
+            .get(rest)
+            .or(card.coalescing.get(rest))
+            .map(String::as_str)
     }
 
     /// Whether the host was asked for this sysctl, and does not have it. A saved folder with a few settings was not.
@@ -85,7 +116,8 @@ impl<'a> Host<'a> {
         const FEW: usize = 20;
         let asked = match name.strip_prefix("dev.") {
             Some(_) => self.found.cards.iter().any(|card| {
-                let node = linerate_hosts::systems::question::device(&card.name).unwrap_or_default();
+                let node =
+                    linerate_hosts::systems::question::device(&card.name).unwrap_or_default();
                 !card.settings.is_empty() && name.starts_with(&format!("{node}."))
             }),
             None => self.found.sysctls.len() > FEW,
@@ -98,14 +130,22 @@ impl<'a> Host<'a> {
     pub fn each(&self, before: &str, after: &str) -> impl Iterator<Item = &'a str> {
         let known = self.found.sysctls.keys();
         let own = known.filter_map(move |name| name.strip_prefix(before)?.strip_suffix(after));
-        let all = if before.starts_with("net.ipv6") { &ALL[..1] } else { &ALL };
-        own.filter(|name| *name != "lo" && !ALL.contains(name)).chain(all.iter().copied())
+        let all = if before.starts_with("net.ipv6") {
+            &ALL[..1]
+        } else {
+            &ALL
+        };
+        own.filter(|name| *name != "lo" && !ALL.contains(name))
+            .chain(all.iter().copied())
     }
 
     /// Whether an interface of [`Host::each`] is there at the next boot: a container's is not.
     pub fn lasts(&self, each: &str) -> bool {
         let name = each.replace('/', ".");
-        let card = self.found.card(&name).is_some_and(|card| card.kind.is_none());
+        let card = self
+            .found
+            .card(&name)
+            .is_some_and(|card| card.kind.is_none());
         ALL.contains(&each) || card || self.found.links.iter().any(|link| link.name == name)
     }
 
@@ -129,12 +169,22 @@ impl<'a> Host<'a> {
 
     /// Threads that share a core, at most.
     pub fn threads_per_core(&self) -> usize {
-        self.found.machine.cpus.iter().map(|cpu| cpu.siblings.len()).max().unwrap_or(0)
+        self.found
+            .machine
+            .cpus
+            .iter()
+            .map(|cpu| cpu.siblings.len())
+            .max()
+            .unwrap_or(0)
     }
 
     /// Bit/s of the fastest link.
     pub fn fastest(&self) -> Option<f64> {
-        self.found.cards.iter().filter_map(|card| card.speed).max_by(f64::total_cmp)
+        self.found
+            .cards
+            .iter()
+            .filter_map(|card| card.speed)
+            .max_by(f64::total_cmp)
     }
 
     pub fn forwards(&self) -> bool {
@@ -153,14 +203,21 @@ impl<'a> Host<'a> {
 
     /// Whether a rule set of this filter exists; empty: of any.
     pub fn filter(&self, name: &str) -> Option<&'a linerate_hosts::configuration::RuleSet> {
-        self.found.rule_sets.iter().find(|set| name.is_empty() || set.filter == name)
+        self.found
+            .rule_sets
+            .iter()
+            .find(|set| name.is_empty() || set.filter == name)
     }
 }
 
 /// The driver: on BSD systems the name of an interface begins with it.
 pub fn driver(kernel: Kernel, card: &Card) -> &str {
     match kernel {
-        Kernel::Linux => card.driver.as_deref().or(card.kind.as_deref()).unwrap_or_default(),
+        Kernel::Linux => card
+            .driver
+            .as_deref()
+            .or(card.kind.as_deref())
+            .unwrap_or_default(),
         _ => card.name.trim_end_matches(|c: char| c.is_ascii_digit()),
     }
 }
@@ -169,5 +226,11 @@ pub fn driver(kernel: Kernel, card: &Card) -> &str {
 pub fn version(text: &str) -> Option<Version> {
     let mut parts = text.split(|c: char| !c.is_ascii_digit());
     let major = parts.next()?.parse().ok()?;
-    Some((major, parts.next().and_then(|minor| minor.parse().ok()).unwrap_or(0)))
+    Some((
+        major,
+        parts
+            .next()
+            .and_then(|minor| minor.parse().ok())
+            .unwrap_or(0),
+    ))
 }

@@ -104,13 +104,22 @@ impl Item {
 
     /// The command that measures it.
     pub fn test(&self) -> Option<String> {
-        let lab = |plan: &str| if plan.starts_with("lab/") { " --lab LAB.toml" } else { "" };
-        self.plan.as_ref().map(|plan| format!("linerate run {plan}{}", lab(plan)))
+        let lab = |plan: &str| {
+            if plan.starts_with("lab/") {
+                " --lab LAB.toml"
+            } else {
+                ""
+            }
+        };
+        self.plan
+            .as_ref()
+            .map(|plan| format!("linerate run {plan}{}", lab(plan)))
     }
 
     /// Whether it has something that a program can change.
     pub fn is_change(&self) -> bool {
-        matches!(self.state, State::Change | State::Measure | State::Undo) && !self.settings.is_empty()
+        matches!(self.state, State::Change | State::Measure | State::Undo)
+            && !self.settings.is_empty()
     }
 }
 
@@ -180,15 +189,18 @@ impl Runtime {
     /// No program makes the change: the path and the value of a file.
     pub fn argv(&self) -> Result<Vec<String>, (&str, &str)> {
         let with = |program: &str, arguments: &[String]| {
-            Ok(std::iter::once(program.to_string()).chain(arguments.iter().cloned()).collect())
+            Ok(std::iter::once(program.to_string())
+                .chain(arguments.iter().cloned())
+                .collect())
         };
         match self {
             Runtime::Sysctl { name, value } => with("sysctl", &[format!("{name}={value}")]),
             Runtime::Ethtool { arguments } => with("ethtool", arguments),
             Runtime::Ifconfig { arguments } => with("ifconfig", arguments),
-            Runtime::CpuSet { irq, cpus } => {
-                with("cpuset", &["-l", cpus, "-x", &irq.to_string()].map(String::from))
-            }
+            Runtime::CpuSet { irq, cpus } => with(
+                "cpuset",
+                &["-l", cpus, "-x", &irq.to_string()].map(String::from),
+            ),
             Runtime::File { path, value } => Err((path, value)),
         }
     }

@@ -60,11 +60,21 @@ impl Advice {
                 item.computation.as_ref(),
             ];
             let sources = item.measured.iter().map(|effect| &effect.source);
-            texts.into_iter().flatten().chain(sources).any(|text| text.contains(mark))
+            texts
+                .into_iter()
+                .flatten()
+                .chain(sources)
+                .any(|text| text.contains(mark))
         };
-        let named = SOURCES.iter().filter(|(mark, _)| items.iter().any(|item| said(item, mark)));
+        let named = SOURCES
+            .iter()
+            .filter(|(mark, _)| items.iter().any(|item| said(item, mark)));
         let sources = named.map(|(_, source)| (*source).into()).collect();
-        Advice { items, sources, ..self }
+        Advice {
+            items,
+            sources,
+            ..self
+        }
     }
 }
 
@@ -77,9 +87,23 @@ pub fn advise(found: &Configuration, demands: Demands) -> Option<Advice> {
         State::Absent => 2,
         _ => 0,
     };
-    items.sort_by(|a, b| order(a).cmp(&order(b)).then(b.weight().total_cmp(&a.weight())));
+    items.sort_by(|a, b| {
+        order(a)
+            .cmp(&order(b))
+            .then(b.weight().total_cmp(&a.weight()))
+    });
     let (system, role) = (found.system.clone(), host.role);
     let path = (role == Role::EndHost).then(|| rules::endhost::path(&host));
     let path = path.map(|(rate, rtt_ns)| Path { rate, rtt_ns });
-    Some(Advice { version: VERSION, system, role, path, items: Vec::new(), sources: Vec::new() }.with(items))
+    Some(
+        Advice {
+            version: VERSION,
+            system,
+            role,
+            path,
+            items: Vec::new(),
+            sources: Vec::new(),
+        }
+        .with(items),
+    )
 }

@@ -23,7 +23,11 @@ impl<'a> Chosen<'a> {
     pub fn of(items: &'a [Item], named: bool) -> Chosen<'a> {
         let changes = items.iter().filter(|item| item.is_change());
         let (open, items) = changes.partition(|item| !named && item.state == State::Measure);
-        Chosen { items, open, ..Chosen::default() }
+        Chosen {
+            items,
+            open,
+            ..Chosen::default()
+        }
     }
 }
 
@@ -31,14 +35,22 @@ impl<'a> Chosen<'a> {
 type Form = fn(&Chosen) -> String;
 
 /// Ways to write the lines, with their names.
-pub const FORMS: [(&str, Form); 4] = [("shell", shell), ("ansible", ansible), (DIFF, diff), ("plan", plan)];
+pub const FORMS: [(&str, Form); 4] = [
+    ("shell", shell),
+    ("ansible", ansible),
+    (DIFF, diff),
+    ("plan", plan),
+];
 /// The one that needs the texts of files.
 pub const DIFF: &str = "diff";
 
 /// The changes of files, each file's together and without repetitions: later lines of the same key win.
 pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
     let mut files: BTreeMap<&str, Vec<&Lasting>> = BTreeMap::new();
-    for lasting in items.iter().flat_map(|item| &item.settings).filter_map(|setting| setting.lasting.as_ref())
+    for lasting in items
+        .iter()
+        .flat_map(|item| &item.settings)
+        .filter_map(|setting| setting.lasting.as_ref())
     {
         let lines = files.entry(&lasting.file).or_default();
         lines.retain(|known| known.key != lasting.key);
@@ -48,7 +60,8 @@ pub fn files<'a>(items: &[&'a Item]) -> BTreeMap<&'a str, Vec<&'a Lasting>> {
 }
 
 /// Words that rules of pf.conf(5) begin with, as a regular expression. Options must come before.
-const RULES: &str = "table|altq|queue|match|scrub|no|nat|rdr|binat|pass|block|anchor|antispoof|load|include";
+const RULES: &str =
+    "table|altq|queue|match|scrub|no|nat|rdr|binat|pass|block|anchor|antispoof|load|include";
 
 /// The lines of a file and what becomes of them: ` ` stays, `-` goes, `+` comes. Lines with a key go, the new ones come at the end, or
 /// before the rules where they must. `None`: the file is not there yet.
@@ -60,17 +73,37 @@ fn edits<'a>(text: Option<&'a str>, lines: &[&'a Lasting]) -> Vec<(char, &'a str
         let of = lines.iter().filter(move |lasting| lasting.option == option);
         of.filter_map(|lasting| Some(('+', lasting.line.as_deref()?)))
     };
-    let heading =
-        text.is_none().then(|| lines.iter().find_map(|lasting| lasting.heading.as_deref())).flatten();
-    let is_rule = |line: &str| RULES.split('|').any(|word| line.trim_start().starts_with(word));
+    let heading = text
+        .is_none()
+        .then(|| lines.iter().find_map(|lasting| lasting.heading.as_deref()))
+        .flatten();
+    let is_rule = |line: &str| {
+        RULES
+            .split('|')
+            .any(|word| line.trim_start().starts_with(word))
+    };
     let all: Vec<&str> = text.unwrap_or_default().lines().collect();
-    let rules = all.iter().position(|line| is_rule(line)).unwrap_or(all.len());
+    let rules = all
+        .iter()
+        .position(|line| is_rule(line))
+        .unwrap_or(all.len());
     let old = |lines: &[&'a str]| {
-        lines.iter().map(|line| (if goes(line) { '-' } else { ' ' }, *line)).collect::<Vec<_>>()
+        lines
+            .iter()
+            .map(|line| (if goes(line) { '-' } else { ' ' }, *line))
+            .collect::<Vec<_>>()
     };
     let (before, behind) = (old(&all[..rules]), old(&all[rules..]));
-    let heading = heading.into_iter().flat_map(str::lines).map(|line| ('+', line));
-    heading.chain(before).chain(new(true)).chain(behind).chain(new(false)).collect()
+    let heading = heading
+        .into_iter()
+        .flat_map(str::lines)
+        .map(|line| ('+', line));
+    heading
+        .chain(before)
+        .chain(new(true))
+        .chain(behind)
+        .chain(new(false))
+        .collect()
 }
 
 /// The text of a file after these changes; `None`: it is not there yet.
@@ -93,7 +126,9 @@ fn quoted(word: &str) -> String {
 
 /// Text before the lines of an item that is to be measured.
 fn measure(item: &Item) -> String {
-    let test = item.test().map_or(String::new(), |test| format!(": {test}"));
+    let test = item
+        .test()
+        .map_or(String::new(), |test| format!(": {test}"));
     format!("It helps some machines and harms others: measure it first{test}")
 }
 
@@ -107,8 +142,14 @@ fn each(chosen: &Chosen, indent: &str, one: impl Fn(&Item) -> String) -> String 
     let head = |item: &Item| format!("\n{indent}# {}: {}\n", item.id, item.title);
     let live = chosen.items.iter().map(|item| head(item) + &one(item));
     let open = chosen.open.iter();
-    let open =
-        open.map(|item| format!("{}{indent}# {}\n{}", head(item), measure(item), commented(&one(item))));
+    let open = open.map(|item| {
+        format!(
+            "{}{indent}# {}\n{}",
+            head(item),
+            measure(item),
+            commented(&one(item))
+        )
+    });
     live.chain(open).collect()
 }
 
@@ -136,11 +177,22 @@ keep() {
 /// A script for /bin/sh: of each item the changes of the running system, then those of the files.
 pub fn shell(chosen: &Chosen) -> String {
     let line = |words: &[&str]| {
-        format!("try {}\n", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+        format!(
+            "try {}\n",
+            words
+                .iter()
+                .map(|word| quoted(word))
+                .collect::<Vec<_>>()
+                .join(" ")
+        )
     };
     let one = |item: &Item| {
         let mut out = String::new();
-        for runtime in item.settings.iter().filter_map(|setting| setting.runtime.as_ref()) {
+        for runtime in item
+            .settings
+            .iter()
+            .filter_map(|setting| setting.runtime.as_ref())
+        {
             out += &match runtime.argv() {
                 Ok(argv) => line(&argv.iter().map(String::as_str).collect::<Vec<_>>()),
                 // The shell expands a pattern of paths.
@@ -152,7 +204,9 @@ pub fn shell(chosen: &Chosen) -> String {
             out += &heading.map_or(String::new(), |heading| line(&["begin", file, heading]));
             for lasting in lines {
                 let before = lasting.option.then(|| format!("^[ \t]*({RULES})"));
-                let words = ["keep", file, &lasting.key].into_iter().chain(lasting.line.as_deref());
+                let words = ["keep", file, &lasting.key]
+                    .into_iter()
+                    .chain(lasting.line.as_deref());
                 out += &line(&words.chain(before.as_deref()).collect::<Vec<_>>());
             }
         }
@@ -170,10 +224,16 @@ fn text(plain: &str) -> String {
 pub fn ansible(chosen: &Chosen) -> String {
     let one = |item: &Item| {
         let mut out = String::new();
-        for runtime in item.settings.iter().filter_map(|setting| setting.runtime.as_ref()) {
+        for runtime in item
+            .settings
+            .iter()
+            .filter_map(|setting| setting.runtime.as_ref())
+        {
             let argv = runtime.argv().unwrap_or_else(|(path, value)| {
                 let script = "for f in $1; do echo \"$2\" >\"$f\" || exit 1; done";
-                ["sh", "-c", script, "sh", path, value].map(String::from).into()
+                ["sh", "-c", script, "sh", path, value]
+                    .map(String::from)
+                    .into()
             });
             let argv: Vec<String> = argv.iter().map(|word| text(word)).collect();
             let _ = writeln!(
@@ -197,7 +257,10 @@ pub fn ansible(chosen: &Chosen) -> String {
                 let _ = writeln!(
                     out,
                     "    - name: {}\n      ansible.builtin.lineinfile:\n        path: {}\n        regexp: {}",
-                    text(&format!("{file}: {}", lasting.line.as_deref().unwrap_or(&lasting.key))),
+                    text(&format!(
+                        "{file}: {}",
+                        lasting.line.as_deref().unwrap_or(&lasting.key)
+                    )),
                     text(file),
                     text(&format!("^\\s*{}", pattern(&lasting.key)))
                 );
@@ -209,8 +272,16 @@ pub fn ansible(chosen: &Chosen) -> String {
                                 text(&format!("^\\s*({RULES})"))
                             )
                         };
-                        let place = if lasting.option { before() } else { String::new() };
-                        writeln!(out, "        line: {}{place}\n        create: true", text(line))
+                        let place = if lasting.option {
+                            before()
+                        } else {
+                            String::new()
+                        };
+                        writeln!(
+                            out,
+                            "        line: {}{place}\n        create: true",
+                            text(line)
+                        )
                     }
                     None => writeln!(out, "        state: absent"),
                 };
@@ -245,13 +316,25 @@ pub fn diff(chosen: &Chosen) -> String {
     for (file, lines) in files(&chosen.items) {
         out += &match chosen.texts.get(file) {
             Some(text) => unified(file, text.as_deref(), &lines),
-            None => format!("# The text of {file} is not known here. By hand:\n{}", comments(file, &lines)),
+            None => format!(
+                "# The text of {file} is not known here. By hand:\n{}",
+                comments(file, &lines)
+            ),
         };
     }
     for item in &chosen.open {
-        let lines: String = files(&[item]).iter().map(|(file, lines)| comments(file, lines)).collect();
+        let lines: String = files(&[item])
+            .iter()
+            .map(|(file, lines)| comments(file, lines))
+            .collect();
         if !lines.is_empty() {
-            let _ = write!(out, "# {}: {}. {}\n{lines}", item.id, item.title, measure(item));
+            let _ = write!(
+                out,
+                "# {}: {}. {}\n{lines}",
+                item.id,
+                item.title,
+                measure(item)
+            );
         }
     }
     out
@@ -272,11 +355,17 @@ fn comments(file: &str, lines: &[&Lasting]) -> String {
 fn unified(file: &str, text: Option<&str>, lines: &[&Lasting]) -> String {
     const AROUND: usize = 3;
     const CUT: &str = "\n\\ No newline at end of file";
-    let mut edits: Vec<(char, String)> =
-        edits(text, lines).into_iter().map(|(sign, line)| (sign, line.to_string())).collect();
+    let mut edits: Vec<(char, String)> = edits(text, lines)
+        .into_iter()
+        .map(|(sign, line)| (sign, line.to_string()))
+        .collect();
     // A last line without its end gets one.
     let cut = text.is_some_and(|text| !text.is_empty() && !text.ends_with('\n'));
-    if let Some(at) = edits.iter().rposition(|(sign, _)| *sign != '+').filter(|_| cut) {
+    if let Some(at) = edits
+        .iter()
+        .rposition(|(sign, _)| *sign != '+')
+        .filter(|_| cut)
+    {
         if edits[at].0 == ' ' {
             edits.insert(at + 1, ('+', edits[at].1.clone()));
         }
@@ -284,58 +373,106 @@ fn unified(file: &str, text: Option<&str>, lines: &[&Lasting]) -> String {
     }
     let near = |at: usize| {
         let end = edits.len().min(at + AROUND + 1);
-        edits[at.saturating_sub(AROUND)..end].iter().any(|(sign, _)| *sign != ' ')
+        edits[at.saturating_sub(AROUND)..end]
+            .iter()
+            .any(|(sign, _)| *sign != ' ')
     };
     let (mut out, mut before, mut after, mut at) = (String::new(), 0, 0, 0);
     while at < edits.len() {
-        let end = (at..edits.len()).find(|at| !near(*at)).unwrap_or(edits.len());
-        let count = |sign: char| edits[at..end].iter().filter(|(of, _)| [' ', sign].contains(of)).count();
+        let end = (at..edits.len())
+            .find(|at| !near(*at))
+            .unwrap_or(edits.len());
+        let count = |sign: char| {
+            edits[at..end]
+                .iter()
+                .filter(|(of, _)| [' ', sign].contains(of))
+                .count()
+        };
         let (old, new) = (count('-'), count('+'));
         if end > at {
             // An empty range is behind the line that it names.
             let from = |before: usize, n: usize| before + usize::from(n > 0);
-            let _ = writeln!(out, "@@ -{},{old} +{},{new} @@", from(before, old), from(after, new));
-            edits[at..end].iter().for_each(|(sign, line)| out += &format!("{sign}{line}\n"));
+            let _ = writeln!(
+                out,
+                "@@ -{},{old} +{},{new} @@",
+                from(before, old),
+                from(after, new)
+            );
+            edits[at..end]
+                .iter()
+                .for_each(|(sign, line)| out += &format!("{sign}{line}\n"));
         }
-        (before, after, at) =
-            (before + old + usize::from(end == at), after + new + usize::from(end == at), end.max(at + 1));
+        (before, after, at) = (
+            before + old + usize::from(end == at),
+            after + new + usize::from(end == at),
+            end.max(at + 1),
+        );
     }
     let from = if text.is_some() { file } else { "/dev/null" };
-    if out.is_empty() { out } else { format!("--- {from}\n+++ {file}\n{out}") }
+    if out.is_empty() {
+        out
+    } else {
+        format!("--- {from}\n+++ {file}\n{out}")
+    }
 }
 
 /// A plan for `linerate tune`: the DUT with the present values, and a variant for each item that a plan can make. Items of other
 /// systems than Linux need the hosts of a lab file.
 pub fn plan(chosen: &Chosen) -> String {
     let items: Vec<&Item> = chosen.items.iter().chain(&chosen.open).copied().collect();
-    let system = items.first().and_then(|item| item.id.split('-').next()).unwrap_or("linux");
+    let system = items
+        .first()
+        .and_then(|item| item.id.split('-').next())
+        .unwrap_or("linux");
     let mut out = String::from(
         "title = \"Recommended settings\"\nquestion = \"Which of them make this DUT faster?\"\nsource = \"linerate advise\"\n",
     );
     // An end host is measured on a path, which other systems than this machine's have not.
     let path = chosen.path.filter(|_| system == "linux");
     if system != "linux" {
-        let _ = writeln!(out, "\n[lab]\nfile = \"lab.toml\"\nsystems = [{}]", text(system));
+        let _ = writeln!(
+            out,
+            "\n[lab]\nfile = \"lab.toml\"\nsystems = [{}]",
+            text(system)
+        );
     } else if path.is_some() {
         out += "\n[lab]\nmode = \"end-hosts\"\n";
     }
     let patch = |item: &Item| {
         let patch = item.patch.as_ref()?.as_object()?;
-        if path.is_some() { of_end_hosts(patch) } else { Some(patch.clone()) }
+        if path.is_some() {
+            of_end_hosts(patch)
+        } else {
+            Some(patch.clone())
+        }
     };
-    let changes: Vec<_> = items.iter().filter_map(|item| Some((*item, patch(item)?))).collect();
+    let changes: Vec<_> = items
+        .iter()
+        .filter_map(|item| Some((*item, patch(item)?)))
+        .collect();
     let now = present(&changes);
     out += "\n[variants.as-it-is]\nabout = \"the present values\"\n";
     if let Some(Path { rate, rtt_ns }) = path {
         let (ms, megabits) = (rtt_ns / 1e6, rate / 1e6);
-        let _ = writeln!(out, "path = {{ rtt = \"{ms} ms\", rate = \"{megabits} Mbit/s\" }}");
+        let _ = writeln!(
+            out,
+            "path = {{ rtt = \"{ms} ms\", rate = \"{megabits} Mbit/s\" }}"
+        );
     }
     if !now.is_empty() {
         let _ = writeln!(out, "sysctls = {}", table(&now));
     }
     for (item, patch) in changes {
-        let _ = writeln!(out, "\n[variants.{}]\nfrom = \"as-it-is\"\nabout = {}", item.id, text(&item.title));
-        for (key, values) in patch.iter().filter_map(|(key, values)| Some((key, values.as_object()?))) {
+        let _ = writeln!(
+            out,
+            "\n[variants.{}]\nfrom = \"as-it-is\"\nabout = {}",
+            item.id,
+            text(&item.title)
+        );
+        for (key, values) in patch
+            .iter()
+            .filter_map(|(key, values)| Some((key, values.as_object()?)))
+        {
             let _ = writeln!(out, "{key} = {}", table(values));
         }
     }
@@ -343,22 +480,35 @@ pub fn plan(chosen: &Chosen) -> String {
     out += match system {
         "linux" if path.is_some() => "\n[trials]\nduration = \"1 s\"\nbudget = \"20 min\"\n",
         "linux" => "\n[trials]\nduration = \"100 ms\"\nbudget = \"4 min\"\n",
-        _ => "\n[trials]\nduration = \"30 s\"\nblocks = 10\npause = \"5 s\"\nreboot = \"when-needed\"\n",
+        _ => {
+            "\n[trials]\nduration = \"30 s\"\nblocks = 10\npause = \"5 s\"\nreboot = \"when-needed\"\n"
+        }
     };
     out
 }
 
 /// An inline table of TOML.
 fn table(values: &Map<String, Value>) -> String {
-    let pairs: Vec<String> = values.iter().map(|(name, value)| format!("{} = {value}", text(name))).collect();
+    let pairs: Vec<String> = values
+        .iter()
+        .map(|(name, value)| format!("{} = {value}", text(name)))
+        .collect();
     format!("{{ {} }}", pairs.join(", "))
 }
 
 /// The present values of the sysctls that changes set.
 fn present(changes: &[(&Item, Map<String, Value>)]) -> Map<String, Value> {
-    let number = |value: &str| value.parse::<i64>().map_or_else(|_| value.into(), Value::from);
+    let number = |value: &str| {
+        value
+            .parse::<i64>()
+            .map_or_else(|_| value.into(), Value::from)
+    };
     let now = changes.iter().flat_map(|(item, patch)| {
-        let set = |name: &String| patch.get("sysctls").is_some_and(|sysctls| sysctls.get(name).is_some());
+        let set = |name: &String| {
+            patch
+                .get("sysctls")
+                .is_some_and(|sysctls| sysctls.get(name).is_some())
+        };
         item.settings
             .iter()
             .filter(move |setting| set(&setting.name))
@@ -369,7 +519,13 @@ fn present(changes: &[(&Item, Map<String, Value>)]) -> Map<String, Value> {
 
 /// The sysctls of TCP and IP in a patch, which each namespace has: all that two end hosts of a plan can differ in from this machine.
 fn of_end_hosts(patch: &Map<String, Value>) -> Option<Map<String, Value>> {
-    let sysctls = patch.get("sysctls")?.as_object()?.iter().filter(|(name, _)| name.starts_with("net.ipv4."));
-    let own: Map<String, Value> = sysctls.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let sysctls = patch
+        .get("sysctls")?
+        .as_object()?
+        .iter()
+        .filter(|(name, _)| name.starts_with("net.ipv4."));
+    let own: Map<String, Value> = sysctls
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     (!own.is_empty()).then(|| Map::from_iter([("sysctls".to_string(), own.into())]))
 }

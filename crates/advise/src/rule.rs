@@ -121,7 +121,10 @@ pub struct Worked {
 }
 
 pub(crate) fn worked(value: impl ToString, how: impl Into<String>) -> Option<Worked> {
-    Some(Worked { value: value.to_string(), how: how.into() })
+    Some(Worked {
+        value: value.to_string(),
+        how: how.into(),
+    })
 }
 
 pub(crate) const fn set(name: &'static str, place: Place, want: Want) -> Set {
@@ -210,14 +213,21 @@ impl Rule {
             return None;
         }
         let needs = |card: &&'_ Card| (self.needs)(host, card);
-        let needing: Vec<(&Card, String)> =
-            host.cards_of(self.drivers).into_iter().filter_map(|card| Some((card, needs(&card)?))).collect();
+        let needing: Vec<(&Card, String)> = host
+            .cards_of(self.drivers)
+            .into_iter()
+            .filter_map(|card| Some((card, needs(&card)?)))
+            .collect();
         let cards: Vec<&Card> = needing.iter().map(|(card, _)| *card).collect();
         if !self.drivers.is_empty() && cards.is_empty() {
             return None;
         }
-        let after = host.release.is_some_and(|now| self.until.is_some_and(|last| (now.0, now.1) > last));
-        let before = host.release.is_some_and(|now| self.since.is_some_and(|first| now < first));
+        let after = host
+            .release
+            .is_some_and(|now| self.until.is_some_and(|last| (now.0, now.1) > last));
+        let before = host
+            .release
+            .is_some_and(|now| self.since.is_some_and(|first| now < first));
         let written: Vec<Setting> = self.settings(host, &cards, true).0;
         if after || before {
             return self.for_other_release(host, written);
@@ -227,21 +237,33 @@ impl Rule {
         evidence.retain(|text| !text.is_empty());
         let evidence = Some(evidence.join("; ")).filter(|text| !text.is_empty());
         if self.kind == Kind::Undo {
-            return (!written.is_empty()).then(|| self.judged(host, State::Undo, written, None, evidence));
+            return (!written.is_empty())
+                .then(|| self.judged(host, State::Undo, written, None, evidence));
         }
         let (mut settings, computation) = self.settings(host, &cards, false);
-        let lacking: Vec<String> =
-            settings.iter().filter(|setting| is_lacking(host, setting)).map(|s| s.name.clone()).collect();
+        let lacking: Vec<String> = settings
+            .iter()
+            .filter(|setting| is_lacking(host, setting))
+            .map(|s| s.name.clone())
+            .collect();
         settings.retain(|setting| !is_lacking(host, setting));
         if settings.is_empty() && !lacking.is_empty() {
             let note = format!("This host does not have {}.", lacking.join(", "));
             return Some(self.without_gain(host, State::Absent, Vec::new(), &note));
         }
-        let spared =
-            || cards.iter().map(|card| card.name.as_str()).filter(|name| host.found.carries_session(name));
-        let spared: Vec<&str> =
-            if self.sets.iter().any(Set::is_of_running_card) { spared().collect() } else { Vec::new() };
-        let is_done = |set: &Setting| set.runtime.is_none() && set.lasting.is_none() && set.now.is_some();
+        let spared = || {
+            cards
+                .iter()
+                .map(|card| card.name.as_str())
+                .filter(|name| host.found.carries_session(name))
+        };
+        let spared: Vec<&str> = if self.sets.iter().any(Set::is_of_running_card) {
+            spared().collect()
+        } else {
+            Vec::new()
+        };
+        let is_done =
+            |set: &Setting| set.runtime.is_none() && set.lasting.is_none() && set.now.is_some();
         let (done, open): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_done);
         let (state, settings) = match (self.kind, done.is_empty(), open.is_empty()) {
             (Kind::ByHand, true, true) => {
@@ -249,26 +271,45 @@ impl Rule {
             }
             (_, true, true) if spared.is_empty() => return None,
             (_, true, true) => (State::ByHand, open),
-            (_, _, true) => return Some(self.judged(host, State::Done, done, computation, evidence)),
+            (_, _, true) => {
+                return Some(self.judged(host, State::Done, done, computation, evidence));
+            }
             (Kind::Measure, ..) => (State::Measure, open),
             _ => (State::Change, open),
         };
-        Some(self.judged(host, state, settings, computation, evidence).sparing(&spared))
+        Some(
+            self.judged(host, state, settings, computation, evidence)
+                .sparing(&spared),
+        )
     }
 
     /// A setting that is still written down is outdated.
     fn for_other_release(&self, host: &Host, written: Vec<Setting>) -> Option<Item> {
-        let state = if written.is_empty() { State::Absent } else { State::Undo };
+        let state = if written.is_empty() {
+            State::Absent
+        } else {
+            State::Undo
+        };
         let release = host.found.system.release.as_deref().unwrap_or_default();
         let (system, span) = (system(self.on), self.span());
-        let note = format!("{system} {span} has this setting, {release} has not. {}", self.outside);
+        let note = format!(
+            "{system} {span} has this setting, {release} has not. {}",
+            self.outside
+        );
         let says = state == State::Undo || !self.outside.is_empty();
         says.then(|| self.without_gain(host, state, written, &note))
     }
 
     fn without_gain(&self, host: &Host, state: State, settings: Vec<Setting>, note: &str) -> Item {
         let note = Some(note.trim().into());
-        Item { state, settings, note, gain: 0.0, certainty: 1.0, ..self.plain(host) }
+        Item {
+            state,
+            settings,
+            note,
+            gain: 0.0,
+            certainty: 1.0,
+            ..self.plain(host)
+        }
     }
 
     /// The releases that have it.
@@ -290,7 +331,10 @@ impl Rule {
                 self.outside
             )
         });
-        let note = self.notes.iter().rfind(|(from, _)| host.release.is_some_and(|now| now >= *from));
+        let note = self
+            .notes
+            .iter()
+            .rfind(|(from, _)| host.release.is_some_and(|now| now >= *from));
         Item {
             id: self.id.into(),
             topic: self.topic,
@@ -305,7 +349,10 @@ impl Rule {
             basis: Basis::Guess,
             certainty: UNMEASURED,
             cost: self.cost.into(),
-            note: note.map(|(_, text)| (*text).into()).or(unsure).map(|text: String| text.trim().into()),
+            note: note
+                .map(|(_, text)| (*text).into())
+                .or(unsure)
+                .map(|text: String| text.trim().into()),
             plan: Some(self.plan.to_string()).filter(|plan| !plan.is_empty()),
             patch: None,
         }
@@ -315,20 +362,30 @@ impl Rule {
     fn settings(&self, host: &Host, cards: &[&Card], gone: bool) -> (Vec<Setting>, Option<String>) {
         let mut all: Vec<Setting> = Vec::new();
         let mut how: Vec<String> = Vec::new();
-        let flags: Vec<&Set> =
-            self.sets.iter().filter(|set| matches!(set.place, Place::Offload(_))).collect();
+        let flags: Vec<&Set> = self
+            .sets
+            .iter()
+            .filter(|set| matches!(set.place, Place::Offload(_)))
+            .collect();
         for set in self.sets {
             // `hw.ix.…` is about cards of ix alone.
-            let of = set.name.strip_prefix("hw.").and_then(|rest| rest.split('.').next()).unwrap_or_default();
+            let of = set
+                .name
+                .strip_prefix("hw.")
+                .and_then(|rest| rest.split('.').next())
+                .unwrap_or_default();
             let is_driver = self.drivers.contains(&of);
             if is_driver && !gone && !cards.iter().any(|card| driver(host.kernel, card) == of) {
                 continue;
             }
-            let spared =
-                |card: &Card| !gone && set.is_of_running_card() && host.found.carries_session(&card.name);
+            let spared = |card: &Card| {
+                !gone && set.is_of_running_card() && host.found.carries_session(&card.name)
+            };
             let cards: Vec<&Card> = cards.iter().copied().filter(|card| !spared(card)).collect();
             for scope in set.scopes(host, &cards) {
-                let Some((setting, worked)) = set.on(&scope, gone, &flags) else { continue };
+                let Some((setting, worked)) = set.on(&scope, gone, &flags) else {
+                    continue;
+                };
                 how.extend(worked.filter(|text| !how.contains(text)));
                 if !all.iter().any(|known| known.name == setting.name) {
                     all.push(setting);
@@ -342,13 +399,32 @@ impl Rule {
 impl Set {
     /// The parts of a host that have it each.
     fn scopes<'a>(&self, host: &'a Host, cards: &[&'a Card]) -> Vec<Scope<'a>> {
-        let plain = Scope { host, card: None, nth: 0, each: "" };
+        let plain = Scope {
+            host,
+            card: None,
+            nth: 0,
+            each: "",
+        };
         if let Some((before, after)) = self.name.split_once("{each}") {
-            return host.each(before, after).map(|each| Scope { each, ..plain }).collect();
+            return host
+                .each(before, after)
+                .map(|each| Scope { each, ..plain })
+                .collect();
         }
-        let cards = cards.iter().map(|card| Scope { card: Some(*card), ..plain });
-        let scopes: Vec<Scope> = if self.is_of_card() { cards.collect() } else { vec![plain] };
-        let each = |scope: Scope<'a>| self.numbers(&scope).into_iter().map(move |nth| Scope { nth, ..scope });
+        let cards = cards.iter().map(|card| Scope {
+            card: Some(*card),
+            ..plain
+        });
+        let scopes: Vec<Scope> = if self.is_of_card() {
+            cards.collect()
+        } else {
+            vec![plain]
+        };
+        let each = |scope: Scope<'a>| {
+            self.numbers(&scope)
+                .into_iter()
+                .map(move |nth| Scope { nth, ..scope })
+        };
         scopes.into_iter().flat_map(each).collect()
     }
 
@@ -359,9 +435,21 @@ impl Set {
             let queues = scope.card.map(Card::queue_interrupts).unwrap_or_default();
             queues.into_iter().map(|(_, irq)| irq.number).collect()
         } else if has("{cpu}") {
-            scope.host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect()
+            scope
+                .host
+                .found
+                .machine
+                .cpus
+                .iter()
+                .map(|cpu| cpu.cpu)
+                .collect()
         } else if has("{queue}") {
-            (0..scope.card.and_then(Card::receive_queues).unwrap_or(0).min(MOST_QUEUES)).collect()
+            (0..scope
+                .card
+                .and_then(Card::receive_queues)
+                .unwrap_or(0)
+                .min(MOST_QUEUES))
+                .collect()
         } else {
             vec![0]
         }
@@ -387,7 +475,10 @@ impl Item {
                 "{} carries this ssh session, and is left out: change it at the console, or over another interface.",
                 cards.join(" and ")
             );
-            self.note = Some(self.note.map_or(said.clone(), |note| format!("{note} {said}")));
+            self.note = Some(
+                self.note
+                    .map_or(said.clone(), |note| format!("{note} {said}")),
+            );
         }
         self
     }

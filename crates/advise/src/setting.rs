@@ -10,7 +10,12 @@ use serde_json::{Map, Value, json};
 
 impl Set {
     /// The setting on a host: without changes if it is as wanted; `None` if it has no value there.
-    pub(crate) fn on(&self, scope: &Scope, gone: bool, flags: &[&Set]) -> Option<(Setting, Option<String>)> {
+    pub(crate) fn on(
+        &self,
+        scope: &Scope,
+        gone: bool,
+        flags: &[&Set],
+    ) -> Option<(Setting, Option<String>)> {
         let host = scope.host;
         let name = self.name_on(scope);
         let variable = self.key().map_or(name.clone(), String::from);
@@ -24,7 +29,16 @@ impl Set {
                 ..Lasting::default()
             };
             let now = Some(was.into());
-            return Some((Setting { name, now, wanted: None, runtime: None, lasting: Some(lasting) }, None));
+            return Some((
+                Setting {
+                    name,
+                    now,
+                    wanted: None,
+                    runtime: None,
+                    lasting: Some(lasting),
+                },
+                None,
+            ));
         }
         if let (Place::Offload(offload), Some(card)) = (self.place, scope.card)
             && card.fixed.iter().any(|fixed| fixed == offload.name)
@@ -44,8 +58,13 @@ impl Set {
         };
         let enough = |now: &String| same(now, &wanted);
         let label = self.label(scope, &name);
-        let mut setting =
-            Setting { name: label, now, wanted: Some(wanted.clone()), runtime: None, lasting: None };
+        let mut setting = Setting {
+            name: label,
+            now,
+            wanted: Some(wanted.clone()),
+            runtime: None,
+            lasting: None,
+        };
         if !setting.now.as_ref().is_some_and(enough) {
             (setting.runtime, setting.lasting) = self.change(scope, &name, &wanted, flags);
         }
@@ -56,7 +75,10 @@ impl Set {
     fn name_on(&self, scope: &Scope) -> String {
         let card = scope.card_name();
         let node = linerate_hosts::systems::question::device(card).unwrap_or_default();
-        let (node, nth) = (node.strip_prefix("dev.").unwrap_or(card), scope.nth.to_string());
+        let (node, nth) = (
+            node.strip_prefix("dev.").unwrap_or(card),
+            scope.nth.to_string(),
+        );
         let values = [
             ("if", card),
             ("dev", node),
@@ -65,7 +87,8 @@ impl Set {
             ("irq", &nth),
             ("each", scope.each),
         ];
-        let filled = |name: String, (of, value): &(&str, &str)| name.replace(&format!("{{{of}}}"), value);
+        let filled =
+            |name: String, (of, value): &(&str, &str)| name.replace(&format!("{{{of}}}"), value);
         values.iter().fold(self.name.to_string(), filled)
     }
 
@@ -95,17 +118,24 @@ impl Set {
         let written = |name: &str| host.found.written(name).map(|(_, value)| value.to_string());
         match self.place {
             Place::Sysctl | Place::Loader => host.value(name).map(String::from),
-            Place::SysctlInRc(variable) => host.value(name).map(String::from).or_else(|| written(variable)),
+            Place::SysctlInRc(variable) => host
+                .value(name)
+                .map(String::from)
+                .or_else(|| written(variable)),
             Place::SysctlYes(variable) => {
                 let yes = || host.is_yes(variable).then(|| "1".to_string());
                 host.value(name).map(String::from).or_else(yes)
             }
             Place::Rc => written(name),
-            Place::Offload(offload) => {
-                scope.card?.features.get(offload.name).map(|on| if *on { "on".into() } else { "off".into() })
-            }
+            Place::Offload(offload) => scope
+                .card?
+                .features
+                .get(offload.name)
+                .map(|on| if *on { "on".into() } else { "off".into() }),
             Place::Ethtool { now, .. } | Place::Sys(now) => now(scope),
-            Place::CpuSet => Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty()),
+            Place::CpuSet => {
+                Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())
+            }
             Place::Pf => host.found.connections?.most.map(|n| n.to_string()),
         }
     }
@@ -113,35 +143,77 @@ impl Set {
     fn change(&self, scope: &Scope, name: &str, wanted: &str, flags: &[&Set]) -> Change {
         let host = scope.host;
         let is_linux = host.kernel == Kernel::Linux;
-        let sysctl = || Some(Runtime::Sysctl { name: name.into(), value: wanted.into() });
+        let sysctl = || {
+            Some(Runtime::Sysctl {
+                name: name.into(),
+                value: wanted.into(),
+            })
+        };
         let plain = |file: &str, key: &str, line: String| {
-            Some(Lasting { file: file.into(), key: key.into(), line: Some(line), ..Lasting::default() })
+            Some(Lasting {
+                file: file.into(),
+                key: key.into(),
+                line: Some(line),
+                ..Lasting::default()
+            })
         };
         match self.place {
             Place::Sysctl => {
-                let file = if is_linux { "/etc/sysctl.d/90-linerate.conf" } else { "/etc/sysctl.conf" };
+                let file = if is_linux {
+                    "/etc/sysctl.d/90-linerate.conf"
+                } else {
+                    "/etc/sysctl.conf"
+                };
                 let equals = if is_linux { " = " } else { "=" };
                 let lasts = scope.each.is_empty() || host.lasts(scope.each);
-                (sysctl(), Some(scope.line(file, name, format!("{name}{equals}{wanted}"))).filter(|_| lasts))
+                (
+                    sysctl(),
+                    Some(scope.line(file, name, format!("{name}{equals}{wanted}")))
+                        .filter(|_| lasts),
+                )
             }
-            Place::SysctlInRc(variable) => (sysctl(), scope.quoted("/etc/rc.conf", variable, wanted)),
+            Place::SysctlInRc(variable) => {
+                (sysctl(), scope.quoted("/etc/rc.conf", variable, wanted))
+            }
             Place::SysctlYes(variable) => (sysctl(), scope.quoted("/etc/rc.conf", variable, "YES")),
             Place::Loader => (None, scope.quoted("/boot/loader.conf", name, wanted)),
             Place::Rc => (None, scope.quoted("/etc/rc.conf", name, wanted)),
             Place::Pf => {
                 let lasting = plain("/etc/pf.conf", name, format!("{name} {wanted}"));
-                (None, lasting.map(|line| Lasting { option: true, ..line }))
+                (
+                    None,
+                    lasting.map(|line| Lasting {
+                        option: true,
+                        ..line
+                    }),
+                )
             }
-            Place::Offload(offload) if is_linux => scope.ethtool("-K", offload.ethtool, offload.link, wanted),
+            Place::Offload(offload) if is_linux => {
+                scope.ethtool("-K", offload.ethtool, offload.link, wanted)
+            }
             Place::Offload(offload) => scope.ifconfig(offload.freebsd[1], wanted, flags),
-            Place::Ethtool { letter, word, link, .. } => scope.ethtool(letter, word, link, wanted),
-            Place::CpuSet => (Some(Runtime::CpuSet { irq: scope.nth, cpus: wanted.into() }), None),
+            Place::Ethtool {
+                letter, word, link, ..
+            } => scope.ethtool(letter, word, link, wanted),
+            Place::CpuSet => (
+                Some(Runtime::CpuSet {
+                    irq: scope.nth,
+                    cpus: wanted.into(),
+                }),
+                None,
+            ),
             Place::Sys(_) => {
                 // Numbers of interrupts change.
                 let lasts = !name.starts_with("/proc/irq/");
                 let line = format!("w {name} - - - - {wanted}");
                 let lasting = plain("/etc/tmpfiles.d/linerate.conf", &format!("w {name} "), line);
-                (Some(Runtime::File { path: name.into(), value: wanted.into() }), lasting.filter(|_| lasts))
+                (
+                    Some(Runtime::File {
+                        path: name.into(),
+                        value: wanted.into(),
+                    }),
+                    lasting.filter(|_| lasts),
+                )
             }
         }
     }
@@ -163,16 +235,29 @@ impl<'a> Scope<'a> {
 
     /// The interrupt of a queue, with the queue's number.
     pub(crate) fn interrupt(&self) -> Option<(u32, &'a Interrupt)> {
-        self.card?.queue_interrupts().into_iter().find(|(_, irq)| irq.number == self.nth)
+        self.card?
+            .queue_interrupts()
+            .into_iter()
+            .find(|(_, irq)| irq.number == self.nth)
     }
 
     /// A line of a file: where its key is written down already, in one of the files that are read for the same purpose.
     fn line(&self, file: &str, key: &str, line: String) -> Lasting {
         let stem = file.split('.').next().unwrap_or(file);
-        let written = self.host.found.written(key).filter(|(known, _)| known.starts_with(stem));
+        let written = self
+            .host
+            .found
+            .written(key)
+            .filter(|(known, _)| known.starts_with(stem));
         let was = written.map(|(_, was)| format!("{key}={was}"));
         let file = written.map_or(file, |(known, _)| known).into();
-        Lasting { file, key: format!("{key}="), line: Some(line), was, ..Lasting::default() }
+        Lasting {
+            file,
+            key: format!("{key}="),
+            line: Some(line),
+            was,
+            ..Lasting::default()
+        }
     }
 
     fn quoted(&self, file: &str, key: &str, value: &str) -> Option<Lasting> {
@@ -181,7 +266,10 @@ impl<'a> Scope<'a> {
 
     fn ethtool(&self, letter: &str, word: &str, link: &str, wanted: &str) -> Change {
         let card = self.card_name();
-        let words = [letter, card].into_iter().chain(word.split(' ')).chain([wanted]);
+        let words = [letter, card]
+            .into_iter()
+            .chain(word.split(' '))
+            .chain([wanted]);
         let arguments = words.map(String::from).collect();
         let value = match wanted {
             "on" => "yes",
@@ -198,7 +286,13 @@ impl<'a> Scope<'a> {
         let lasting = self.host.found.written(&variable).and_then(|(file, was)| {
             let mut words: Vec<String> = was.split_ascii_whitespace().map(String::from).collect();
             for set in flags {
-                let Place::Offload(Offload { freebsd: [_, given], .. }) = set.place else { continue };
+                let Place::Offload(Offload {
+                    freebsd: [_, given],
+                    ..
+                }) = set.place
+                else {
+                    continue;
+                };
                 words.retain(|known| known.trim_start_matches('-') != *given);
                 words.push(flag(given, matches!(set.want, Want::Is("off"))));
             }
@@ -211,9 +305,13 @@ impl<'a> Scope<'a> {
     /// A line of systemd.link(5) for the card. A file of its own takes the place of the default one, so it repeats that one's policies.
     fn link(&self, key: &str, value: &str) -> Option<Lasting> {
         // Virtual interfaces are made anew by those who need them.
-        let card = self.card.filter(|card| !key.is_empty() && card.kind.is_none())?;
+        let card = self
+            .card
+            .filter(|card| !key.is_empty() && card.kind.is_none())?;
         let slot = card.pci.slot.as_deref().filter(|slot| slot.contains(':'));
-        let matches = slot.map_or(format!("OriginalName={}", card.name), |slot| format!("Path=pci-{slot}"));
+        let matches = slot.map_or(format!("OriginalName={}", card.name), |slot| {
+            format!("Path=pci-{slot}")
+        });
         let heading = format!(
             "[Match]\n{matches}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent"
         );
@@ -229,18 +327,24 @@ impl<'a> Scope<'a> {
 
 /// CPUs as a list: `0,2`.
 pub(crate) fn cpus(cpus: &[u32]) -> String {
-    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+    cpus.iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// Whether both are the same value, blanks aside.
 fn same(now: &str, wanted: &str) -> bool {
-    now.split_ascii_whitespace().eq(wanted.split_ascii_whitespace())
+    now.split_ascii_whitespace()
+        .eq(wanted.split_ascii_whitespace())
 }
 
 /// The larger of each two numbers of two lists; the wanted text where they are none, or not equally many.
 fn larger(now: &str, wanted: &str) -> String {
     let numbers = |text: &str| {
-        text.split_ascii_whitespace().map(|word| word.parse::<i128>().ok()).collect::<Option<Vec<_>>>()
+        text.split_ascii_whitespace()
+            .map(|word| word.parse::<i128>().ok())
+            .collect::<Option<Vec<_>>>()
     };
     match (numbers(now), numbers(wanted)) {
         (Some(now), Some(wanted)) if now.len() == wanted.len() => {
@@ -255,8 +359,12 @@ fn larger(now: &str, wanted: &str) -> String {
 pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
     let (mut sysctls, mut boot, mut interface) = (Map::new(), Map::new(), Map::new());
     for setting in settings {
-        let Some(wanted) = &setting.wanted else { continue };
-        let value = wanted.parse::<i64>().map_or_else(|_| json!(wanted), |n| json!(n));
+        let Some(wanted) = &setting.wanted else {
+            continue;
+        };
+        let value = wanted
+            .parse::<i64>()
+            .map_or_else(|_| json!(wanted), |n| json!(n));
         match (&setting.runtime, &setting.lasting) {
             // The lab's interfaces have other names, and the values of `default`.
             (Some(Runtime::Sysctl { name, .. }), _) => match name.split(".conf.").nth(1) {
@@ -264,9 +372,14 @@ pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
                 _ => drop(sysctls.insert(name.clone(), value)),
             },
             (Some(Runtime::Ethtool { arguments } | Runtime::Ifconfig { arguments }), _) => {
-                let word = arguments.iter().rev().map(|word| word.trim_start_matches('-'));
+                let word = arguments
+                    .iter()
+                    .rev()
+                    .map(|word| word.trim_start_matches('-'));
                 let offload = word.into_iter().find_map(|word| {
-                    OFFLOADS.into_iter().find(|offload| [offload.ethtool, offload.freebsd[1]].contains(&word))
+                    OFFLOADS
+                        .into_iter()
+                        .find(|offload| [offload.ethtool, offload.freebsd[1]].contains(&word))
                 });
                 if let Some(feature) = offload.and_then(|offload| offload.feature) {
                     interface.insert(feature.key().into(), json!(wanted == "on"));
@@ -278,7 +391,11 @@ pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
             _ => {}
         }
     }
-    let parts = [("sysctls", sysctls), ("boot", boot), ("interface", interface)];
+    let parts = [
+        ("sysctls", sysctls),
+        ("boot", boot),
+        ("interface", interface),
+    ];
     let known: Map<String, Value> = parts
         .into_iter()
         .filter(|(_, keys)| !keys.is_empty())

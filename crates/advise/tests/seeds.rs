@@ -23,30 +23,55 @@ fn settings(text: &str) -> BTreeSet<String> {
         }
         // `gateway_enable="YES"`, `sysrc pf_enable="YES"`, `gateway_enable=YES` of the jail.
         for (at, _) in line.match_indices('=') {
-            let name: String =
-                line[..at].chars().rev().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            let name: String = line[..at]
+                .chars()
+                .rev()
+                .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                .collect();
             let name: String = name.chars().rev().collect();
             let before = line[..at - name.len()].chars().next_back();
             let value = &line[at + 1..];
-            let is_variable =
-                value.starts_with(['"', '“']) || value.starts_with("YES") || value.starts_with("NO");
+            let is_variable = value.starts_with(['"', '“'])
+                || value.starts_with("YES")
+                || value.starts_with("NO");
             if is_variable && name.contains('_') && !matches!(before, Some('.' | '$' | '-')) {
                 found.insert(name);
             }
         }
         for part in line.split("ifconfig_").skip(1) {
             let value = part.split('"').nth(1).unwrap_or_default();
-            let flags = value.split_whitespace().filter_map(|word| word.strip_prefix('-'));
+            let flags = value
+                .split_whitespace()
+                .filter_map(|word| word.strip_prefix('-'));
             found.extend(flags.map(|flag| format!("ifconfig {flag}")));
         }
-        if let Some((_, rest)) = line.split_once("for i in ").filter(|_| line.contains("ethtool -K")) {
-            let words = rest.split(';').next().unwrap_or_default().split_whitespace();
+        if let Some((_, rest)) = line
+            .split_once("for i in ")
+            .filter(|_| line.contains("ethtool -K"))
+        {
+            let words = rest
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .split_whitespace();
             found.extend(words.map(|word| format!("ethtool -K {word}")));
         }
         if let Some((_, rest)) = line.split_once("ethtool -A ") {
-            found.extend(rest.split_whitespace().skip(1).step_by(2).map(|word| format!("ethtool -A {word}")));
+            found.extend(
+                rest.split_whitespace()
+                    .skip(1)
+                    .step_by(2)
+                    .map(|word| format!("ethtool -A {word}")),
+            );
         }
-        for word in ["txqueuelen", "initcwnd", "initrwnd", "mtu", "rngd", "set limit states"] {
+        for word in [
+            "txqueuelen",
+            "initcwnd",
+            "initrwnd",
+            "mtu",
+            "rngd",
+            "set limit states",
+        ] {
             if line.contains(&format!("{word} ")) {
                 found.insert(word.into());
             }
@@ -58,13 +83,24 @@ fn settings(text: &str) -> BTreeSet<String> {
 fn names(rule: &Rule) -> Vec<String> {
     let of = |set: &linerate_advise::rule::Set| match set.place {
         Place::Offload(offload) => {
-            vec![format!("ethtool -K {}", offload.ethtool), format!("ifconfig {}", offload.freebsd[1])]
+            vec![
+                format!("ethtool -K {}", offload.ethtool),
+                format!("ifconfig {}", offload.freebsd[1]),
+            ]
         }
         Place::Ethtool { letter, word, .. } => vec![format!("ethtool {letter} {word}")],
-        Place::SysctlInRc(variable) | Place::SysctlYes(variable) => vec![set.name.into(), variable.into()],
-        _ => ["all", "default"].map(|each| set.name.replace("{each}", each)).into(),
+        Place::SysctlInRc(variable) | Place::SysctlYes(variable) => {
+            vec![set.name.into(), variable.into()]
+        }
+        _ => ["all", "default"]
+            .map(|each| set.name.replace("{each}", each))
+            .into(),
     };
-    rule.sets.iter().flat_map(of).chain(rule.covers.iter().map(|name| (*name).to_string())).collect()
+    rule.sets
+        .iter()
+        .flat_map(of)
+        .chain(rule.covers.iter().map(|name| (*name).to_string()))
+        .collect()
 }
 
 fn is_covered(setting: &str) -> bool {
@@ -80,9 +116,15 @@ fn is_covered(setting: &str) -> bool {
 fn each_setting_of_the_documents_has_a_rule_or_a_reason() {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(SEEDS).unwrap() {
-        found.extend(settings(&std::fs::read_to_string(entry.unwrap().path()).unwrap()));
+        found.extend(settings(
+            &std::fs::read_to_string(entry.unwrap().path()).unwrap(),
+        ));
     }
-    assert!(found.len() > 110, "only {} settings: {found:?}", found.len());
+    assert!(
+        found.len() > 110,
+        "only {} settings: {found:?}",
+        found.len()
+    );
     let open: Vec<&String> = found.iter().filter(|name| !is_covered(name)).collect();
     assert!(open.is_empty(), "no rule and no reason for {open:#?}");
 }
@@ -104,7 +146,10 @@ fn settings_are_found_in_all_notations() {
         "net.inet.ip.redirect",
         "pf_enable",
     ];
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        found.iter().map(String::as_str).collect::<Vec<_>>(),
+        expected
+    );
     assert!(!is_covered("net.inet.tcp.no_such_setting") && !is_covered("ethtool -K nothing"));
 }
 
@@ -113,12 +158,28 @@ fn rules_are_whole() {
     let mut ids = BTreeSet::new();
     for rule in all() {
         assert!(ids.insert(rule.id), "{} twice", rule.id);
-        assert!(!rule.title.is_empty() && !rule.why.is_empty(), "{}", rule.id);
-        assert!(rule.why.ends_with('.') && (rule.cost.is_empty() || rule.cost.ends_with('.')), "{}", rule.id);
-        assert!(rule.since.zip(rule.until).is_none_or(|(since, until)| since <= until), "{}", rule.id);
+        assert!(
+            !rule.title.is_empty() && !rule.why.is_empty(),
+            "{}",
+            rule.id
+        );
+        assert!(
+            rule.why.ends_with('.') && (rule.cost.is_empty() || rule.cost.ends_with('.')),
+            "{}",
+            rule.id
+        );
+        assert!(
+            rule.since
+                .zip(rule.until)
+                .is_none_or(|(since, until)| since <= until),
+            "{}",
+            rule.id
+        );
         assert!(
             rule.measured.iter().all(|(source, effects)| {
-                !source.is_empty() && !effects.is_empty() && effects.iter().all(|(_, on)| !on.is_empty())
+                !source.is_empty()
+                    && !effects.is_empty()
+                    && effects.iter().all(|(_, on)| !on.is_empty())
             }),
             "{}",
             rule.id

@@ -58,16 +58,33 @@ impl Slot {
 
     /// Bytes a second after encoding: in each direction of PCI Express, of both together on a shared bus.
     pub fn bytes(self) -> f64 {
-        let bits = if let Slot::Pci { bits, .. } = self { bits } else { 1.0 };
+        let bits = if let Slot::Pci { bits, .. } = self {
+            bits
+        } else {
+            1.0
+        };
         self.transfers() * bits * self.encoding().0 / 8.0
     }
 
     /// The slots that are common.
     fn all() -> impl Iterator<Item = Slot> {
-        let parallel = [(33.0, 32.0), (33.0, 64.0), (66.0, 32.0), (66.0, 64.0), (100.0, 64.0), (133.0, 64.0)];
-        let parallel = parallel.into_iter().map(|(mhz, bits)| Slot::Pci { mhz, bits, x: mhz >= 100.0 });
+        let parallel = [
+            (33.0, 32.0),
+            (33.0, 64.0),
+            (66.0, 32.0),
+            (66.0, 64.0),
+            (100.0, 64.0),
+            (133.0, 64.0),
+        ];
+        let parallel = parallel.into_iter().map(|(mhz, bits)| Slot::Pci {
+            mhz,
+            bits,
+            x: mhz >= 100.0,
+        });
         parallel.chain(
-            (1..=6).flat_map(|generation| [1, 4, 8, 16].map(|lanes| Slot::Express { generation, lanes })),
+            (1..=6).flat_map(|generation| {
+                [1, 4, 8, 16].map(|lanes| Slot::Express { generation, lanes })
+            }),
         )
     }
 
@@ -75,7 +92,9 @@ impl Slot {
     pub fn transfers(self) -> f64 {
         match self {
             Slot::Pci { mhz, .. } => mhz * 1e6,
-            Slot::Express { generation, lanes } => TRANSFERS[usize::from(generation - 1)] * f64::from(lanes),
+            Slot::Express { generation, lanes } => {
+                TRANSFERS[usize::from(generation - 1)] * f64::from(lanes)
+            }
         }
     }
 
@@ -83,7 +102,9 @@ impl Slot {
     fn encoding(self) -> (f64, &'static str) {
         match self {
             Slot::Pci { .. } => (1.0, "none"),
-            Slot::Express { generation: 1 | 2, .. } => (0.8, "8b/10b"),
+            Slot::Express {
+                generation: 1 | 2, ..
+            } => (0.8, "8b/10b"),
             Slot::Express { generation: 6, .. } => (242.0 / 256.0, "242 of 256 B"),
             Slot::Express { .. } => (128.0 / 130.0, "128b/130b"),
         }
@@ -106,20 +127,31 @@ impl Slot {
 
     /// Bits a second that a card can receive and send at once.
     fn each_way(self, payload: f64) -> f64 {
-        let shared = if matches!(self, Slot::Pci { .. }) { 2.0 } else { 1.0 };
+        let shared = if matches!(self, Slot::Pci { .. }) {
+            2.0
+        } else {
+            1.0
+        };
         8.0 * self.usable(payload) / shared
     }
 
     /// Frames of 64 bytes a second that a card can receive and send at once: each with its descriptor, four of which go together.
     pub fn short_frames(self) -> f64 {
         let (header, left) = self.costs();
-        let shared = if matches!(self, Slot::Pci { .. }) { 2.0 } else { 1.0 };
+        let shared = if matches!(self, Slot::Pci { .. }) {
+            2.0
+        } else {
+            1.0
+        };
         self.bytes() * left / shared / (SHORTEST + header + DESCRIPTOR + header / 4.0)
     }
 
     /// The fastest Ethernet link of which `ports` ports run full in both directions; `None` below 10 Mbit/s.
     pub fn link(self, payload: f64, ports: f64) -> Option<f64> {
-        SPEEDS.into_iter().rev().find(|link| self.each_way(payload) >= link * ports)
+        SPEEDS
+            .into_iter()
+            .rev()
+            .find(|link| self.each_way(payload) >= link * ports)
     }
 }
 
@@ -146,29 +178,49 @@ impl FromStr for Slot {
                  or pcix133x64"
             ))
         };
-        let plain: String =
-            text.to_ascii_lowercase().chars().filter(|c| !matches!(c, ' ' | ',' | '-')).collect();
+        let plain: String = text
+            .to_ascii_lowercase()
+            .chars()
+            .filter(|c| !matches!(c, ' ' | ',' | '-'))
+            .collect();
         let parallel = plain.strip_prefix("pcix").map(|rest| (rest, true));
-        let parallel =
-            parallel.or_else(|| Some((plain.strip_prefix("pci").filter(|r| !r.starts_with('e'))?, false)));
+        let parallel = parallel.or_else(|| {
+            Some((
+                plain.strip_prefix("pci").filter(|r| !r.starts_with('e'))?,
+                false,
+            ))
+        });
         if let Some((rest, x)) = parallel {
             let (mhz, bits) = rest.split_once('x').ok_or_else(wrong)?;
             let mhz: f64 = mhz.trim_end_matches("mhz").parse().map_err(|_| wrong())?;
             let bits: f64 = bits.trim_end_matches("bit").parse().map_err(|_| wrong())?;
             within("the clock of a bus", mhz * 1e6, 1e6, 1e9, Hertz)?;
-            return if matches!(bits, 32.0 | 64.0) { Ok(Slot::Pci { mhz, bits, x }) } else { Err(wrong()) };
+            return if matches!(bits, 32.0 | 64.0) {
+                Ok(Slot::Pci { mhz, bits, x })
+            } else {
+                Err(wrong())
+            };
         }
         let rest = ["pcie", "gen", "v"]
             .iter()
-            .fold(plain.as_str(), |rest, begin| rest.strip_prefix(begin).unwrap_or(rest));
+            .fold(plain.as_str(), |rest, begin| {
+                rest.strip_prefix(begin).unwrap_or(rest)
+            });
         let (generation, lanes) = rest.split_once('x').ok_or_else(wrong)?;
         let lanes = lanes.parse().map_err(|_| wrong())?;
         let generation = match generation.strip_suffix("gt/s") {
             Some(speed) => {
                 let speed: f64 = speed.parse().map_err(|_| wrong())?;
-                TRANSFERS.iter().position(|known| *known == speed * 1e9).ok_or_else(wrong)? as u8 + 1
+                TRANSFERS
+                    .iter()
+                    .position(|known| *known == speed * 1e9)
+                    .ok_or_else(wrong)? as u8
+                    + 1
             }
-            None => generation.trim_end_matches(".0").parse().map_err(|_| wrong())?,
+            None => generation
+                .trim_end_matches(".0")
+                .parse()
+                .map_err(|_| wrong())?,
         };
         Slot::express(generation, lanes)
     }
@@ -191,22 +243,41 @@ pub fn pcie(
     let link = link.map(link_speed).transpose()?;
     let (fits, several) = (
         |slot: Slot, link: f64| slot.each_way(payload) >= link * ports,
-        if ports == 1.0 { "a port".into() } else { format!("{ports} ports") },
+        if ports == 1.0 {
+            "a port".into()
+        } else {
+            format!("{ports} ports")
+        },
     );
     let row = |slot: Slot| {
-        let most = slot.link(payload, ports).map_or(Amount::text("none"), |bits| Amount::number(bits, Bits));
-        let rates = [(slot.bytes(), ByteRate), (8.0 * slot.bytes(), Bits), (slot.usable(payload), ByteRate)];
+        let most = slot
+            .link(payload, ports)
+            .map_or(Amount::text("none"), |bits| Amount::number(bits, Bits));
+        let rates = [
+            (slot.bytes(), ByteRate),
+            (8.0 * slot.bytes(), Bits),
+            (slot.usable(payload), ByteRate),
+        ];
         let mut row = amounts(Some(&slot.to_string()), &rates);
         row.extend([Amount::number(slot.short_frames(), Frames), most]);
         row.extend(link.map(|link| Amount::text(if fits(slot, link) { "yes" } else { "no" })));
         row
     };
-    let mut columns = vec!["slot", "bytes", "bits", "payload", "64-byte frames", "full link"];
+    let mut columns = vec![
+        "slot",
+        "bytes",
+        "bits",
+        "payload",
+        "64-byte frames",
+        "full link",
+    ];
     columns.extend(link.map(|_| "carried"));
     let page = Calculation::new("Bandwidth of a slot")
         .given("largest payload", payload, Bytes)
         .given("ports", ports, Count);
-    let page = link.into_iter().fold(page, |page, link| page.given("link speed", link, Bits));
+    let page = link
+        .into_iter()
+        .fold(page, |page, link| page.given("link speed", link, Bits));
     let page = match slot {
         Some(slot) => {
             let page = page.given("transfers", slot.transfers(), Transfers).given_text("encoding", slot.encoding().1);

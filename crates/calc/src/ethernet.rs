@@ -10,7 +10,9 @@ use linerate_wire::units::{
 };
 
 /// The speeds of Ethernet in bit/s (IEEE 802.3).
-pub const SPEEDS: [f64; 13] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10, 5e10, 1e11, 2e11, 4e11, 8e11];
+pub const SPEEDS: [f64; 13] = [
+    1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10, 5e10, 1e11, 2e11, 4e11, 8e11,
+];
 
 /// Bytes of header and FCS around an IP packet.
 const HEADER: f64 = 14.0;
@@ -46,7 +48,11 @@ impl Load {
 
 /// The mean length of the IP packets in a mix, in bytes: without Ethernet header, FCS and, for simple IMIX, padding.
 pub fn ip_length(mix: &FrameMix) -> f64 {
-    if is_simple(mix) { SIMPLE_IP } else { mix.average_len_fcs() - HEADER - FCS }
+    if is_simple(mix) {
+        SIMPLE_IP
+    } else {
+        mix.average_len_fcs() - HEADER - FCS
+    }
 }
 
 fn is_simple(mix: &FrameMix) -> bool {
@@ -55,11 +61,19 @@ fn is_simple(mix: &FrameMix) -> bool {
 
 /// The mean length in bytes with FCS.
 fn length(mix: &FrameMix) -> Result<f64, CalcError> {
-    within("a frame length", mix.average_len_fcs(), 64.0, 16_000.0, Bytes)
+    within(
+        "a frame length",
+        mix.average_len_fcs(),
+        64.0,
+        16_000.0,
+        Bytes,
+    )
 }
 
 fn first(mixes: &[FrameMix]) -> Result<&FrameMix, CalcError> {
-    mixes.first().ok_or_else(|| CalcError::new("no frame length: give one such as 64, or imix"))
+    mixes
+        .first()
+        .ok_or_else(|| CalcError::new("no frame length: give one such as 64, or imix"))
 }
 
 fn named(mix: &FrameMix) -> String {
@@ -74,7 +88,11 @@ fn named(mix: &FrameMix) -> String {
 fn links(row: impl Fn(f64) -> Vec<Amount>) -> Vec<Vec<Amount>> {
     LINK_SPEEDS
         .iter()
-        .map(|(name, speed)| std::iter::once(Amount::text(*name)).chain(row(*speed)).collect())
+        .map(|(name, speed)| {
+            std::iter::once(Amount::text(*name))
+                .chain(row(*speed))
+                .collect()
+        })
         .collect()
 }
 
@@ -83,11 +101,15 @@ fn links(row: impl Fn(f64) -> Vec<Amount>) -> Vec<Vec<Amount>> {
 /// # Errors
 /// No length, no speed, no rate.
 pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcError> {
-    let (page, mix) = (load.given(Calculation::new("Line rate of Ethernet"))?, first(mixes)?);
+    let (page, mix) = (
+        load.given(Calculation::new("Line rate of Ethernet"))?,
+        first(mixes)?,
+    );
     let row = |mix: &FrameMix| {
         let len = length(mix)?;
         let (fps, layer_3) = (load.frames(len), 8.0 * load.frames(len) * ip_length(mix));
-        let bits = [bits_layer_1(fps, len), bits_layer_2(fps, len), layer_3].map(|bits| (bits, Bits));
+        let bits =
+            [bits_layer_1(fps, len), bits_layer_2(fps, len), layer_3].map(|bits| (bits, Bits));
         let rates = [(fps, Frames), (2.0 * fps, Frames), (1e9 / fps, Time)];
         Ok(amounts(Some(&mix.name), &[rates, bits].concat()))
     };
@@ -106,7 +128,10 @@ pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcErro
             let link = link.map_or("more than any Ethernet link".into(), |link| {
                 format!("a link of {}", Bits.show(link))
             });
-            format!("{rate} of {frames} take {} on the wire: {link}.", Bits.show(bits))
+            format!(
+                "{rate} of {frames} take {} on the wire: {link}.",
+                Bits.show(bits)
+            )
         }
     };
     let columns = [
@@ -135,7 +160,8 @@ pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcErro
 /// # Errors
 /// An empty mix, no speed, no rate.
 pub fn imix(load: Load, mix: &FrameMix) -> Result<Calculation, CalcError> {
-    let mut page = load.given(Calculation::new("Mix of frame lengths").given_text("mix", &mix.name))?;
+    let mut page =
+        load.given(Calculation::new("Mix of frame lengths").given_text("mix", &mix.name))?;
     let (len, ip, simple) = (length(mix)?, ip_length(mix), is_simple(mix));
     let both = |link: f64| 2.0 * frames_at(link, len);
     let fps = load.frames(len);
@@ -148,12 +174,19 @@ pub fn imix(load: Load, mix: &FrameMix) -> Result<Calculation, CalcError> {
                 ))
                 .result("frames in each direction", fps, Frames)
                 .result("frames in both directions", 2.0 * fps, Frames);
-            if simple { page.result("objective of the 2018 paper", objective(bits), Frames) } else { page }
+            if simple {
+                page.result("objective of the 2018 paper", objective(bits), Frames)
+            } else {
+                page
+            }
         }
         Load::Frames(fps) => {
             let (rate, name) = (Frames.show(fps), &mix.name);
-            let largest =
-                SPEEDS.into_iter().rev().find(|link| fps >= both(*link)).map(|link| Bits.show(link));
+            let largest = SPEEDS
+                .into_iter()
+                .rev()
+                .find(|link| fps >= both(*link))
+                .map(|link| Bits.show(link));
             page.answer(match largest {
                 Some(link) => format!("A router that forwards {rate} is a {link} {name} router: it carries this link full in both directions."),
                 None => format!("A router that forwards {rate} carries no Ethernet link full of {name}."),
@@ -213,7 +246,9 @@ impl Processors {
         let cores = within("a number of cores", self.cores.into(), 1.0, 8192.0, Count)?;
         let hertz = within("a clock", self.hertz, 1e6, 1e11, Hertz)?;
         let miss = within("the time of a cache miss", self.miss_ns, 0.1, 1e6, Time)?;
-        let page = page.given("cores", cores, Count).given("clock", hertz, Hertz);
+        let page = page
+            .given("cores", cores, Count)
+            .given("clock", hertz, Hertz);
         Ok(page.given("cache miss", miss, Time))
     }
 }
@@ -222,8 +257,19 @@ impl Processors {
 ///
 /// # Errors
 /// Impossible numbers.
-pub fn budget(load: Load, mix: &FrameMix, processors: Processors) -> Result<Calculation, CalcError> {
-    let (len, Processors { cores, hertz, miss_ns }) = (length(mix)?, processors);
+pub fn budget(
+    load: Load,
+    mix: &FrameMix,
+    processors: Processors,
+) -> Result<Calculation, CalcError> {
+    let (
+        len,
+        Processors {
+            cores,
+            hertz,
+            miss_ns,
+        },
+    ) = (length(mix)?, processors);
     let page = load.given(Calculation::new("Budget of a frame"))?;
     let page = match load {
         Load::Link(_) => page.given_text("frame length with FCS", &mix.name),
@@ -231,11 +277,20 @@ pub fn budget(load: Load, mix: &FrameMix, processors: Processors) -> Result<Calc
     };
     let of = |fps: f64| {
         let ns = f64::from(cores) * 1e9 / fps;
-        [(fps, Frames), (ns, Time), (ns * hertz / 1e9, Count), ((ns / miss_ns).floor(), Count)]
+        [
+            (fps, Frames),
+            (ns, Time),
+            (ns * hertz / 1e9, Count),
+            ((ns / miss_ns).floor(), Count),
+        ]
     };
     let [rate, time, (cycles, _), (misses, _)] = of(load.frames(len));
     let [rate_text, time_text] = [rate, time].map(|(value, unit)| unit.show(value));
-    let who = if cores == 1 { "a core".into() } else { format!("each of {cores} cores") };
+    let who = if cores == 1 {
+        "a core".into()
+    } else {
+        format!("each of {cores} cores")
+    };
     let (round, few) = (Count.show(cycles.round()), Count.show(misses));
     Ok(processors
         .given(page)?
@@ -263,12 +318,30 @@ pub fn budget(load: Load, mix: &FrameMix, processors: Processors) -> Result<Calc
 ///
 /// # Errors
 /// Impossible numbers.
-pub fn capacity(cycles: f64, mix: &FrameMix, processors: Processors) -> Result<Calculation, CalcError> {
-    let (len, cycles) = (length(mix)?, within("the cycles of a frame", cycles, 1.0, 1e12, Count)?);
-    let page =
-        processors.given(Calculation::new("Rate of processors").given("cycles of a frame", cycles, Count))?;
+pub fn capacity(
+    cycles: f64,
+    mix: &FrameMix,
+    processors: Processors,
+) -> Result<Calculation, CalcError> {
+    let (len, cycles) = (
+        length(mix)?,
+        within("the cycles of a frame", cycles, 1.0, 1e12, Count)?,
+    );
+    let page = processors.given(Calculation::new("Rate of processors").given(
+        "cycles of a frame",
+        cycles,
+        Count,
+    ))?;
     let fps = f64::from(processors.cores) * processors.hertz / cycles;
-    let row = |link| amounts(None, &[(frames_at(link, len), Frames), (fps / frames_at(link, len), Share)]);
+    let row = |link| {
+        amounts(
+            None,
+            &[
+                (frames_at(link, len), Frames),
+                (fps / frames_at(link, len), Share),
+            ],
+        )
+    };
     Ok(page
         .answer(format!("{} cycles for each frame are at most {}.", Count.show(cycles), Frames.show(fps)))
         .result("rate", fps, Frames)
@@ -317,15 +390,26 @@ pub fn overhead(link: f64, mixes: &[FrameMix], headers: Headers) -> Result<Calcu
             return Err(CalcError::new(text));
         }
         let (fps, payload) = (frames_at(link, len), len - bytes);
-        let shares = [payload / len, payload / (len + LAYER_1_OVERHEAD)].map(|share| (share, Share));
+        let shares =
+            [payload / len, payload / (len + LAYER_1_OVERHEAD)].map(|share| (share, Share));
         let bits = [8.0 * fps * payload, 8.0 * fps * bytes].map(|bits| (bits, Bits));
-        Ok(amounts(Some(&mix.name), &[[(fps, Frames), (payload, Bytes)], shares, bits].concat()))
+        Ok(amounts(
+            Some(&mix.name),
+            &[[(fps, Frames), (payload, Bytes)], shares, bits].concat(),
+        ))
     };
-    let rows = mixes.iter().map(row).collect::<Result<Vec<_>, CalcError>>()?;
-    let (name, [_, _, payload, share, _, carried, _]) =
-        (named(mix), std::array::from_fn(|at| rows[0][at].to_string()));
-    let (ip, transport) =
-        (if headers.ipv6 { "IPv6" } else { "IPv4" }, if headers.tcp { "TCP" } else { "UDP" });
+    let rows = mixes
+        .iter()
+        .map(row)
+        .collect::<Result<Vec<_>, CalcError>>()?;
+    let (name, [_, _, payload, share, _, carried, _]) = (
+        named(mix),
+        std::array::from_fn(|at| rows[0][at].to_string()),
+    );
+    let (ip, transport) = (
+        if headers.ipv6 { "IPv6" } else { "IPv4" },
+        if headers.tcp { "TCP" } else { "UDP" },
+    );
     let columns = [
         "frame length",
         "frames",
@@ -372,11 +456,24 @@ pub fn convert(rate: Rate, mix: &FrameMix) -> Result<Calculation, CalcError> {
     let page = Calculation::new("Rates");
     let (page, fps) = match rate {
         Rate::Frames(fps) => (page.given("rate", frame_rate(fps)?, Frames), fps),
-        Rate::Layer1(b) => (page.given("rate at layer 1", bits(b)?, Bits), b / bits_layer_1(1.0, len)),
-        Rate::Layer2(b) => (page.given("rate at layer 2", bits(b)?, Bits), b / bits_layer_2(1.0, len)),
-        Rate::Layer3(b) => (page.given("rate at layer 3", bits(b)?, Bits), b / (8.0 * ip)),
+        Rate::Layer1(b) => (
+            page.given("rate at layer 1", bits(b)?, Bits),
+            b / bits_layer_1(1.0, len),
+        ),
+        Rate::Layer2(b) => (
+            page.given("rate at layer 2", bits(b)?, Bits),
+            b / bits_layer_2(1.0, len),
+        ),
+        Rate::Layer3(b) => (
+            page.given("rate at layer 3", bits(b)?, Bits),
+            b / (8.0 * ip),
+        ),
     };
-    let [layer_1, layer_2, layer_3] = [bits_layer_1(fps, len), bits_layer_2(fps, len), 8.0 * fps * ip];
+    let [layer_1, layer_2, layer_3] = [
+        bits_layer_1(fps, len),
+        bits_layer_2(fps, len),
+        8.0 * fps * ip,
+    ];
     let [one, two, three] = [layer_1, layer_2, layer_3].map(|bits| Bits.show(bits));
     Ok(page
         .given_text("frame length with FCS", &mix.name)

@@ -23,8 +23,8 @@ pub const SOURCES: [(&str, &str); 11] = [
 /// Hardware sources of FreeBSD 12 and later in the order of their bits, without the `PURE_` that most begin with. They follow the
 /// others: from bit 11 on, or from 12 where 11 is CALLOUT, as in FreeBSD 14.
 const HARDWARE: [&str; 14] = [
-    "OCTEON", "SAFE", "GLXSB", "HIFN", "RDRAND", "NEHEMIAH", "RNDTEST", "VIRTIO", "BROADCOM", "CCP", "DARN",
-    "TPM", "VMGENID", "QUALCOMM",
+    "OCTEON", "SAFE", "GLXSB", "HIFN", "RDRAND", "NEHEMIAH", "RNDTEST", "VIRTIO", "BROADCOM",
+    "CCP", "DARN", "TPM", "VMGENID", "QUALCOMM",
 ];
 
 /// Sources that cost a router something with each frame, under one lock: those that the 2018 paper leaves out.
@@ -37,7 +37,10 @@ pub struct Mask(pub u32);
 impl Mask {
     /// The bit of a source's name, in either case.
     fn bit(name: &str) -> Option<u32> {
-        SOURCES.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)).map(|at| 1 << at)
+        SOURCES
+            .iter()
+            .position(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|at| 1 << at)
     }
 
     /// Whether it has the source of this name.
@@ -47,7 +50,12 @@ impl Mask {
 
     /// The mask without these sources. Names that are not known change nothing.
     pub fn without(self, names: &[&str]) -> Mask {
-        Mask(names.iter().filter_map(|name| Mask::bit(name)).fold(self.0, |mask, bit| mask & !bit))
+        Mask(
+            names
+                .iter()
+                .filter_map(|name| Mask::bit(name))
+                .fold(self.0, |mask, bit| mask & !bit),
+        )
     }
 
     /// As `kern.random.harvest.mask_bin` prints it, of the eleven sources and whatever bits are above.
@@ -61,10 +69,18 @@ impl Mask {
 impl fmt::Display for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = |bit: u32| self.0 & (1 << bit) != 0;
-        let above = (SOURCES.len() as u32..32).rev().filter(|bit| on(*bit)).map(|bit| format!("bit{bit}"));
+        let above = (SOURCES.len() as u32..32)
+            .rev()
+            .filter(|bit| on(*bit))
+            .map(|bit| format!("bit{bit}"));
         let named = SOURCES.iter().enumerate().rev();
-        let named =
-            named.map(|(bit, (name, _))| if on(bit as u32) { (*name).into() } else { format!("[{name}]") });
+        let named = named.map(|(bit, (name, _))| {
+            if on(bit as u32) {
+                (*name).into()
+            } else {
+                format!("[{name}]")
+            }
+        });
         f.write_str(&above.chain(named).collect::<Vec<String>>().join(","))
     }
 }
@@ -92,7 +108,9 @@ impl FromStr for Mask {
             return Ok(Mask(mask));
         }
         let mut mask = 0;
-        let callout = text.split(',').any(|name| name.trim().trim_matches(['[', ']']) == "CALLOUT");
+        let callout = text
+            .split(',')
+            .any(|name| name.trim().trim_matches(['[', ']']) == "CALLOUT");
         let newer = |name: &str| match (name, callout) {
             ("CALLOUT", _) => Some(1 << SOURCES.len()),
             (name, callout) => {
@@ -102,10 +120,19 @@ impl FromStr for Mask {
             }
         };
         for name in text.split(',').map(str::trim) {
-            let off = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-            let above =
-                || name.strip_prefix("bit")?.parse::<u32>().ok().and_then(|bit| 1u32.checked_shl(bit));
-            match Mask::bit(off.unwrap_or(name)).or_else(|| newer(off.unwrap_or(name))).or_else(above) {
+            let off = name
+                .strip_prefix('[')
+                .and_then(|name| name.strip_suffix(']'));
+            let above = || {
+                name.strip_prefix("bit")?
+                    .parse::<u32>()
+                    .ok()
+                    .and_then(|bit| 1u32.checked_shl(bit))
+            };
+            match Mask::bit(off.unwrap_or(name))
+                .or_else(|| newer(off.unwrap_or(name)))
+                .or_else(above)
+            {
                 Some(bit) if off.is_none() => mask |= bit,
                 Some(_) => {}
                 // Newer releases have more sources; one that is off has no bit to set.
@@ -181,8 +208,23 @@ mod tests {
         }
         // Newer releases: a source that is off and has no name here, and bits above.
         assert_eq!("[CALLOUT],UMA,swi".parse::<Mask>(), Ok(Mask(1024 + 256)));
-        assert_eq!(Mask(1 << 14 | 1).to_string().parse::<Mask>(), Ok(Mask(1 << 14 | 1)));
-        for bad in ["", "-1", "RADIO", "4294967296", "0x", "bit32", "[]", "[SWI", "0b1", "1.5", "\u{3b1}"] {
+        assert_eq!(
+            Mask(1 << 14 | 1).to_string().parse::<Mask>(),
+            Ok(Mask(1 << 14 | 1))
+        );
+        for bad in [
+            "",
+            "-1",
+            "RADIO",
+            "4294967296",
+            "0x",
+            "bit32",
+            "[]",
+            "[SWI",
+            "0b1",
+            "1.5",
+            "\u{3b1}",
+        ] {
             let said = bad.parse::<Mask>().unwrap_err().to_string();
             assert!(said.contains("NET_ETHER"), "{bad}: {said}");
         }
@@ -203,7 +245,13 @@ mod tests {
         // Machines with RDRAND: the default masks of FreeBSD 12 and 13, and of 14, without the sources that cost a router time.
         let less = "[UMA],[FS_ATIME],SWI,[INTERRUPT],NET_NG,[NET_ETHER],NET_TUN,MOUSE,KEYBOARD,ATTACH,CACHED";
         assert_eq!(format!("PURE_RDRAND,{less}").parse(), Ok(Mask(33_119)));
-        assert_eq!(format!("PURE_RDRAND,[CALLOUT],{less}").parse(), Ok(Mask(65_887)));
-        assert_eq!(format!("VMGENID,PURE_RDRAND,[CALLOUT],{less}").parse(), Ok(Mask(65_887 + (1 << 24))));
+        assert_eq!(
+            format!("PURE_RDRAND,[CALLOUT],{less}").parse(),
+            Ok(Mask(65_887))
+        );
+        assert_eq!(
+            format!("VMGENID,PURE_RDRAND,[CALLOUT],{less}").parse(),
+            Ok(Mask(65_887 + (1 << 24)))
+        );
     }
 }

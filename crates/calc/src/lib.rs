@@ -22,7 +22,8 @@ use std::fmt;
 /// A paper that several formulas come from.
 pub const PAPER_2018: &str = "\"Tuning FreeBSD for routing and firewalling\" (2018)";
 /// Another one.
-pub const PAPER_2015: &str = "\"Measure Twice, Code Once: Network Performance Analysis for FreeBSD\" (2015)";
+pub const PAPER_2015: &str =
+    "\"Measure Twice, Code Once: Network Performance Analysis for FreeBSD\" (2015)";
 /// A guide that several formulas come from.
 pub const GUIDE: &str = "\"Network Tuning and Performance\" (calomel.org)";
 
@@ -104,7 +105,9 @@ impl Unit {
                 scaled(&steps.map(|(bits, name)| (2f64.powi(bits), name)), "")
             }
             Unit::Share => format!("{} %", short(100.0 * value)),
-            Unit::Count if (value.fract() == 0.0 && value >= 0.0 || value >= 1e3) && value < 1e18 => {
+            Unit::Count
+                if (value.fract() == 0.0 && value >= 0.0 || value >= 1e3) && value < 1e18 =>
+            {
                 grouped(value.round() as u64)
             }
             Unit::Count => short(value),
@@ -121,7 +124,11 @@ impl Serialize for Unit {
 /// Four digits without the zeros that say nothing.
 fn short(value: f64) -> String {
     let text = significant(value, 4);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').into()
+    } else {
+        text
+    }
 }
 
 /// A number with its unit, or a text.
@@ -165,7 +172,9 @@ impl fmt::Display for Amount {
 
 /// A row of a table, behind its name if it has one.
 fn amounts(name: Option<&str>, numbers: &[(f64, Unit)]) -> Vec<Amount> {
-    let numbers = numbers.iter().map(|(value, unit)| Amount::number(*value, *unit));
+    let numbers = numbers
+        .iter()
+        .map(|(value, unit)| Amount::number(*value, *unit));
     name.map(Amount::text).into_iter().chain(numbers).collect()
 }
 
@@ -212,26 +221,41 @@ pub struct Calculation {
 
 impl Calculation {
     fn new(title: &'static str) -> Calculation {
-        Calculation { title, ..Calculation::default() }
+        Calculation {
+            title,
+            ..Calculation::default()
+        }
     }
 
     fn given(mut self, name: &'static str, value: impl Into<f64>, unit: Unit) -> Self {
-        self.given.push(Quantity { name, amount: Amount::number(value.into(), unit) });
+        self.given.push(Quantity {
+            name,
+            amount: Amount::number(value.into(), unit),
+        });
         self
     }
 
     fn given_text(mut self, name: &'static str, text: impl Into<String>) -> Self {
-        self.given.push(Quantity { name, amount: Amount::text(text) });
+        self.given.push(Quantity {
+            name,
+            amount: Amount::text(text),
+        });
         self
     }
 
     fn result(mut self, name: &'static str, value: impl Into<f64>, unit: Unit) -> Self {
-        self.results.push(Quantity { name, amount: Amount::number(value.into(), unit) });
+        self.results.push(Quantity {
+            name,
+            amount: Amount::number(value.into(), unit),
+        });
         self
     }
 
     fn result_text(mut self, name: &'static str, text: impl Into<String>) -> Self {
-        self.results.push(Quantity { name, amount: Amount::text(text) });
+        self.results.push(Quantity {
+            name,
+            amount: Amount::text(text),
+        });
         self
     }
 
@@ -256,25 +280,38 @@ impl Calculation {
     }
 
     fn table(mut self, columns: &[&'static str], rows: Vec<Vec<Amount>>) -> Self {
-        self.table = Some(Grid { columns: columns.to_vec(), rows });
+        self.table = Some(Grid {
+            columns: columns.to_vec(),
+            rows,
+        });
         self
     }
 
     /// Rows of results: those of the first are the calculation's own, and several are a table.
     fn rows(mut self, columns: &[&'static str], rows: Vec<Vec<Amount>>) -> Self {
         let own = columns.iter().zip(rows.first().into_iter().flatten());
-        let mut own = own.map(|(name, amount)| Quantity { name, amount: amount.clone() });
+        let mut own = own.map(|(name, amount)| Quantity {
+            name,
+            amount: amount.clone(),
+        });
         self.given.extend(own.next());
         self.results.extend(own);
-        if rows.len() > 1 { self.table(columns, rows) } else { self }
+        if rows.len() > 1 {
+            self.table(columns, rows)
+        } else {
+            self
+        }
     }
 
     /// The number of a result; `None` for a text, and for a name that is not there.
     pub fn number(&self, name: &str) -> Option<f64> {
-        self.results.iter().find(|result| result.name == name).and_then(|result| match result.amount {
-            Amount::Number { value, .. } => Some(value),
-            Amount::Text { .. } => None,
-        })
+        self.results
+            .iter()
+            .find(|result| result.name == name)
+            .and_then(|result| match result.amount {
+                Amount::Number { value, .. } => Some(value),
+                Amount::Text { .. } => None,
+            })
     }
 }
 
@@ -286,9 +323,15 @@ fn within(what: &str, value: f64, least: f64, most: f64, unit: Unit) -> Result<f
     if (least..=most).contains(&value) {
         return Ok(value);
     }
-    let shown = if value.is_finite() { unit.show(value) } else { value.to_string() };
+    let shown = if value.is_finite() {
+        unit.show(value)
+    } else {
+        value.to_string()
+    };
     let (least, most) = (unit.show(least), unit.show(most));
-    Err(CalcError::new(format!("{what} of {shown} is impossible: give a value from {least} to {most}")))
+    Err(CalcError::new(format!(
+        "{what} of {shown} is impossible: give a value from {least} to {most}"
+    )))
 }
 
 /// A link's speed, from 1 kbit/s to 1 Pbit/s.
@@ -328,7 +371,10 @@ mod tests {
     #[test]
     fn impossible_numbers_are_named_with_the_possible_ones() {
         let said = link_speed(f64::NAN).unwrap_err().to_string();
-        assert_eq!(said, "a link speed of NaN is impossible: give a value from 1 kbit/s to 1000 Tbit/s");
+        assert_eq!(
+            said,
+            "a link speed of NaN is impossible: give a value from 1 kbit/s to 1000 Tbit/s"
+        );
         for bad in [0.0, -1.0, f64::INFINITY] {
             assert!(link_speed(bad).is_err() && frame_rate(bad).is_err());
         }

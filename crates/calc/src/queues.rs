@@ -43,7 +43,12 @@ pub struct Card {
 /// # Errors
 /// A number of cores, queues or slots is 0 or too large, or a rate is not positive.
 pub fn queues(card: Card) -> Result<Calculation, CalcError> {
-    let Card { cores, most, slots, wanted } = card;
+    let Card {
+        cores,
+        most,
+        slots,
+        wanted,
+    } = card;
     within("a number of cores", cores.into(), 1.0, 8192.0, Count)?;
     within("a number of queues", most.into(), 1.0, 8192.0, Count)?;
     within("a table size", slots.into(), 1.0, 65_536.0, Count)?;
@@ -79,11 +84,24 @@ pub fn queues(card: Card) -> Result<Calculation, CalcError> {
     counts.dedup();
     let row = |n: &u32| {
         let (least, greatest) = (slots / n, slots.div_ceil(*n));
-        let each = if least == greatest { least.to_string() } else { format!("{least} or {greatest}") };
+        let each = if least == greatest {
+            least.to_string()
+        } else {
+            format!("{least} or {greatest}")
+        };
         let shares = [(busiest(*n, slots), Share), (evenness(*n, slots), Share)];
-        [amounts(None, &[(f64::from(*n), Count)]), amounts(Some(&each), &shares)].concat()
+        [
+            amounts(None, &[(f64::from(*n), Count)]),
+            amounts(Some(&each), &shares),
+        ]
+        .concat()
     };
-    let columns = ["queues", "slots of each", "busiest queue", "rate of even queues"];
+    let columns = [
+        "queues",
+        "slots of each",
+        "busiest queue",
+        "rate of even queues",
+    ];
     page = page.table(&columns, counts.iter().map(row).collect());
     Ok(page
         .answer(answer)
@@ -107,19 +125,48 @@ mod tests {
         for n in 0..7 {
             assert_eq!(evenness(1 << n, 64), 1.0);
         }
-        assert_eq!((busiest(6, 64), evenness(6, 64)), (11.0 / 64.0, 64.0 / 66.0));
-        assert_eq!([best(0, 4), best(1, 1), best(12, 8), best(u32::MAX, u32::MAX)], [0, 1, 8, 1 << 31]);
+        assert_eq!(
+            (busiest(6, 64), evenness(6, 64)),
+            (11.0 / 64.0, 64.0 / 66.0)
+        );
+        assert_eq!(
+            [
+                best(0, 4),
+                best(1, 1),
+                best(12, 8),
+                best(u32::MAX, u32::MAX)
+            ],
+            [0, 1, 8, 1 << 31]
+        );
     }
 
     #[test]
     fn impossible_hosts_are_refused() {
-        let card = Card { cores: 8, most: 64, slots: 128, wanted: None };
+        let card = Card {
+            cores: 8,
+            most: 64,
+            slots: 128,
+            wanted: None,
+        };
         assert!(queues(card).is_ok());
-        for bad in [Card { cores: 0, ..card }, Card { slots: 0, ..card }, Card { most: u32::MAX, ..card }] {
+        for bad in [
+            Card { cores: 0, ..card },
+            Card { slots: 0, ..card },
+            Card {
+                most: u32::MAX,
+                ..card
+            },
+        ] {
             assert!(queues(bad).is_err(), "{bad:?}");
         }
         for wanted in [(0.0, 1.0), (1.0, f64::NAN), (1e12, 0.001)] {
-            assert!(queues(Card { wanted: Some(wanted), ..card }).is_err());
+            assert!(
+                queues(Card {
+                    wanted: Some(wanted),
+                    ..card
+                })
+                .is_err()
+            );
         }
     }
 }

@@ -23,9 +23,9 @@ impl Key {
     /// The key of Microsoft's specification, with its published hashes.
     pub fn microsoft() -> Key {
         Key(vec![
-            0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
-            0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
-            0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+            0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
+            0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
+            0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
         ])
     }
 
@@ -52,10 +52,17 @@ impl FromStr for Key {
             "symmetric" => return Ok(Key::symmetric()),
             _ => {}
         }
-        let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b':').collect();
+        let digits: Vec<u8> = text
+            .bytes()
+            .filter(|b| !b.is_ascii_whitespace() && *b != b':')
+            .collect();
         let digit = |b: u8| (b as char).to_digit(16).map(|n| n as u8);
-        let bytes = digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
-        let bytes = bytes.collect::<Option<Vec<u8>>>().filter(|bytes| (40..=64).contains(&bytes.len()));
+        let bytes = digits
+            .chunks(2)
+            .map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
+        let bytes = bytes
+            .collect::<Option<Vec<u8>>>()
+            .filter(|bytes| (40..=64).contains(&bytes.len()));
         bytes.map(Key).ok_or_else(|| {
             CalcError::new("this is not an RSS key: write its 40 to 64 bytes in hexadecimal, as ethtool -x prints them, or microsoft, or symmetric")
         })
@@ -67,7 +74,14 @@ impl fmt::Display for Key {
         if *self == Key::microsoft() {
             return f.write_str("microsoft");
         }
-        f.write_str(&self.0.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+        f.write_str(
+            &self
+                .0
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<Vec<_>>()
+                .join(":"),
+        )
     }
 }
 
@@ -106,12 +120,19 @@ impl Rss {
         let of_byte = |at: usize| {
             let windows: [u32; 8] = std::array::from_fn(|bit| key.window(8 * at + bit));
             let of = |value: usize| {
-                (0..8).filter(|bit| value & (0x80 >> bit) != 0).fold(0, |hash, bit| hash ^ windows[bit])
+                (0..8)
+                    .filter(|bit| value & (0x80 >> bit) != 0)
+                    .fold(0, |hash, bit| hash ^ windows[bit])
             };
             std::array::from_fn(of)
         };
         let bytes = (0..MOST_INPUT).map(of_byte).collect();
-        Ok(Rss { key, fields, table, bytes })
+        Ok(Rss {
+            key,
+            fields,
+            table,
+            bytes,
+        })
     }
 
     /// A card whose table names its queues in turn, as drivers set it.
@@ -120,14 +141,23 @@ impl Rss {
     /// No queues, more queues than slots, or a number of slots as [`Rss::new`] refuses it.
     pub fn in_turn(key: Key, fields: Fields, queues: u32, slots: u32) -> Result<Rss, CalcError> {
         within("a table size", slots.into(), 1.0, MOST_SLOTS as f64, Count)?;
-        within("a number of queues", queues.into(), 1.0, slots.into(), Count)?;
+        within(
+            "a number of queues",
+            queues.into(),
+            1.0,
+            slots.into(),
+            Count,
+        )?;
         Rss::new(key, fields, (0..slots).map(|slot| slot % queues).collect())
     }
 
     /// The Toeplitz hash of a flow.
     pub fn hash(&self, flow: &Flow) -> u32 {
         let (input, length) = input(flow, self.fields);
-        input[..length].iter().zip(&self.bytes).fold(0, |hash, (byte, of)| hash ^ of[usize::from(*byte)])
+        input[..length]
+            .iter()
+            .zip(&self.bytes)
+            .fold(0, |hash, (byte, of)| hash ^ of[usize::from(*byte)])
     }
 
     /// The slot of a hash.
@@ -148,7 +178,11 @@ impl Rss {
         }
         let mut shares: std::collections::BTreeMap<u32, Share> = Default::default();
         for (queue, flows) in self.table.iter().zip(in_slot) {
-            let share = shares.entry(*queue).or_insert(Share { queue: *queue, slots: 0, flows: 0 });
+            let share = shares.entry(*queue).or_insert(Share {
+                queue: *queue,
+                slots: 0,
+                flows: 0,
+            });
             share.slots += 1;
             share.flows += flows;
         }
@@ -164,7 +198,11 @@ impl Rss {
         let addresses = if family == Family::V4 { 4 } else { 16 };
         // Bit positions in the input, the lowest bit of each field first: ports of both sides, then addresses of both sides.
         let low_bits = |end: usize, count: usize| (0..count).map(move |bit| 8 * end - 1 - bit);
-        let ports = if self.fields == Fields::Ports { PORT_BITS } else { 0 };
+        let ports = if self.fields == Fields::Ports {
+            PORT_BITS
+        } else {
+            0
+        };
         let fields = [
             (2 * addresses + 2, ports),
             (2 * addresses, ADDRESS_BITS),
@@ -185,7 +223,9 @@ impl Rss {
             }
             used[field] += 1;
             let mut window = self.slot(self.key.window(at)) as u32;
-            basis.iter().for_each(|known| window = window.min(window ^ known));
+            basis
+                .iter()
+                .for_each(|known| window = window.min(window ^ known));
             if window != 0 {
                 basis.push(window);
             }
@@ -193,23 +233,33 @@ impl Rss {
         let [source_port, destination, source, destination_port] = used;
         let side = |first: IpAddr, address_bits: u32, port_bits: u32| {
             let last = match first {
-                IpAddr::V4(v4) => IpAddr::V4(Ipv4Addr::from(u32::from(v4) + (1 << address_bits) - 1)),
-                IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from(u128::from(v6) + (1 << address_bits) - 1)),
+                IpAddr::V4(v4) => {
+                    IpAddr::V4(Ipv4Addr::from(u32::from(v4) + (1 << address_bits) - 1))
+                }
+                IpAddr::V6(v6) => {
+                    IpAddr::V6(Ipv6Addr::from(u128::from(v6) + (1 << address_bits) - 1))
+                }
             };
             let port = 1 << PORT_BITS;
             EndpointRange::new(first, last, port, port + (1 << port_bits) - 1).ok()
         };
         let [from, to]: [IpAddr; 2] = match family {
-            Family::V4 => [Ipv4Addr::new(198, 18, 10, 64).into(), Ipv4Addr::new(198, 19, 10, 64).into()],
+            Family::V4 => [
+                Ipv4Addr::new(198, 18, 10, 64).into(),
+                Ipv4Addr::new(198, 19, 10, 64).into(),
+            ],
             Family::V6 => {
                 let address = |net| Ipv6Addr::new(0x2001, 2, 0, net, 0, 0, 0, 64).into();
                 [address(0x10), address(0x8010)]
             }
         };
-        let space =
-            FlowSpace::new(side(from, source, source_port)?, side(to, destination, destination_port)?)
-                .ok()?;
-        (basis.len() as u32 == wanted && space.len() >= flows && space.usable_len().is_ok()).then_some(space)
+        let space = FlowSpace::new(
+            side(from, source, source_port)?,
+            side(to, destination, destination_port)?,
+        )
+        .ok()?;
+        (basis.len() as u32 == wanted && space.len() >= flows && space.usable_len().is_ok())
+            .then_some(space)
     }
 }
 
@@ -280,17 +330,30 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
         let hash = card.hash(&flow);
         let (slot, queue) = (card.slot(hash), card.queue(&flow));
         return Ok(page
-            .answer(format!("The flow's hash is {hash:#010x}: slot {slot}, queue {queue}."))
+            .answer(format!(
+                "The flow's hash is {hash:#010x}: slot {slot}, queue {queue}."
+            ))
             .result("slot", slot as f64, Count)
             .result("queue", queue, Count)
             .result_text("hash", format!("{hash:#010x}")));
     }
     let even = flows / (queues * most);
-    let (all, busiest, share) = (Count.show(flows), Count.show(most), Unit::Share.show(most / flows));
+    let (all, busiest, share) = (
+        Count.show(flows),
+        Count.show(most),
+        Unit::Share.show(most / flows),
+    );
     let row = |share: &Share| {
-        let numbers =
-            [f64::from(share.queue), f64::from(share.slots), share.flows as f64].map(|n| (n, Count));
-        amounts(None, &[&numbers[..], &[(share.flows as f64 / flows, Unit::Share)]].concat())
+        let numbers = [
+            f64::from(share.queue),
+            f64::from(share.slots),
+            share.flows as f64,
+        ]
+        .map(|n| (n, Count));
+        amounts(
+            None,
+            &[&numbers[..], &[(share.flows as f64 / flows, Unit::Share)]].concat(),
+        )
     };
     Ok(page
         .answer(match least == most {
@@ -312,7 +375,13 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
 /// # Errors
 /// There is none: the key is too regular for the table, or too many flows are asked for.
 pub fn rss_even(card: &Rss, family: Family, flows: u64) -> Result<Calculation, CalcError> {
-    within("a number of flows", flows as f64, 1.0, MAX_FLOWS.into(), Count)?;
+    within(
+        "a number of flows",
+        flows as f64,
+        1.0,
+        MAX_FLOWS.into(),
+        Count,
+    )?;
     let space = card.even(family, flows).ok_or_else(|| {
         CalcError::new(format!(
             "no block of {flows} flows spreads evenly over {} slots with this key and these fields: ask for fewer flows, or hash the ports too",
@@ -332,20 +401,60 @@ mod tests {
     use proptest::prelude::*;
 
     fn flow(src: &str, src_port: u16, dst: &str, dst_port: u16) -> Flow {
-        Flow { src: src.parse().unwrap(), dst: dst.parse().unwrap(), src_port, dst_port }
+        Flow {
+            src: src.parse().unwrap(),
+            dst: dst.parse().unwrap(),
+            src_port,
+            dst_port,
+        }
     }
 
     /// Microsoft, "Verifying the RSS hash calculation": destination, source, hash of the addresses, hash with the ports.
     #[test]
     fn published_test_vectors() {
         let vectors = [
-            (("161.142.100.80", 1766), ("66.9.149.187", 2794), 0x323e_8fc2, 0x51cc_c178),
-            (("65.69.140.83", 4739), ("199.92.111.2", 14230), 0xd718_262a, 0xc626_b0ea),
-            (("12.22.207.184", 38024), ("24.19.198.95", 12898), 0xd2d0_a5de, 0x5c2b_394a),
-            (("209.142.163.6", 2217), ("38.27.205.30", 48228), 0x8298_9176, 0xafc7_327f),
-            (("202.188.127.2", 1303), ("153.39.163.191", 44251), 0x5d18_09c5, 0x10e8_28a2),
-            (("3ffe:2501:200:3::1", 1766), ("3ffe:2501:200:1fff::7", 2794), 0x2cc1_8cd5, 0x4020_7d3d),
-            (("ff02::1", 4739), ("3ffe:501:8::260:97ff:fe40:efab", 14230), 0x0f0c_461c, 0xdde5_1bbf),
+            (
+                ("161.142.100.80", 1766),
+                ("66.9.149.187", 2794),
+                0x323e_8fc2,
+                0x51cc_c178,
+            ),
+            (
+                ("65.69.140.83", 4739),
+                ("199.92.111.2", 14230),
+                0xd718_262a,
+                0xc626_b0ea,
+            ),
+            (
+                ("12.22.207.184", 38024),
+                ("24.19.198.95", 12898),
+                0xd2d0_a5de,
+                0x5c2b_394a,
+            ),
+            (
+                ("209.142.163.6", 2217),
+                ("38.27.205.30", 48228),
+                0x8298_9176,
+                0xafc7_327f,
+            ),
+            (
+                ("202.188.127.2", 1303),
+                ("153.39.163.191", 44251),
+                0x5d18_09c5,
+                0x10e8_28a2,
+            ),
+            (
+                ("3ffe:2501:200:3::1", 1766),
+                ("3ffe:2501:200:1fff::7", 2794),
+                0x2cc1_8cd5,
+                0x4020_7d3d,
+            ),
+            (
+                ("ff02::1", 4739),
+                ("3ffe:501:8::260:97ff:fe40:efab", 14230),
+                0x0f0c_461c,
+                0xdde5_1bbf,
+            ),
             (
                 ("fe80::200:f8ff:fe21:67cf", 38024),
                 ("3ffe:1900:4545:3:200:f8ff:fe21:67cf", 44251),
@@ -357,7 +466,11 @@ mod tests {
         let (addresses, ports) = (card(Fields::Addresses), card(Fields::Ports));
         for ((dst, dst_port), (src, src_port), plain, with_ports) in vectors {
             let flow = flow(src, src_port, dst, dst_port);
-            assert_eq!((addresses.hash(&flow), ports.hash(&flow)), (plain, with_ports), "{dst}");
+            assert_eq!(
+                (addresses.hash(&flow), ports.hash(&flow)),
+                (plain, with_ports),
+                "{dst}"
+            );
             assert_eq!(ports.queue(&flow), (with_ports & 127) % 8);
         }
     }
@@ -366,8 +479,12 @@ mod tests {
     fn a_symmetric_key_puts_both_directions_into_one_queue() {
         let card = Rss::in_turn(Key::symmetric(), Fields::Ports, 16, 128).unwrap();
         let there = flow("198.18.10.7", 2001, "198.19.10.99", 53);
-        let back =
-            Flow { src: there.dst, dst: there.src, src_port: there.dst_port, dst_port: there.src_port };
+        let back = Flow {
+            src: there.dst,
+            dst: there.src,
+            src_port: there.dst_port,
+            dst_port: there.src_port,
+        };
         assert_eq!(card.hash(&there), card.hash(&back));
         let other = Rss::in_turn(Key::microsoft(), Fields::Ports, 16, 128).unwrap();
         assert_ne!(other.hash(&there), other.hash(&back));
@@ -375,18 +492,31 @@ mod tests {
 
     #[test]
     fn keys_are_read_as_ethtool_prints_them() {
-        let text = Key::microsoft().0.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
+        let text = Key::microsoft()
+            .0
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect::<Vec<_>>()
+            .join(":");
         assert_eq!(text.parse(), Ok(Key::microsoft()));
         assert_eq!(text.replace(':', "").parse(), Ok(Key::microsoft()));
         assert_eq!(Key::symmetric().to_string().parse(), Ok(Key::symmetric()));
-        for bad in ["", "6d:5a", "zz", &"6d".repeat(65), &format!("{text}:6"), "\u{3b1}\u{3b1}"] {
+        for bad in [
+            "",
+            "6d:5a",
+            "zz",
+            &"6d".repeat(65),
+            &format!("{text}:6"),
+            "\u{3b1}\u{3b1}",
+        ] {
             assert!(bad.parse::<Key>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn tables_that_no_card_has_are_refused() {
-        let made = |queues, slots| Rss::in_turn(Key::microsoft(), Fields::Ports, queues, slots).is_ok();
+        let made =
+            |queues, slots| Rss::in_turn(Key::microsoft(), Fields::Ports, queues, slots).is_ok();
         assert!(made(1, 1) && made(6, 64) && made(64, 64));
         assert!(
             !made(0, 64)
@@ -410,21 +540,31 @@ mod tests {
         ] {
             // To a symmetric key the bits of both addresses are the same, and are too few.
             let keys = [Key::microsoft(), Key::symmetric()];
-            for key in keys.into_iter().take(if fields == Fields::Ports { 2 } else { 1 }) {
+            for key in keys
+                .into_iter()
+                .take(if fields == Fields::Ports { 2 } else { 1 })
+            {
                 let card = Rss::in_turn(key, fields, slots, slots).unwrap();
                 let space = card.even(family, 2000).unwrap();
                 assert!(space.len() >= 2000);
                 let shares = card.spread(&space);
                 assert_eq!(shares.len(), slots as usize);
                 assert!(
-                    shares.iter().all(|share| share.flows == space.len() / u64::from(slots)),
+                    shares
+                        .iter()
+                        .all(|share| share.flows == space.len() / u64::from(slots)),
                     "{shares:?}"
                 );
             }
         }
         let zero = Rss::in_turn(Key(vec![0; 40]), Fields::Ports, 4, 128).unwrap();
         assert_eq!(zero.even(Family::V4, 2000), None);
-        assert!(rss_even(&zero, Family::V4, 2000).unwrap_err().to_string().contains("128 slots"));
+        assert!(
+            rss_even(&zero, Family::V4, 2000)
+                .unwrap_err()
+                .to_string()
+                .contains("128 slots")
+        );
     }
 
     proptest! {

@@ -28,7 +28,8 @@ const CONNTRACK_BYTES_PER_ENTRY: u64 = 256;
 /// assert_eq!((ipfw_buckets(16_384), ipfw_buckets(5_000_000)), (256, 65_536));
 /// ```
 pub fn ipfw_buckets(states: u64) -> u64 {
-    power_of_two(states.div_ceil(IPFW_STATES_PER_BUCKET)).clamp(IPFW_DEFAULT_BUCKETS, IPFW_MOST_BUCKETS)
+    power_of_two(states.div_ceil(IPFW_STATES_PER_BUCKET))
+        .clamp(IPFW_DEFAULT_BUCKETS, IPFW_MOST_BUCKETS)
 }
 
 /// Slots of pf's hash for a limit of states: three times as many, rounded up to a power of two, and not below the default
@@ -108,9 +109,15 @@ impl Asked {
             Asked::States(n) => count("a number of states", n),
             Asked::Connections(n) => Ok(count("a number of connections", n)? * per_connection),
             Asked::Hash(n) => Ok(for_hash(count("a hash size", n)?).max(1)),
-            Asked::Rate { each_second, stays_s } => {
+            Asked::Rate {
+                each_second,
+                stays_s,
+            } => {
                 let stays_s = within("a time", stays_s * 1e9, 1.0, 1e18, Time)? / 1e9;
-                Ok(count("a number of connections", (each_second * stays_s).ceil())? * per_connection)
+                Ok(
+                    count("a number of connections", (each_second * stays_s).ceil())?
+                        * per_connection,
+                )
             }
         }
     }
@@ -120,7 +127,10 @@ impl Asked {
             Asked::States(n) => ("entries", n),
             Asked::Connections(n) => ("connections", n),
             Asked::Hash(n) => ("hash size", n),
-            Asked::Rate { each_second, stays_s } => {
+            Asked::Rate {
+                each_second,
+                stays_s,
+            } => {
                 let page = page.given("new connections a second", each_second, Count);
                 return page.given("an entry stays", stays_s * 1e9, Time);
             }
@@ -130,16 +140,28 @@ impl Asked {
 
     /// The size of the hash: the one that was asked about, or else the one that suits.
     fn slots(self, suits: u64) -> u64 {
-        if let Asked::Hash(n) = self { n as u64 } else { suits }
+        if let Asked::Hash(n) = self {
+            n as u64
+        } else {
+            suits
+        }
     }
 }
 
 /// Share of the host's memory that a table needs, in bytes, and a warning from a quarter on.
-fn in_memory(page: Calculation, needed: u64, memory: Option<f64>) -> Result<Calculation, CalcError> {
-    let Some(memory) = memory else { return Ok(page) };
+fn in_memory(
+    page: Calculation,
+    needed: u64,
+    memory: Option<f64>,
+) -> Result<Calculation, CalcError> {
+    let Some(memory) = memory else {
+        return Ok(page);
+    };
     let memory = within("a memory size", memory, 1048576.0, 1e18, Bytes)?;
     let share = needed as f64 / memory;
-    let page = page.given("memory", memory, Bytes).result("share of the memory", share, Share);
+    let page = page
+        .given("memory", memory, Bytes)
+        .result("share of the memory", share, Share);
     Ok(match share > 0.25 {
         true => page.note(format!(
             "That is {} of the memory. A kernel that cannot find so much keeps its old size: check it afterwards.",
@@ -259,9 +281,11 @@ pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
         .note("An entry takes up to 320 B in kernels with more options: `grep nf_conntrack /proc/slabinfo` prints its size.")
         .note("The sysctls exist once nf_conntrack is loaded; nf_conntrack_buckets can be set in the first network namespace only.");
     let page = match memory {
-        Some(m) if m.is_finite() && m > 0.0 => {
-            page.result("default of the kernel for both", conntrack_default(m as u64) as f64, Count)
-        }
+        Some(m) if m.is_finite() && m > 0.0 => page.result(
+            "default of the kernel for both",
+            conntrack_default(m as u64) as f64,
+            Count,
+        ),
         _ => page,
     };
     in_memory(page, hash + entries, memory)
@@ -287,36 +311,88 @@ mod tests {
     #[test]
     fn extremes() {
         let most = i32::MAX as u64;
-        assert_eq!((ipfw_buckets(1), ipfw_buckets(16_385), ipfw_buckets(most)), (256, 512, 65_536));
+        assert_eq!(
+            (ipfw_buckets(1), ipfw_buckets(16_385), ipfw_buckets(most)),
+            (256, 512, 65_536)
+        );
         assert_eq!((pf_hash(1), pf_hash(most)), (32_768, 1 << 33));
-        assert_eq!((ipfw_buckets(u64::MAX), pf_hash(u64::MAX)), (65_536, 1 << 63));
-        assert_eq!((pf_hash_bytes(u64::MAX), conntrack_buckets(u64::MAX)), (u64::MAX, u64::MAX));
+        assert_eq!(
+            (ipfw_buckets(u64::MAX), pf_hash(u64::MAX)),
+            (65_536, 1 << 63)
+        );
+        assert_eq!(
+            (pf_hash_bytes(u64::MAX), conntrack_buckets(u64::MAX)),
+            (u64::MAX, u64::MAX)
+        );
     }
 
     #[test]
     fn a_hash_leads_back_to_its_states() {
         let number = |page: Calculation, name| page.number(name).unwrap();
-        assert_eq!(number(pf_states(Asked::Hash(33_554_432.0), None).unwrap(), "states"), 11_184_810.0);
-        assert_eq!(number(ipfw_states(Asked::Hash(65_536.0)).unwrap(), "states"), 4_194_304.0);
-        assert_eq!(number(conntrack(Asked::Hash(262_144.0), None).unwrap(), "connections"), 131_072.0);
+        assert_eq!(
+            number(
+                pf_states(Asked::Hash(33_554_432.0), None).unwrap(),
+                "states"
+            ),
+            11_184_810.0
+        );
+        assert_eq!(
+            number(ipfw_states(Asked::Hash(65_536.0)).unwrap(), "states"),
+            4_194_304.0
+        );
+        assert_eq!(
+            number(
+                conntrack(Asked::Hash(262_144.0), None).unwrap(),
+                "connections"
+            ),
+            131_072.0
+        );
         // This hash of 1 slot has no state of its own; its calculation still has no zero to divide by.
-        assert_eq!(number(conntrack(Asked::Hash(1.0), None).unwrap(), "entries in a bucket"), 2.0);
+        assert_eq!(
+            number(
+                conntrack(Asked::Hash(1.0), None).unwrap(),
+                "entries in a bucket"
+            ),
+            2.0
+        );
     }
 
     #[test]
     fn a_rate_fills_a_table() {
-        let rate = |each_second| Asked::Rate { each_second, stays_s: STAYS_S[0] };
+        let rate = |each_second| Asked::Rate {
+            each_second,
+            stays_s: STAYS_S[0],
+        };
         let page = conntrack(rate(2184.0), None).unwrap();
         assert_eq!(page.number("connections"), Some(262_080.0));
         let page = conntrack(Asked::States(262_144.0), None).unwrap();
         assert!((page.number("new ones a second, closed by FIN").unwrap() - 2184.53).abs() < 0.01);
         assert_eq!(page.number("NAT addresses for one server"), Some(5.0));
         assert_eq!(
-            pf_states(Asked::Rate { each_second: 100.0, stays_s: 90.0 }, None).unwrap().number("states"),
+            pf_states(
+                Asked::Rate {
+                    each_second: 100.0,
+                    stays_s: 90.0
+                },
+                None
+            )
+            .unwrap()
+            .number("states"),
             Some(18_000.0)
         );
-        assert!(conntrack(rate(f64::INFINITY), None).is_err() && conntrack(rate(0.0), None).is_err());
-        assert!(conntrack(Asked::Rate { each_second: 1.0, stays_s: 0.0 }, None).is_err());
+        assert!(
+            conntrack(rate(f64::INFINITY), None).is_err() && conntrack(rate(0.0), None).is_err()
+        );
+        assert!(
+            conntrack(
+                Asked::Rate {
+                    each_second: 1.0,
+                    stays_s: 0.0
+                },
+                None
+            )
+            .is_err()
+        );
     }
 
     #[test]
@@ -325,6 +401,9 @@ mod tests {
         assert_eq!(page.number("share of the memory"), Some(0.3125));
         assert!(page.notes.iter().any(|note| note.contains("31.25 %")));
         let page = conntrack(Asked::Connections(1e6), Some(4e9)).unwrap();
-        assert_eq!(page.number("default of the kernel for both"), Some(65_536.0));
+        assert_eq!(
+            page.number("default of the kernel for both"),
+            Some(65_536.0)
+        );
     }
 }

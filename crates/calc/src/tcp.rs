@@ -27,28 +27,46 @@ pub fn window_scale(bytes: f64) -> Option<u8> {
 ///
 /// # Errors
 /// All or fewer than two of them, or impossible values.
-pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Result<Calculation, CalcError> {
+pub fn bdp(
+    link: Option<f64>,
+    rtt_ns: Option<f64>,
+    window: Option<f64>,
+) -> Result<Calculation, CalcError> {
     let link = link.map(link_speed).transpose()?;
-    let rtt = rtt_ns.map(|ns| within("a round-trip time", ns, 1.0, 1e14, Time)).transpose()?;
-    let window = window.map(|bytes| within("a window", bytes, 1.0, 1e15, Bytes)).transpose()?;
-    let given = [("link speed", link, Bits), ("round-trip time", rtt, Time), ("window", window, Bytes)];
-    let given = given.into_iter().filter_map(|(name, value, unit)| Some((name, value?, unit)));
-    let page = given.fold(Calculation::new("Bandwidth-delay product"), |page, (name, value, unit)| {
-        page.given(name, value, unit)
-    });
+    let rtt = rtt_ns
+        .map(|ns| within("a round-trip time", ns, 1.0, 1e14, Time))
+        .transpose()?;
+    let window = window
+        .map(|bytes| within("a window", bytes, 1.0, 1e15, Bytes))
+        .transpose()?;
+    let given = [
+        ("link speed", link, Bits),
+        ("round-trip time", rtt, Time),
+        ("window", window, Bytes),
+    ];
+    let given = given
+        .into_iter()
+        .filter_map(|(name, value, unit)| Some((name, value?, unit)));
+    let page = given.fold(
+        Calculation::new("Bandwidth-delay product"),
+        |page, (name, value, unit)| page.given(name, value, unit),
+    );
     let (page, bytes) = match (link, rtt, window) {
         (Some(bits), Some(rtt), None) => window_of(page, bits, rtt),
         (None, Some(rtt), Some(window)) => {
             let bits = 8e9 * window / rtt;
             let (speed, time, size) = show(bits, rtt, window);
-            let page = page.answer(format!("A window of {size} carries at most {speed} at {time}."));
+            let page = page.answer(format!(
+                "A window of {size} carries at most {speed} at {time}."
+            ));
             (page.result("rate", bits, Bits), window)
         }
         (Some(bits), None, Some(window)) => {
             let rtt = 8e9 * window / bits;
             let (speed, time, size) = show(bits, rtt, window);
-            let page =
-                page.answer(format!("A window of {size} fills {speed} up to a round-trip time of {time}."));
+            let page = page.answer(format!(
+                "A window of {size} fills {speed} up to a round-trip time of {time}."
+            ));
             (page.result("round-trip time", rtt, Time), window)
         }
         _ => {
@@ -58,7 +76,9 @@ pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Resul
     };
     let page = match window_scale(bytes) {
         Some(shift) => page.result("window scale", shift, Count),
-        None => page.note("TCP has no window above 1 GiB (RFC 7323): several connections are needed."),
+        None => {
+            page.note("TCP has no window above 1 GiB (RFC 7323): several connections are needed.")
+        }
     };
     Ok(page
         .formula(&[
@@ -75,12 +95,30 @@ fn window_of(page: Calculation, bits: f64, rtt: f64) -> (Calculation, f64) {
     let bytes = bdp_bytes(bits, rtt);
     let (speed, time, size) = show(bits, rtt, bytes);
     let page = page
-        .answer(format!("A connection fills {speed} at {time} with a window of {size}."))
+        .answer(format!(
+            "A connection fills {speed} at {time} with a window of {size}."
+        ))
         .result("bandwidth-delay product", bytes, Bytes)
-        .result("buffer, as a power of two", bytes.max(1.0).log2().ceil().exp2(), Bytes)
-        .result("net.ipv4.tcp_rmem, largest value", 2.0 * bytes.ceil(), Bytes)
-        .result("frames of 1518 B on the way", (bytes / 1518.0).ceil(), Count)
-        .result("rate without window scaling", (UNSCALED * 8e9 / rtt).min(bits), Bits);
+        .result(
+            "buffer, as a power of two",
+            bytes.max(1.0).log2().ceil().exp2(),
+            Bytes,
+        )
+        .result(
+            "net.ipv4.tcp_rmem, largest value",
+            2.0 * bytes.ceil(),
+            Bytes,
+        )
+        .result(
+            "frames of 1518 B on the way",
+            (bytes / 1518.0).ceil(),
+            Count,
+        )
+        .result(
+            "rate without window scaling",
+            (UNSCALED * 8e9 / rtt).min(bits),
+            Bits,
+        );
     (page, bytes)
 }
 
@@ -94,11 +132,18 @@ mod tests {
 
     #[test]
     fn each_value_leads_to_the_others() {
-        let number = |page: Result<Calculation, CalcError>, name| page.unwrap().number(name).unwrap();
-        let window = number(bdp(Some(1e10), Some(13.4e6), None), "bandwidth-delay product");
+        let number =
+            |page: Result<Calculation, CalcError>, name| page.unwrap().number(name).unwrap();
+        let window = number(
+            bdp(Some(1e10), Some(13.4e6), None),
+            "bandwidth-delay product",
+        );
         assert_eq!(window, 16_750_000.0);
         assert_eq!(number(bdp(None, Some(13.4e6), Some(window)), "rate"), 1e10);
-        assert_eq!(number(bdp(Some(1e10), None, Some(window)), "round-trip time"), 13.4e6);
+        assert_eq!(
+            number(bdp(Some(1e10), None, Some(window)), "round-trip time"),
+            13.4e6
+        );
         for (bytes, shift) in [
             (1.0, Some(0)),
             (65_535.0, Some(0)),

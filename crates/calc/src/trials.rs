@@ -23,10 +23,15 @@ pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculati
     within("a standard deviation", deviation, 1e-9, 10.0, Share)?;
     within("a confidence", confidence, 0.5, 0.9999, Share)?;
     let alpha = 1.0 - confidence;
-    let needed =
-        |difference: f64| trials_needed(difference, (deviation, deviation), alpha, POWER).map(f64::ceil);
+    let needed = |difference: f64| {
+        trials_needed(difference, (deviation, deviation), alpha, POWER).map(f64::ceil)
+    };
     let shown = |n: usize| {
-        let set = Moments { n, mean: 1.0, stddev: Some(deviation) };
+        let set = Moments {
+            n,
+            mean: 1.0,
+            stddev: Some(deviation),
+        };
         smallest_difference(&set, &set, alpha, POWER)
     };
     let page = Calculation::new("Trials of two variants")
@@ -82,7 +87,9 @@ mod tests {
     #[test]
     fn published_numbers_of_trials() {
         let n = |difference| {
-            trials(Asked::Difference(difference), 0.01, 0.95).unwrap().number("trials of each variant")
+            trials(Asked::Difference(difference), 0.01, 0.95)
+                .unwrap()
+                .number("trials of each variant")
         };
         assert_eq!((n(0.01), n(0.005)), (Some(17.0), Some(64.0)));
     }
@@ -90,12 +97,19 @@ mod tests {
     #[test]
     fn both_questions_are_each_others_reverse() {
         for n in [2.0, 5.0, 64.0, 1e4] {
-            let smallest =
-                trials(Asked::Trials(n), 0.004, 0.95).unwrap().number("smallest difference").unwrap();
+            let smallest = trials(Asked::Trials(n), 0.004, 0.95)
+                .unwrap()
+                .number("smallest difference")
+                .unwrap();
             let back = trials(Asked::Difference(smallest * 1.000_001), 0.004, 0.95).unwrap();
             assert_eq!(back.number("trials of each variant"), Some(n));
         }
-        assert!(trials(Asked::Difference(1e-9), 10.0, 0.95).unwrap_err().to_string().contains("billion"));
+        assert!(
+            trials(Asked::Difference(1e-9), 10.0, 0.95)
+                .unwrap_err()
+                .to_string()
+                .contains("billion")
+        );
         for (asked, deviation) in [
             (Asked::Difference(0.0), 0.1),
             (Asked::Trials(1.0), 0.1),

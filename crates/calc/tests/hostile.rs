@@ -8,8 +8,8 @@ use linerate_calc::harvest::{Mask, harvest_mask};
 use linerate_calc::queues::{Card, queues};
 use linerate_calc::rss::{Fields, Key, Rss, rss, rss_even};
 use linerate_calc::states::{
-    Asked, conntrack, conntrack_buckets, conntrack_default, ipfw_buckets, ipfw_states, pf_hash_bytes,
-    pf_states,
+    Asked, conntrack, conntrack_buckets, conntrack_default, ipfw_buckets, ipfw_states,
+    pf_hash_bytes, pf_states,
 };
 use linerate_calc::tcp::bdp;
 use linerate_calc::trials::{self, trials};
@@ -37,7 +37,10 @@ fn any_number() -> impl Strategy<Value = f64> {
 fn any_mix() -> impl Strategy<Value = FrameMix> {
     let lengths = prop::collection::vec(any::<u16>(), 0..4);
     prop_oneof![
-        lengths.prop_map(|pattern| FrameMix { name: "x".into(), pattern }),
+        lengths.prop_map(|pattern| FrameMix {
+            name: "x".into(),
+            pattern
+        }),
         Just(FrameMix::imix()),
         (64u16..16_000).prop_map(FrameMix::single),
     ]
@@ -47,13 +50,28 @@ fn sound(page: Result<Calculation, CalcError>) {
     match page {
         Err(error) => assert!(error.to_string().len() > 20, "{error}"),
         Ok(page) => {
-            let cells = page.table.iter().flat_map(|grid| grid.rows.iter().flatten());
-            for amount in page.given.iter().chain(&page.results).map(|q| &q.amount).chain(cells) {
-                assert!(!matches!(amount, Amount::Number { value, .. } if !value.is_finite()), "{page:?}");
+            let cells = page
+                .table
+                .iter()
+                .flat_map(|grid| grid.rows.iter().flatten());
+            for amount in page
+                .given
+                .iter()
+                .chain(&page.results)
+                .map(|q| &q.amount)
+                .chain(cells)
+            {
+                assert!(
+                    !matches!(amount, Amount::Number { value, .. } if !value.is_finite()),
+                    "{page:?}"
+                );
                 assert!(!amount.to_string().is_empty());
             }
             if let Some(grid) = &page.table {
-                assert!(grid.rows.iter().all(|row| row.len() == grid.columns.len()), "{page:?}");
+                assert!(
+                    grid.rows.iter().all(|row| row.len() == grid.columns.len()),
+                    "{page:?}"
+                );
             }
             assert!(!page.answer.is_empty() && !page.formula.is_empty() && !page.source.is_empty());
         }

@@ -4,7 +4,8 @@ use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary, TrialRecord,
+    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary,
+    TrialRecord,
 };
 use linerate_measure::summary::{FORWARDS, of_others};
 use linerate_profile::Profile;
@@ -37,20 +38,34 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// The slots that can be explained: those with a DUT, and a valid trial.
     pub(crate) fn cases(&self) -> Vec<Case<'a>> {
-        let slots = self.campaign.slots.iter().filter(|slot| !slot.is_calibration() && !slot.known_answer);
+        let slots = self
+            .campaign
+            .slots
+            .iter()
+            .filter(|slot| !slot.is_calibration() && !slot.known_answer);
         slots.filter_map(|slot| self.case(slot)).collect()
     }
 
     /// The records of a slot; `None` without a valid trial.
     pub fn case(&self, slot: &'a Slot) -> Option<Case<'a>> {
-        let row = self.summary.rows.iter().find(|row| row.slot == slot.id && row.valid_trials > 0)?;
+        let row = self
+            .summary
+            .rows
+            .iter()
+            .find(|row| row.slot == slot.id && row.valid_trials > 0)?;
         let of_slot = |trial: &&TrialRecord| trial.slot == slot.id && trial.audit.valid;
         let trials = self.trials.iter().filter(of_slot).collect();
         let facts = self.facts.iter().find(|facts| facts.slot == slot.id);
         let configuration = facts
             .and_then(Configuration::recorded)
             .ok_or_else(|| "the DUT was not asked how it is configured".to_string());
-        Some(Case { records: *self, slot, row, trials, configuration })
+        Some(Case {
+            records: *self,
+            slot,
+            row,
+            trials,
+            configuration,
+        })
     }
 }
 
@@ -95,8 +110,17 @@ impl Spent {
 
     /// `profile: nft_do_chain, with the functions it calls, takes 612 ns of a frame (38.0 %)`
     pub fn evidence(&self) -> String {
-        let names: Vec<&str> = self.functions.iter().take(3).map(|(name, _)| name.as_str()).collect();
-        let (take, call) = if names.len() == 1 { ("takes", "it calls") } else { ("take", "they call") };
+        let names: Vec<&str> = self
+            .functions
+            .iter()
+            .take(3)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let (take, call) = if names.len() == 1 {
+            ("takes", "it calls")
+        } else {
+            ("take", "they call")
+        };
         let names = names.join(", ");
         let percent = 100.0 * self.share;
         match self.ns {
@@ -104,7 +128,9 @@ impl Spent {
                 "profile: {names}, with the functions {call}, {take} {ns:.0} ns of a frame ({percent:.1} %)"
             ),
             None => {
-                format!("profile: {names}, with the functions {call}, {take} {percent:.1} % of the busy time")
+                format!(
+                    "profile: {names}, with the functions {call}, {take} {percent:.1} % of the busy time"
+                )
             }
         }
     }
@@ -116,14 +142,20 @@ impl Case<'_> {
     /// # Errors
     /// The slot was not profiled, or no sample was taken.
     pub(crate) fn profile(&self) -> Result<&Profile, String> {
-        let profile =
-            self.records.stacks.get(&self.slot.id).ok_or("the slot was not profiled (--profile)")?;
+        let profile = self
+            .records
+            .stacks
+            .get(&self.slot.id)
+            .ok_or("the slot was not profiled (--profile)")?;
         if profile.samples() > 0 {
             return Ok(profile);
         }
-        let why =
-            self.looked().and_then(|looked| looked.missing.iter().find(|why| why.starts_with("profile")));
-        Err(why.cloned().unwrap_or_else(|| "the profile has no sample of the kernel".into()))
+        let why = self
+            .looked()
+            .and_then(|looked| looked.missing.iter().find(|why| why.starts_with("profile")));
+        Err(why
+            .cloned()
+            .unwrap_or_else(|| "the profile has no sample of the kernel".into()))
     }
 
     /// How the DUT was configured.
@@ -145,14 +177,16 @@ impl Case<'_> {
     ) -> Result<Option<String>, String> {
         let configuration = self.configuration()?;
         let found = find(configuration);
-        let silent = configuration
-            .unanswered
-            .iter()
-            .find(|silent| questions.iter().any(|question| silent.question.starts_with(question)));
+        let silent = configuration.unanswered.iter().find(|silent| {
+            questions
+                .iter()
+                .any(|question| silent.question.starts_with(question))
+        });
         match silent {
-            Some(silent) if found.is_none() => {
-                Err(format!("the DUT does not tell it ({}: {})", silent.question, silent.why))
-            }
+            Some(silent) if found.is_none() => Err(format!(
+                "the DUT does not tell it ({}: {})",
+                silent.question, silent.why
+            )),
             _ => Ok(found),
         }
     }
@@ -162,7 +196,11 @@ impl Case<'_> {
     /// # Errors
     /// The DUT was not asked, or did not answer.
     pub(crate) fn inside(&self) -> Result<&Card, String> {
-        let card = self.configuration()?.cards.first().filter(|card| card.found);
+        let card = self
+            .configuration()?
+            .cards
+            .first()
+            .filter(|card| card.found);
         card.ok_or_else(|| "the DUT's answers do not show its interface".into())
     }
 
@@ -171,14 +209,16 @@ impl Case<'_> {
     /// # Errors
     /// The DUT was not asked, or did not answer.
     pub(crate) fn hardware(&self) -> Result<Option<&Card>, String> {
-        self.inside().map(|card| Some(card).filter(|card| card.kind.is_none()))
+        self.inside()
+            .map(|card| Some(card).filter(|card| card.kind.is_none()))
     }
 
     /// A setting that the plan gave the slot's DUT, by its place in the recorded settings: `/rules/table`.
     pub(crate) fn setting(&self, place: &str) -> Option<&Value> {
         let plan = &self.records.campaign.planned.as_ref()?.plan;
         let lane = plan.pointer(&format!("/cells/{}/lane", self.slot.id))?;
-        plan.pointer(&format!("/lanes/{lane}/settings{place}")).filter(|value| !value.is_null())
+        plan.pointer(&format!("/lanes/{lane}/settings{place}"))
+            .filter(|value| !value.is_null())
     }
 
     /// Whether the DUT is of the embedded lab.
@@ -205,22 +245,32 @@ impl Case<'_> {
 
     /// Nanoseconds of a frame; `None` where frames were paced.
     pub(crate) fn frame_ns(&self) -> Option<f64> {
-        (self.row.ns_per_frame > 0.0 && self.slot.asked_fps.is_none()).then_some(self.row.ns_per_frame)
+        (self.row.ns_per_frame > 0.0 && self.slot.asked_fps.is_none())
+            .then_some(self.row.ns_per_frame)
     }
 
     /// Observations of the kernel in trials beside the others; `None` where it was not profiled.
     pub(crate) fn looked(&self) -> Option<&SlotProfile> {
-        self.records.summary.profiles.iter().find(|profile| profile.slot == self.slot.id)
+        self.records
+            .summary
+            .profiles
+            .iter()
+            .find(|profile| profile.slot == self.slot.id)
     }
 
     /// Samples that found the CPUs in user space, or whose stack is not kept.
     pub(crate) fn others(&self) -> u64 {
-        self.looked().map_or(0, |profile| profile.user + profile.lost)
+        self.looked()
+            .map_or(0, |profile| profile.user + profile.lost)
     }
 
     /// All samples, at least 1.
     pub(crate) fn samples(&self) -> f64 {
-        let of_kernel = self.records.stacks.get(&self.slot.id).map_or(0, Profile::samples);
+        let of_kernel = self
+            .records
+            .stacks
+            .get(&self.slot.id)
+            .map_or(0, Profile::samples);
         (of_kernel + self.others()).max(1) as f64
     }
 
@@ -249,7 +299,10 @@ impl Case<'_> {
         let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
         for (stack, samples) in profile.stacks() {
             let is_apart = || {
-                let below = stack.split(';').rev().take_while(|name| !is_of(name, functions));
+                let below = stack
+                    .split(';')
+                    .rev()
+                    .take_while(|name| !is_of(name, functions));
                 below.into_iter().any(|name| is_of(name, apart))
             };
             let of_cause = stack.split(';').find(|name| is_of(name, functions));
@@ -260,23 +313,39 @@ impl Case<'_> {
         }
         let share = inside as f64 / all;
         let of_kernel = inside as f64 / profile.samples().max(1) as f64;
-        let mut functions: Vec<(String, f64)> =
-            seen.into_iter().map(|(name, samples)| (name.to_string(), samples as f64 / all)).collect();
+        let mut functions: Vec<(String, f64)> = seen
+            .into_iter()
+            .map(|(name, samples)| (name.to_string(), samples as f64 / all))
+            .collect();
         functions.sort_by(|a, b| b.1.total_cmp(&a.1));
         let error = (share * (1.0 - share) / all).sqrt();
-        Ok(Spent { share, of_kernel, error, ns: self.frame_ns().map(|ns| share * ns), functions })
+        Ok(Spent {
+            share,
+            of_kernel,
+            error,
+            ns: self.frame_ns().map(|ns| share * ns),
+            functions,
+        })
     }
 
     /// The growth of all counters whose name satisfies the condition, over all valid trials.
     ///
     /// # Errors
     /// They were not read: a router that forwards counts something.
-    pub(crate) fn counters(&self, of_cause: impl Fn(&str) -> bool) -> Result<BTreeMap<&str, u64>, String> {
+    pub(crate) fn counters(
+        &self,
+        of_cause: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<&str, u64>, String> {
         if self.trials.iter().all(|trial| trial.dut.is_empty()) {
             return Err("the DUT's counters were not read".into());
         }
         let mut all = BTreeMap::new();
-        for (name, n) in self.trials.iter().flat_map(|trial| &trial.dut).filter(|(name, _)| of_cause(name)) {
+        for (name, n) in self
+            .trials
+            .iter()
+            .flat_map(|trial| &trial.dut)
+            .filter(|(name, _)| of_cause(name))
+        {
             *all.entry(name.as_str()).or_default() += n;
         }
         Ok(all)
@@ -299,16 +368,24 @@ impl Case<'_> {
         if losses.is_empty() && self.row.loss_ratio >= NOTICEABLE {
             return Err("it is not known where frames were lost".into());
         }
-        Ok(losses.iter().filter(|loss| loss.side == Side::Dut && of(loss.cause)).collect())
+        Ok(losses
+            .iter()
+            .filter(|loss| loss.side == Side::Dut && of(loss.cause))
+            .collect())
     }
 
     /// Frames that the kernel dropped in a trial of their own, as shares of the frames sent, by its reason and function
     /// (`drop NEIGH_FAILED in neigh_event_send`); empty where it was not asked.
     pub(crate) fn kernel_drops(&self) -> BTreeMap<&str, f64> {
-        let events =
-            self.looked().and_then(|profile| profile.events.as_ref()).filter(|events| events.sent > 0);
+        let events = self
+            .looked()
+            .and_then(|profile| profile.events.as_ref())
+            .filter(|events| events.sent > 0);
         let drops = events.into_iter().flat_map(|events| {
-            events.drops.iter().map(|(name, n)| (name.as_str(), *n as f64 / events.sent as f64))
+            events
+                .drops
+                .iter()
+                .map(|(name, n)| (name.as_str(), *n as f64 / events.sent as f64))
         });
         drops.collect()
     }
@@ -328,7 +405,10 @@ impl Case<'_> {
     /// The mean share of the time of each CPU of the lab that other programs used.
     pub(crate) fn of_others(&self) -> BTreeMap<u32, f64> {
         let of = |cpu: &CpuShare| Some([of_others(self.records.campaign, cpu)?]);
-        self.mean_of_cpus(of).into_iter().map(|(cpu, [share])| (cpu, share)).collect()
+        self.mean_of_cpus(of)
+            .into_iter()
+            .map(|(cpu, [share])| (cpu, share))
+            .collect()
     }
 
     fn mean_of_cpus<const N: usize>(
@@ -339,10 +419,14 @@ impl Case<'_> {
         for cpu in self.trials.iter().flat_map(|trial| &trial.cpus) {
             let Some(parts) = of(cpu) else { continue };
             let (sum, n) = sums.entry(cpu.cpu).or_insert(([0.0; N], 0.0));
-            sum.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+            sum.iter_mut()
+                .zip(parts)
+                .for_each(|(sum, part)| *sum += part);
             *n += 1.0;
         }
-        sums.into_iter().map(|(cpu, (sum, n))| (cpu, sum.map(|part| part / n))).collect()
+        sums.into_iter()
+            .map(|(cpu, (sum, n))| (cpu, sum.map(|part| part / n)))
+            .collect()
     }
 
     /// [`Case::cpus`], if there are any.
@@ -350,7 +434,9 @@ impl Case<'_> {
     /// # Errors
     /// They were not looked at.
     pub(crate) fn known_cpus(&self) -> Result<BTreeMap<u32, [f64; 3]>, String> {
-        Some(self.cpus()).filter(|cpus| !cpus.is_empty()).ok_or_else(|| UNKNOWN_CPUS.into())
+        Some(self.cpus())
+            .filter(|cpus| !cpus.is_empty())
+            .ok_or_else(|| UNKNOWN_CPUS.into())
     }
 
     /// The CPUs that forward: those that the lab gave to the DUT, and of a host those that worked for frames.
@@ -369,7 +455,11 @@ impl Case<'_> {
         if self.records.campaign.asked.mode != Mode::Hosts {
             return self.forwarding_cpus();
         }
-        let configured = self.configuration.iter().flat_map(|found| &found.machine.cpus).map(|cpu| cpu.cpu);
+        let configured = self
+            .configuration
+            .iter()
+            .flat_map(|found| &found.machine.cpus)
+            .map(|cpu| cpu.cpu);
         let all: BTreeSet<u32> = configured.chain(self.cpus().into_keys()).collect();
         all.into_iter().collect()
     }
@@ -379,6 +469,8 @@ impl Case<'_> {
 pub(crate) fn is_called(name: &str, wanted: &str) -> bool {
     match wanted.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
-        None => name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+        None => name
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
     }
 }

@@ -89,13 +89,17 @@ impl Side {
         let sampled = looked.and_then(|looked| case.ns_at(looked.received?));
         let scale = sampled.map_or(1.0, |ns| ns / frame_ns);
         let trials = looked.map_or(&[][..], |looked| &looked.rates);
-        let stages =
-            stages(case).into_iter().map(|stage| (stage.name, [stage.ns, stage.error].map(|ns| ns * scale)));
+        let stages = stages(case)
+            .into_iter()
+            .map(|stage| (stage.name, [stage.ns, stage.error].map(|ns| ns * scale)));
         let all = case.samples();
         let functions = profile.functions().into_iter().map(|function| {
             let share = function.own as f64 / all;
             let error = (share * (1.0 - share) / all).sqrt();
-            (function.name, [share, error].map(|share| share * frame_ns * scale))
+            (
+                function.name,
+                [share, error].map(|share| share * frame_ns * scale),
+            )
         });
         Ok(Side {
             frame_ns,
@@ -111,14 +115,27 @@ fn by_name(a: &BTreeMap<String, [f64; 2]>, b: &BTreeMap<String, [f64; 2]>) -> Ve
     let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let of = |side: &BTreeMap<String, [f64; 2]>, name: &String| side.get(name).copied().unwrap_or_default();
-    let mut parts: Vec<Part> = names.into_iter().map(|name| part(name, of(a, name), of(b, name))).collect();
-    parts.sort_by(|x, y| y.is_clear().cmp(&x.is_clear()).then(y.longer().abs().total_cmp(&x.longer().abs())));
+    let of = |side: &BTreeMap<String, [f64; 2]>, name: &String| {
+        side.get(name).copied().unwrap_or_default()
+    };
+    let mut parts: Vec<Part> = names
+        .into_iter()
+        .map(|name| part(name, of(a, name), of(b, name)))
+        .collect();
+    parts.sort_by(|x, y| {
+        y.is_clear()
+            .cmp(&x.is_clear())
+            .then(y.longer().abs().total_cmp(&x.longer().abs()))
+    });
     parts
 }
 
 fn part(name: &str, a: [f64; 2], b: [f64; 2]) -> Part {
-    Part { name: name.into(), ns: [a[0], b[0]], error: a[1].hypot(b[1]) }
+    Part {
+        name: name.into(),
+        ns: [a[0], b[0]],
+        error: a[1].hypot(b[1]),
+    }
 }
 
 /// Compares the time of a frame in two slots. `ratio`: the rate after by the rate before.
@@ -127,12 +144,19 @@ fn part(name: &str, a: [f64; 2], b: [f64; 2]) -> Part {
 /// One of the slots was not profiled, or its frames were paced.
 pub fn difference(cases: [&Case<'_>; 2], ratio: Estimate) -> Result<Difference, String> {
     let [a, b] = [Side::of(cases[0])?, Side::of(cases[1])?];
-    let stages: Vec<Part> =
-        a.stages.iter().zip(&b.stages).map(|((name, a), (_, b))| part(name, *a, *b)).collect();
-    let measured = longer_ns(a.frame_ns, ratio.inverse()).ok_or("one of the two forwarded no frame")?;
+    let stages: Vec<Part> = a
+        .stages
+        .iter()
+        .zip(&b.stages)
+        .map(|((name, a), (_, b))| part(name, *a, *b))
+        .collect();
+    let measured =
+        longer_ns(a.frame_ns, ratio.inverse()).ok_or("one of the two forwarded no frame")?;
     let sampled: f64 = stages.iter().map(Part::longer).sum();
     let spread = Moments::of(&a.trials).zip(Moments::of(&b.trials));
-    let spread = spread.and_then(|(a, b)| welch(&a, &b, 0.95)).map(|welch| welch.high - welch.difference);
+    let spread = spread
+        .and_then(|(a, b)| welch(&a, &b, 0.95))
+        .map(|welch| welch.high - welch.difference);
     let rest = measured.median - sampled;
     let half = |end: f64| (end - measured.median).hypot(spread.unwrap_or(0.0));
     let unexplained = Estimate {
@@ -144,7 +168,10 @@ pub fn difference(cases: [&Case<'_>; 2], ratio: Estimate) -> Result<Difference, 
     Ok(Difference {
         names: cases.map(|case| case.slot.name.clone()),
         frame_ns: [a.frame_ns, b.frame_ns],
-        adds_up: unexplained.low.zip(unexplained.high).map(|(low, high)| (low..=high).contains(&0.0)),
+        adds_up: unexplained
+            .low
+            .zip(unexplained.high)
+            .map(|(low, high)| (low..=high).contains(&0.0)),
         sampled_ns: Estimate {
             median: sampled,
             low: spread.map(|half| sampled - half),
@@ -162,16 +189,35 @@ pub fn difference(cases: [&Case<'_>; 2], ratio: Estimate) -> Result<Difference, 
 
 fn locks(cases: [&Case<'_>; 2]) -> Option<Locks> {
     let waited = |case: &Case<'_>| {
-        let Events { sent, waits: Some(waits), .. } = case.looked()?.events.clone()? else { return None };
+        let Events {
+            sent,
+            waits: Some(waits),
+            ..
+        } = case.looked()?.events.clone()?
+        else {
+            return None;
+        };
         let each = |ns: u64| [ns as f64 / sent.max(1) as f64, 0.0];
         let of_function = |f: Function| (f.name, each(f.own));
-        Some((each(waits.ns), waits.functions.into_iter().map(of_function).collect()))
+        Some((
+            each(waits.ns),
+            waits.functions.into_iter().map(of_function).collect(),
+        ))
     };
     let ((all_a, a), (all_b, b)) = (waited(cases[0])?, waited(cases[1])?);
-    Some(Locks { all: part("all waits for locks", all_a, all_b), functions: by_name(&a, &b) })
+    Some(Locks {
+        all: part("all waits for locks", all_a, all_b),
+        functions: by_name(&a, &b),
+    })
 }
 
 fn counted(cases: [&Case<'_>; 2]) -> BTreeMap<String, [f64; 2]> {
-    let [a, b] = cases.map(|case| case.looked().map(|looked| looked.counted_by_frame()).unwrap_or_default());
-    a.into_iter().filter_map(|(name, before)| Some((name.clone(), [before, *b.get(&name)?]))).collect()
+    let [a, b] = cases.map(|case| {
+        case.looked()
+            .map(|looked| looked.counted_by_frame())
+            .unwrap_or_default()
+    });
+    a.into_iter()
+        .filter_map(|(name, before)| Some((name.clone(), [before, *b.get(&name)?])))
+        .collect()
 }

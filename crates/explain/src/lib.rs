@@ -36,7 +36,10 @@ fn of_case(case: &Case<'_>) -> Explanation {
         match rule.examine(case) {
             Ok(Some(finding)) => found.findings.push(finding),
             Ok(None) => found.absent.push(rule.cause.into()),
-            Err(reason) => found.not_examined.push(NotExamined { cause: rule.cause.into(), reason }),
+            Err(reason) => found.not_examined.push(NotExamined {
+                cause: rule.cause.into(),
+                reason,
+            }),
         }
     }
     let rank = |finding: &Finding| (finding.strength, finding.weight);

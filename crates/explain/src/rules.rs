@@ -43,7 +43,10 @@ pub(crate) enum Look {
 #[derive(Clone, Copy)]
 pub(crate) enum Setting {
     /// By the answers to questions that begin so.
-    Asked(&'static [&'static str], fn(&Configuration) -> Option<String>),
+    Asked(
+        &'static [&'static str],
+        fn(&Configuration) -> Option<String>,
+    ),
     /// Offloads of a card, one of which is on, or off.
     Offload([&'static str; 2], bool),
     /// The DUT is not asked for it, with the reason.
@@ -90,26 +93,38 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 /// Texts that a rule's texts may name as well.
-const COMMON: [(&str, &str); 1] =
-    [("paper", "'Tuning FreeBSD for routing and firewalling', 2018, illustration")];
+const COMMON: [(&str, &str); 1] = [(
+    "paper",
+    "'Tuning FreeBSD for routing and firewalling', 2018, illustration",
+)];
 
 const BY_HAND: &str =
     "a plan could not put back what the host has there: change it by hand, and measure again";
-const WHOLE_MACHINE: Try = Try::Not("it is set for the whole machine: change it by hand, and measure again");
+const WHOLE_MACHINE: Try =
+    Try::Not("it is set for the whole machine: change it by hand, and measure again");
 const PROGRAM: Try = Try::Not("the program is not of the plan: end it, and measure again");
 const STEER: Try = Try::Keys(r#"{"interface": {"in": {"rps": "{cpus}"}}}"#);
 const STEERS_LINUX: Try = Try::Not("a plan steers frames to other CPUs on Linux only");
 /// The interrupts of the inside interface on these CPUs, in turn.
-const INTERRUPTS: &[(On, Try)] =
-    &[(On::System(System::Linux), Try::Keys(r#"{"interface": {"in": {"irq": "{cpus}"}}}"#))];
+const INTERRUPTS: &[(On, Try)] = &[(
+    On::System(System::Linux),
+    Try::Keys(r#"{"interface": {"in": {"irq": "{cpus}"}}}"#),
+)];
 const INTERRUPTS_OF_LINUX: Try = Try::Not("a plan sets the CPUs of interrupts on Linux only");
 const MORE_QUEUES: Try = Try::Keys(r#"{"interface": {"queues": {cpus}}}"#);
 
 /// All rules.
 pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
-    [limits::RULES, queues::RULES, filters::RULES, path::RULES, cpus::RULES, links::RULES]
-        .into_iter()
-        .flatten()
+    [
+        limits::RULES,
+        queues::RULES,
+        filters::RULES,
+        path::RULES,
+        cpus::RULES,
+        links::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// A cause with its evidence; `None` where the cause is not there, or the reason why it could not look for it.
@@ -126,8 +141,17 @@ pub(crate) struct Found {
 impl Found {
     fn new(strength: Strength, weight: f64, evidence: impl IntoIterator<Item = String>) -> Found {
         let evidence = evidence.into_iter().collect();
-        let finding = Finding { strength, weight, evidence, ..Finding::default() };
-        Found { finding, values: Vec::new(), instead: None }
+        let finding = Finding {
+            strength,
+            weight,
+            evidence,
+            ..Finding::default()
+        };
+        Found {
+            finding,
+            values: Vec::new(),
+            instead: None,
+        }
     }
 
     /// One that was measured, with its share.
@@ -147,16 +171,24 @@ impl Found {
 
     /// The value of a name.
     fn value(&self, name: &str) -> Option<&str> {
-        let own = self.values.iter().map(|(name, value)| (*name, value.as_str()));
-        own.chain(COMMON).find(|(known, _)| *known == name).map(|(_, value)| value)
+        let own = self
+            .values
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
+        own.chain(COMMON)
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
     }
 
     /// A text with its values, as they are `shown`. Other words in braces stay.
     fn fill(&self, text: &str, shown: impl Fn(&str) -> String) -> String {
         let (mut out, mut rest) = (String::new(), text);
         while let Some((before, behind)) = rest.split_once('{') {
-            let word = behind.split_once('}').and_then(|(word, after)| Some((self.value(word)?, after)));
-            let (text, after) = word.map_or(("{".into(), behind), |(value, after)| (shown(value), after));
+            let word = behind
+                .split_once('}')
+                .and_then(|(word, after)| Some((self.value(word)?, after)));
+            let (text, after) =
+                word.map_or(("{".into(), behind), |(value, after)| (shown(value), after));
             out = out + before + &text;
             rest = after;
         }
@@ -183,9 +215,10 @@ impl Found {
         };
         match tried {
             Try::Keys(keys) => (serde_json::from_str(&self.fill(keys, in_json)).ok(), None),
-            Try::InLab(command) if case.is_embedded() => {
-                (Some(json!({ "commands": [{ "run": command, "undo": "true" }] })), None)
-            }
+            Try::InLab(command) if case.is_embedded() => (
+                Some(json!({ "commands": [{ "run": command, "undo": "true" }] })),
+                None,
+            ),
             Try::InLab(_) => (None, Some(BY_HAND.into())),
             Try::Not(why) => (None, Some(why.into())),
         }
@@ -199,7 +232,9 @@ impl Rule {
     /// Why it could not look.
     pub fn examine(&self, case: &Case<'_>) -> Result<Option<Finding>, String> {
         let found = match self.look {
-            Look::Cost(functions, least, setting) => cost(case, case.spent(functions), least, setting),
+            Look::Cost(functions, least, setting) => {
+                cost(case, case.spent(functions), least, setting)
+            }
             Look::By(look) => look(case),
         };
         Ok(found?.map(|found| self.finding(case, found)))
@@ -207,11 +242,18 @@ impl Rule {
 
     fn finding(&self, case: &Case<'_>, found: Found) -> Finding {
         let first = self.tries.iter().find(|(on, _)| found.fits(case, on));
-        let own = (self.changes, first.map_or(self.otherwise, |(_, tried)| *tried));
+        let own = (
+            self.changes,
+            first.map_or(self.otherwise, |(_, tried)| *tried),
+        );
         let (changes, tried) = found.instead.unwrap_or(own);
         let change = |texts: &[&str; 3]| {
             let [system, commands, undo] = texts.map(|text| found.text(text));
-            Change { system, commands, undo }
+            Change {
+                system,
+                commands,
+                undo,
+            }
         };
         let (patch, untried) = found.tried(case, tried);
         Finding {
@@ -247,7 +289,9 @@ fn offload(case: &Case<'_>, names: [&str; 2], on: bool) -> Result<Option<String>
     }
     let state = if on { "on" } else { "off" };
     Ok(cards.iter().find_map(|card| {
-        let name = names.into_iter().find(|name| card.features.get(*name) == Some(&on))?;
+        let name = names
+            .into_iter()
+            .find(|name| card.features.get(*name) == Some(&on))?;
         Some(format!("{}: {name} is {state}", card.name))
     }))
 }
@@ -259,14 +303,18 @@ fn cost(case: &Case<'_>, spent: Result<Spent, String>, least: f64, setting: Sett
         (Ok(spent), setting) if spent.is_clear(least) => {
             let evidence = std::iter::once(spent.evidence()).chain(setting.ok().flatten());
             let cost = format!("up to {} of a frame's time", percent(spent.share));
-            Ok(Some(Found::observed(spent.share, evidence).with("cost", cost)))
+            Ok(Some(
+                Found::observed(spent.share, evidence).with("cost", cost),
+            ))
         }
         (Err(why), Ok(None)) if matches!(setting, Setting::None) => Err(why),
         (Ok(_), _) | (Err(_), Ok(None)) => Ok(None),
         (Err(why), Ok(Some(setting))) => {
             let evidence = [setting, format!("its cost is not known: {why}")];
             let found = Found::new(Strength::Possible, 0.1, evidence);
-            Ok(Some(found.with("cost", "not known: profile it (--profile)")))
+            Ok(Some(
+                found.with("cost", "not known: profile it (--profile)"),
+            ))
         }
         (Err(why), Err(why_not)) => Err(format!("{why}, and {why_not}")),
     }
@@ -275,12 +323,19 @@ fn cost(case: &Case<'_>, spent: Result<Spent, String>, least: f64, setting: Sett
 /// `12.3 %`
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
-    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    if percent < 10.0 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
 }
 
 /// Numbers with this sign between them.
 fn joined<T: Display>(all: impl IntoIterator<Item = T>, sign: &str) -> String {
-    all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(sign)
+    all.into_iter()
+        .map(|one| one.to_string())
+        .collect::<Vec<_>>()
+        .join(sign)
 }
 
 #[cfg(test)]
@@ -299,18 +354,28 @@ mod tests {
 
     fn texts(rule: &Rule) -> Vec<&str> {
         let texts = rule.changes.iter().flatten().copied();
-        texts.chain([rule.says, rule.mechanism, rule.gain]).collect()
+        texts
+            .chain([rule.says, rule.mechanism, rule.gain])
+            .collect()
     }
 
     fn tries(rule: &Rule) -> impl Iterator<Item = Try> {
-        rule.tries.iter().map(|(_, tried)| *tried).chain([rule.otherwise])
+        rule.tries
+            .iter()
+            .map(|(_, tried)| *tried)
+            .chain([rule.otherwise])
     }
 
     /// Words in braces, without the interfaces that a plan's commands name.
     fn names(text: &str) -> Vec<&str> {
-        let words = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+        let words = text
+            .split('{')
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once('}')?.0));
         words
-            .filter(|word| word.bytes().all(|b| b.is_ascii_lowercase()) && !["in", "out"].contains(word))
+            .filter(|word| {
+                word.bytes().all(|b| b.is_ascii_lowercase()) && !["in", "out"].contains(word)
+            })
             .collect()
     }
 
@@ -322,9 +387,21 @@ mod tests {
         causes.dedup();
         assert_eq!((causes.len(), number), (38, 38));
         for rule in all() {
-            assert!(texts(rule).iter().all(|text| !text.is_empty()), "{}", rule.cause);
-            assert!(rule.says.ends_with(['.', '}']) && rule.mechanism.ends_with('.'), "{}", rule.cause);
-            assert!(!rule.changes.is_empty() || rule.cause == "frames-dropped", "{}", rule.cause);
+            assert!(
+                texts(rule).iter().all(|text| !text.is_empty()),
+                "{}",
+                rule.cause
+            );
+            assert!(
+                rule.says.ends_with(['.', '}']) && rule.mechanism.ends_with('.'),
+                "{}",
+                rule.cause
+            );
+            assert!(
+                !rule.changes.is_empty() || rule.cause == "frames-dropped",
+                "{}",
+                rule.cause
+            );
             if let Look::Cost(functions, least, _) = rule.look {
                 let mut unique = functions.to_vec();
                 unique.sort_unstable();
@@ -342,18 +419,33 @@ mod tests {
     fn every_value_that_a_text_names_is_found_by_a_function() {
         let known = |name: &str| {
             let given = [format!("with(\"{name}\""), format!(", \"{name}\")")];
-            let of_all =
-                COMMON.iter().any(|(common, _)| *common == name) || ["share", "cost"].contains(&name);
-            of_all || FILES.iter().any(|file| given.iter().any(|given| file.contains(given)))
+            let of_all = COMMON.iter().any(|(common, _)| *common == name)
+                || ["share", "cost"].contains(&name);
+            of_all
+                || FILES
+                    .iter()
+                    .any(|file| given.iter().any(|given| file.contains(given)))
         };
         for rule in all() {
-            let keys =
-                tries(rule).filter_map(|tried| if let Try::Keys(keys) = tried { Some(keys) } else { None });
-            let conditions = rule
-                .tries
-                .iter()
-                .filter_map(|(on, _)| if let On::With(name) = on { Some(*name) } else { None });
-            let named = texts(rule).into_iter().chain(keys).flat_map(names).chain(conditions);
+            let keys = tries(rule).filter_map(|tried| {
+                if let Try::Keys(keys) = tried {
+                    Some(keys)
+                } else {
+                    None
+                }
+            });
+            let conditions = rule.tries.iter().filter_map(|(on, _)| {
+                if let On::With(name) = on {
+                    Some(*name)
+                } else {
+                    None
+                }
+            });
+            let named = texts(rule)
+                .into_iter()
+                .chain(keys)
+                .flat_map(names)
+                .chain(conditions);
             let unknown: Vec<&str> = named.filter(|name| !known(name)).collect();
             assert!(unknown.is_empty(), "{}: {unknown:?}", rule.cause);
         }
@@ -367,11 +459,19 @@ mod tests {
                     Try::Keys(keys) => {
                         let keys = names(keys)
                             .into_iter()
-                            .fold(keys.to_string(), |keys, name| keys.replace(&format!("{{{name}}}"), "1"));
+                            .fold(keys.to_string(), |keys, name| {
+                                keys.replace(&format!("{{{name}}}"), "1")
+                            });
                         let read: Result<Value, _> = serde_json::from_str(&keys);
-                        assert!(read.is_ok_and(|keys| keys.is_object()), "{}: {keys}", rule.cause);
+                        assert!(
+                            read.is_ok_and(|keys| keys.is_object()),
+                            "{}: {keys}",
+                            rule.cause
+                        );
                     }
-                    Try::InLab(text) | Try::Not(text) => assert!(!text.is_empty(), "{}", rule.cause),
+                    Try::InLab(text) | Try::Not(text) => {
+                        assert!(!text.is_empty(), "{}", rule.cause)
+                    }
                 }
             }
         }
@@ -379,7 +479,9 @@ mod tests {
 
     #[test]
     fn values_take_their_place_once() {
-        let found = Found::observed(0.5, []).with("card", "a{share}\"").when(false, "other");
+        let found = Found::observed(0.5, [])
+            .with("card", "a{share}\"")
+            .when(false, "other");
         assert_eq!(
             found.text("{card}: {share}, {other} {in} {paper} 1 {"),
             format!("a{{share}}\": 50 %, {{other}} {{in}} {} 1 {{", COMMON[0].1)

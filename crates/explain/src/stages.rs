@@ -8,7 +8,13 @@ use linerate_measure::record::Stage;
 const STAGES: [(&str, &[&str]); 15] = [
     (
         "tester",
-        &["xdp_test_run_batch", "bpf_test_run_xdp_live", "bpf_prog_*", "xdp_do_flush", "veth_ndo_xdp_xmit"],
+        &[
+            "xdp_test_run_batch",
+            "bpf_test_run_xdp_live",
+            "bpf_prog_*",
+            "xdp_do_flush",
+            "veth_ndo_xdp_xmit",
+        ],
     ),
     (
         "interrupt and poll",
@@ -22,7 +28,15 @@ const STAGES: [(&str, &[&str]); 15] = [
     ),
     (
         "driver, receive",
-        &["veth_poll", "*_poll", "*_rx_poll", "iflib_rxeof", "*_rxeof", "t4_intr", "service_iq*"],
+        &[
+            "veth_poll",
+            "*_poll",
+            "*_rx_poll",
+            "iflib_rxeof",
+            "*_rxeof",
+            "t4_intr",
+            "service_iq*",
+        ],
     ),
     (
         "frame memory",
@@ -88,7 +102,16 @@ const STAGES: [(&str, &[&str]); 15] = [
             "ip_fastforward",
         ],
     ),
-    ("firewall hooks", &["nf_hook_slow", "nf_hook_slow_list", "br_nf_*", "pfil_run_hooks", "pfil_mbuf_*"]),
+    (
+        "firewall hooks",
+        &[
+            "nf_hook_slow",
+            "nf_hook_slow_list",
+            "br_nf_*",
+            "pfil_run_hooks",
+            "pfil_mbuf_*",
+        ],
+    ),
     (
         "firewall rules",
         &[
@@ -114,7 +137,10 @@ const STAGES: [(&str, &[&str]); 15] = [
             "ipfw_dyn_*",
         ],
     ),
-    ("address translation", &["nf_nat_*", "nft_nat_*", "pf_get_translation", "LibAlias*"]),
+    (
+        "address translation",
+        &["nf_nat_*", "nft_nat_*", "pf_get_translation", "LibAlias*"],
+    ),
     (
         "route lookup",
         &[
@@ -142,7 +168,13 @@ const STAGES: [(&str, &[&str]); 15] = [
     ),
     (
         "queueing discipline",
-        &["__dev_queue_xmit", "__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"],
+        &[
+            "__dev_queue_xmit",
+            "__dev_xmit_skb",
+            "sch_direct_xmit",
+            "__qdisc_run",
+            "altq_*",
+        ],
     ),
     (
         "driver, transmit",
@@ -165,28 +197,42 @@ const PROGRAMS: &str = "programs";
 
 /// The time of each stage; empty where the slot was not profiled, or its frames were paced.
 pub fn stages(case: &Case<'_>) -> Vec<Stage> {
-    let (Ok(profile), Some(frame)) = (case.profile(), case.frame_ns()) else { return Vec::new() };
+    let (Ok(profile), Some(frame)) = (case.profile(), case.frame_ns()) else {
+        return Vec::new();
+    };
     let mut samples = [0u64; STAGES.len() + 1];
     for (stack, n) in profile.stacks() {
         samples[stage(stack)] += n;
     }
     let all = case.samples();
-    let names = STAGES.iter().map(|(name, _)| *name).chain([OTHER, PROGRAMS]);
+    let names = STAGES
+        .iter()
+        .map(|(name, _)| *name)
+        .chain([OTHER, PROGRAMS]);
     let of_stage = |(name, n): (&str, u64)| {
         let share = n as f64 / all;
-        Stage { name: name.into(), ns: share * frame, error: (share * (1.0 - share) / all).sqrt() * frame }
+        Stage {
+            name: name.into(),
+            ns: share * frame,
+            error: (share * (1.0 - share) / all).sqrt() * frame,
+        }
     };
-    names.zip(samples.into_iter().chain([case.others()])).map(of_stage).collect()
+    names
+        .zip(samples.into_iter().chain([case.others()]))
+        .map(of_stage)
+        .collect()
 }
 
 /// The number of the stage of a stack; that of [`STAGES`]' end for a stack of none.
 fn stage(stack: &str) -> usize {
     let begins = |name: &str| {
         STAGES.iter().position(|(_, functions)| {
-            functions.iter().any(|wanted| match wanted.strip_prefix('*') {
-                Some(ending) => name.ends_with(ending),
-                None => is_called(name, wanted),
-            })
+            functions
+                .iter()
+                .any(|wanted| match wanted.strip_prefix('*') {
+                    Some(ending) => name.ends_with(ending),
+                    None => is_called(name, wanted),
+                })
         })
     };
     stack.rsplit(';').find_map(begins).unwrap_or(STAGES.len())
@@ -202,11 +248,19 @@ mod tests {
         let way = "net_rx_action;__napi_poll;veth_poll;gro_receive_skb;ip_list_rcv;ip_sublist_rcv";
         assert_eq!(of(way), "IP");
         assert_eq!(
-            of(&format!("{way};nf_hook_slow_list;nft_do_chain_ipv4;nft_payload_eval")),
+            of(&format!(
+                "{way};nf_hook_slow_list;nft_do_chain_ipv4;nft_payload_eval"
+            )),
             "firewall rules"
         );
-        assert_eq!(of(&format!("{way};ip_rcv_finish_core;fib_table_lookup")), "route lookup");
-        assert_eq!(of("net_rx_action;__napi_poll;ixgbe_poll;memcpy"), "driver, receive");
+        assert_eq!(
+            of(&format!("{way};ip_rcv_finish_core;fib_table_lookup")),
+            "route lookup"
+        );
+        assert_eq!(
+            of("net_rx_action;__napi_poll;ixgbe_poll;memcpy"),
+            "driver, receive"
+        );
         assert_eq!(of("fork_exit;taskqueue_thread_loop"), OTHER);
     }
 }

@@ -40,7 +40,10 @@ pub struct Silence {
 impl Silence {
     /// Something was heard at this time.
     pub fn since(now_ns: u64) -> Silence {
-        Silence { looked_ns: now_ns, silent_ns: 0 }
+        Silence {
+            looked_ns: now_ns,
+            silent_ns: 0,
+        }
     }
 
     /// How long nothing was heard, in nanoseconds. To be called every few milliseconds.
@@ -61,13 +64,19 @@ mod silence_tests {
         let mut silence = Silence::since(5);
         assert_eq!(silence.look(20_000_005), 20_000_000);
         assert_eq!(silence.look(60_000_000_000), 20_000_000 + MOST_BETWEEN_NS);
-        assert_eq!(silence.look(59_000_000_000), 20_000_000 + MOST_BETWEEN_NS, "a clock that goes back");
+        assert_eq!(
+            silence.look(59_000_000_000),
+            20_000_000 + MOST_BETWEEN_NS,
+            "a clock that goes back"
+        );
     }
 
     #[test]
     fn a_side_that_says_nothing_is_silent_as_long_as_it_says_nothing() {
         let mut silence = Silence::since(0);
-        let looks = (1..).map(|n| n * 20_000_000).take_while(|now| silence.look(*now) <= SILENCE_NS);
+        let looks = (1..)
+            .map(|n| n * 20_000_000)
+            .take_while(|now| silence.look(*now) <= SILENCE_NS);
         assert_eq!(looks.count() as u64, SILENCE_NS / 20_000_000);
     }
 }

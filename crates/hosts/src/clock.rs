@@ -44,12 +44,18 @@ impl Offset {
         let least = bounds().map(|[least, _]| least).max()?;
         let most = bounds().map(|[_, most]| most).min()?;
         let within = least.abs_diff(most).div_ceil(2);
-        Some(Offset { ns: (least + most) / 2, within_ns: u64::try_from(within).unwrap_or(u64::MAX) })
+        Some(Offset {
+            ns: (least + most) / 2,
+            within_ns: u64::try_from(within).unwrap_or(u64::MAX),
+        })
     }
 
     /// This clock as seen from another one, when both were compared with ours.
     pub fn from(&self, other: &Offset) -> Offset {
-        Offset { ns: self.ns - other.ns, within_ns: self.within_ns.saturating_add(other.within_ns) }
+        Offset {
+            ns: self.ns - other.ns,
+            within_ns: self.within_ns.saturating_add(other.within_ns),
+        }
     }
 
     /// How far from the truth this offset has been at most, in nanoseconds, until it was measured again: clocks drift, in between
@@ -95,8 +101,14 @@ impl Stamp {
         let seconds = i128::from(seconds.parse::<i64>().ok()?) * 1_000_000_000;
         let digits = fraction.len() == 9 && fraction.bytes().all(|b| b.is_ascii_digit());
         match fraction.parse::<u32>() {
-            Ok(ns) if digits => Some(Stamp { ns: seconds + i128::from(ns), error_ns: 0 }),
-            _ => Some(Stamp { ns: seconds + 500_000_000, error_ns: 500_000_000 }),
+            Ok(ns) if digits => Some(Stamp {
+                ns: seconds + i128::from(ns),
+                error_ns: 0,
+            }),
+            _ => Some(Stamp {
+                ns: seconds + 500_000_000,
+                error_ns: 500_000_000,
+            }),
         }
     }
 }
@@ -158,30 +170,90 @@ mod tests {
 
     #[test]
     fn dates_with_and_without_fractions_are_read() {
-        let whole = Stamp { ns: 1_700_000_000_500_000_000, error_ns: 500_000_000 };
+        let whole = Stamp {
+            ns: 1_700_000_000_500_000_000,
+            error_ns: 500_000_000,
+        };
         assert_eq!(
             Stamp::parse("1700000000.000000007"),
-            Some(Stamp { ns: 1_700_000_000_000_000_007, error_ns: 0 })
+            Some(Stamp {
+                ns: 1_700_000_000_000_000_007,
+                error_ns: 0
+            })
         );
-        for without in ["1700000000.N", "1700000000.%N", "1700000000.", "1700000000.+00000001"] {
+        for without in [
+            "1700000000.N",
+            "1700000000.%N",
+            "1700000000.",
+            "1700000000.+00000001",
+        ] {
             assert_eq!(Stamp::parse(without), Some(whole), "{without}");
         }
-        for hostile in ["", "none", "1", ".5", "99999999999999999999.0", "x.000000000"] {
+        for hostile in [
+            "",
+            "none",
+            "1",
+            ".5",
+            "99999999999999999999.0",
+            "x.000000000",
+        ] {
             assert_eq!(Stamp::parse(hostile), None, "{hostile}");
         }
     }
 
     #[test]
     fn answers_bound_the_offset_together() {
-        let slow = Probe { asked: 0, there: [5100; 2], error_ns: 0, received: 1000 };
-        let quick = Probe { asked: 2000, there: [7050; 2], error_ns: 0, received: 2100 };
-        assert_eq!(Offset::of(&[slow, quick]), Some(Offset { ns: 5000, within_ns: 50 }));
+        let slow = Probe {
+            asked: 0,
+            there: [5100; 2],
+            error_ns: 0,
+            received: 1000,
+        };
+        let quick = Probe {
+            asked: 2000,
+            there: [7050; 2],
+            error_ns: 0,
+            received: 2100,
+        };
+        assert_eq!(
+            Offset::of(&[slow, quick]),
+            Some(Offset {
+                ns: 5000,
+                within_ns: 50
+            })
+        );
         // Quick questions and slow answers, and the other way about.
-        let there = Probe { asked: 0, there: [5010; 2], error_ns: 0, received: 200 };
-        let back = Probe { asked: 1000, there: [6190; 2], error_ns: 0, received: 1200 };
-        assert_eq!(Offset::of(&[there, back]), Some(Offset { ns: 5000, within_ns: 10 }));
-        let moved = Probe { there: [9010; 2], ..there };
-        assert_eq!(Offset::of(&[there, moved]), Some(Offset { ns: 6910, within_ns: 1900 }), "it was set");
+        let there = Probe {
+            asked: 0,
+            there: [5010; 2],
+            error_ns: 0,
+            received: 200,
+        };
+        let back = Probe {
+            asked: 1000,
+            there: [6190; 2],
+            error_ns: 0,
+            received: 1200,
+        };
+        assert_eq!(
+            Offset::of(&[there, back]),
+            Some(Offset {
+                ns: 5000,
+                within_ns: 10
+            })
+        );
+        let moved = Probe {
+            there: [9010; 2],
+            ..there
+        };
+        assert_eq!(
+            Offset::of(&[there, moved]),
+            Some(Offset {
+                ns: 6910,
+                within_ns: 1900
+            }),
+            "it was set"
+        );
         assert_eq!(Offset::of(&[]), None);
     }
 }

@@ -296,10 +296,16 @@ pub struct ConnectionTable {
 impl Configuration {
     /// Reads the answers to [`questions`]. Answers that have no question here are passed over.
     pub fn of(kernel: Kernel, interfaces: &[String], answers: &[Collected]) -> Configuration {
-        let card = |name: &String| Card { name: name.clone(), ..Card::default() };
+        let card = |name: &String| Card {
+            name: name.clone(),
+            ..Card::default()
+        };
         let mut found = Configuration {
             version: VERSION,
-            system: Release { kernel: kernel.name().into(), ..Release::default() },
+            system: Release {
+                kernel: kernel.name().into(),
+                ..Release::default()
+            },
             cards: interfaces.iter().map(card).collect(),
             ..Configuration::default()
         };
@@ -321,10 +327,16 @@ impl Configuration {
                 }
             };
             if text.ends_with(CUT) {
-                found.lacks(command, &format!("only the first {} KiB are known", MOST_BYTES / 1024));
+                found.lacks(
+                    command,
+                    &format!("only the first {} KiB are known", MOST_BYTES / 1024),
+                );
             }
             if command.starts_with("sysctl") && crate::systems::text::sysctls(text).is_empty() {
-                found.lacks(command, text.lines().next_back().unwrap_or("it printed nothing"));
+                found.lacks(
+                    command,
+                    text.lines().next_back().unwrap_or("it printed nothing"),
+                );
             }
             found.enter(kernel, command, text);
         }
@@ -334,7 +346,11 @@ impl Configuration {
 
     /// Reads what a campaign has recorded; `None` if the kernel is not known here.
     pub fn recorded(facts: &SlotFacts) -> Option<Configuration> {
-        Some(Configuration::of(Kernel::named(&facts.kernel)?, &facts.interfaces, &facts.answers))
+        Some(Configuration::of(
+            Kernel::named(&facts.kernel)?,
+            &facts.interfaces,
+            &facts.answers,
+        ))
     }
 
     /// Whether an interface carries the ssh session, alone or below a bridge, a bond or a VLAN.
@@ -343,10 +359,15 @@ impl Configuration {
         let mut known = 0;
         while known < carriers.len() {
             let upper = carriers[known].clone();
-            let below =
-                self.links.iter().filter(|link| link.name == upper).filter_map(|link| link.below.clone());
-            let of_link = |link: &Link| (link.master.as_ref() == Some(&upper)).then(|| link.name.clone());
-            let of_card = |card: &Card| (card.master.as_ref() == Some(&upper)).then(|| card.name.clone());
+            let below = self
+                .links
+                .iter()
+                .filter(|link| link.name == upper)
+                .filter_map(|link| link.below.clone());
+            let of_link =
+                |link: &Link| (link.master.as_ref() == Some(&upper)).then(|| link.name.clone());
+            let of_card =
+                |card: &Card| (card.master.as_ref() == Some(&upper)).then(|| card.name.clone());
             let all = below
                 .chain(self.links.iter().filter_map(of_link))
                 .chain(self.cards.iter().filter_map(of_card));
@@ -382,7 +403,9 @@ impl Configuration {
             let found = all.iter().find(|(title, _)| *title == name);
             found.map(|(_, text)| text.as_bytes()).unwrap_or_default()
         };
-        if let Some(system) = crate::systems::detect(part("uname"), answer.as_bytes(), part("mount")) {
+        if let Some(system) =
+            crate::systems::detect(part("uname"), answer.as_bytes(), part("mount"))
+        {
             self.system.release = Some(system.kernel).filter(|release| !release.is_empty());
             self.system.product = system.product;
         }
@@ -391,21 +414,36 @@ impl Configuration {
     /// Adds what files say of a system that was not asked: the offloads of rc.conf.
     fn as_written(&mut self) {
         if self.system.release.is_none() {
-            self.system.release =
-                self.sysctls.get("kern.osrelease").or(self.sysctls.get("kernel.osrelease")).cloned();
+            self.system.release = self
+                .sysctls
+                .get("kern.osrelease")
+                .or(self.sysctls.get("kernel.osrelease"))
+                .cloned();
         }
-        for card in self.cards.iter_mut().filter(|card| card.features.is_empty()) {
+        for card in self
+            .cards
+            .iter_mut()
+            .filter(|card| card.features.is_empty())
+        {
             let name = format!("ifconfig_{}", card.name);
-            let Some(line) = self.boot.values().filter_map(|settings| settings.get(&name)).next_back() else {
+            let Some(line) = self
+                .boot
+                .values()
+                .filter_map(|settings| settings.get(&name))
+                .next_back()
+            else {
                 continue;
             };
             let off = line
                 .split_ascii_whitespace()
                 .filter_map(|word| bsd::offload(&word.strip_prefix('-')?.to_ascii_uppercase()));
-            card.features.extend(off.map(|ours| (ours.to_string(), false)));
-            let on =
-                line.split_ascii_whitespace().filter_map(|word| bsd::offload(&word.to_ascii_uppercase()));
-            card.features.extend(on.map(|ours| (ours.to_string(), true)));
+            card.features
+                .extend(off.map(|ours| (ours.to_string(), false)));
+            let on = line
+                .split_ascii_whitespace()
+                .filter_map(|word| bsd::offload(&word.to_ascii_uppercase()));
+            card.features
+                .extend(on.map(|ours| (ours.to_string(), true)));
         }
     }
 
@@ -431,8 +469,11 @@ impl Configuration {
 impl Machine {
     /// Cores, if they are known.
     pub fn cores(&self) -> Option<usize> {
-        let all: Option<std::collections::BTreeSet<_>> =
-            self.cpus.iter().map(|cpu| Some((cpu.socket, cpu.core?))).collect();
+        let all: Option<std::collections::BTreeSet<_>> = self
+            .cpus
+            .iter()
+            .map(|cpu| Some((cpu.socket, cpu.core?)))
+            .collect();
         all.map(|all| all.len()).filter(|n| *n > 0)
     }
 
@@ -440,7 +481,13 @@ impl Machine {
         let at = match self.cpus.binary_search_by_key(&number, |cpu| cpu.cpu) {
             Ok(at) => at,
             Err(at) => {
-                self.cpus.insert(at, Cpu { cpu: number, ..Cpu::default() });
+                self.cpus.insert(
+                    at,
+                    Cpu {
+                        cpu: number,
+                        ..Cpu::default()
+                    },
+                );
                 at
             }
         };
@@ -491,7 +538,10 @@ const MOST_CARDS: usize = 64;
 /// An answer as records keep it: its first bytes, [`MOST_BYTES`] as a rule, in whole lines.
 pub fn kept(mut output: String, most: usize) -> String {
     if output.len() > most {
-        let end = (0..=most).rev().find(|at| output.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=most)
+            .rev()
+            .find(|at| output.is_char_boundary(*at))
+            .unwrap_or(0);
         output.truncate(output[..end].rfind('\n').map_or(end, |at| at + 1));
         output.push_str(CUT);
     }

@@ -50,20 +50,60 @@ const SOURCES: &[Source] = {
         (LINUX, Sample, "ask date +%s.%N", Watched),
         (LINUX, Both, "inside cat /proc/net/dev", Frames),
         (LINUX, Both, "inside cat /proc/net/snmp", Host(parse_snmp)),
-        (LINUX, Both, "inside cat /proc/net/netstat", Host(parse_snmp)),
+        (
+            LINUX,
+            Both,
+            "inside cat /proc/net/netstat",
+            Host(parse_snmp),
+        ),
         (LINUX, Both, "inside cat /proc/net/snmp6", Host(parse_snmp6)),
-        (LINUX, Both, "inside cat /proc/net/stat/nf_conntrack", Host(|text| parse_stat("Conntrack", text))),
+        (
+            LINUX,
+            Both,
+            "inside cat /proc/net/stat/nf_conntrack",
+            Host(|text| parse_stat("Conntrack", text)),
+        ),
         // The kernel counts by CPU in these files, for all namespaces together.
-        (LINUX, Both, "ask cat /proc/net/softnet_stat", Host(parse_softnet)),
-        (LINUX, Load, "ask cat /proc/net/stat/rt_cache", Host(|text| parse_stat("RtCache", text))),
-        (LINUX, Load, "ask cat /proc/net/stat/arp_cache", Host(|text| parse_stat("Arp", text))),
-        (LINUX, Load, "ask cat /proc/net/stat/ndisc_cache", Host(|text| parse_stat("Ndisc", text))),
+        (
+            LINUX,
+            Both,
+            "ask cat /proc/net/softnet_stat",
+            Host(parse_softnet),
+        ),
+        (
+            LINUX,
+            Load,
+            "ask cat /proc/net/stat/rt_cache",
+            Host(|text| parse_stat("RtCache", text)),
+        ),
+        (
+            LINUX,
+            Load,
+            "ask cat /proc/net/stat/arp_cache",
+            Host(|text| parse_stat("Arp", text)),
+        ),
+        (
+            LINUX,
+            Load,
+            "ask cat /proc/net/stat/ndisc_cache",
+            Host(|text| parse_stat("Ndisc", text)),
+        ),
         (LINUX, Both, "ask cat /proc/interrupts", Host(by_cpu)),
         (LINUX, Both, "ask cat /proc/softirqs", Host(by_cpu)),
         // The lines behind those of the CPUs are long where there are many interrupts.
         (LINUX, Both, "ask grep ^cpu /proc/stat", Host(parse_ticks)),
-        (LINUX, Sample, "ask cat /proc/sys/net/netfilter/nf_conntrack_count", Watched),
-        (LINUX, Sample, "ask cat /proc/sys/net/netfilter/nf_conntrack_max", Watched),
+        (
+            LINUX,
+            Sample,
+            "ask cat /proc/sys/net/netfilter/nf_conntrack_count",
+            Watched,
+        ),
+        (
+            LINUX,
+            Sample,
+            "ask cat /proc/sys/net/netfilter/nf_conntrack_max",
+            Watched,
+        ),
         (LINUX, Load, "each inside ethtool -S", Card(driver_counters)),
         (FREEBSD, Sample, "ask date +%s.%N", Watched),
         (FREEBSD, Sample, "ask sysctl -n kern.cp_times", Watched),
@@ -84,10 +124,20 @@ const SOURCES: &[Source] = {
         (FREEBSD, Load, "ask vmstat -z", Host(zones)),
         (FREEBSD, Load, "ask sysctl -i kern.cp_times", Host(ticks)),
         (FREEBSD, Load, "each ask sysctl -i", Card(numbers)),
-        (OPENBSD, Load, "ask sysctl net.inet.ip.ifq net.inet6.ip6.ifq kern.netlivelocks", Host(numbers)),
+        (
+            OPENBSD,
+            Load,
+            "ask sysctl net.inet.ip.ifq net.inet6.ip6.ifq kern.netlivelocks",
+            Host(numbers),
+        ),
         (BSD, Both, "ask pfctl -s info", Host(bsd::pf)),
         (FREEBSD, Sample, "ask pfctl -s memory", Watched),
-        (FREEBSD, Sample, "ask sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max", Watched),
+        (
+            FREEBSD,
+            Sample,
+            "ask sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max",
+            Watched,
+        ),
     ]
 };
 
@@ -107,8 +157,13 @@ fn nested(kernel: Kernel) -> String {
 
 /// The functions of the shell that ask, and the lines that do.
 fn lines_of(kernel: Kernel, when: When) -> [String; 2] {
-    let is_due = |source: &&Source| source.0.contains(&kernel) && [when, When::Both].contains(&source.1);
-    let lines = SOURCES.iter().filter(is_due).map(|(.., line, _)| format!("{line}\n")).collect();
+    let is_due =
+        |source: &&Source| source.0.contains(&kernel) && [when, When::Both].contains(&source.1);
+    let lines = SOURCES
+        .iter()
+        .filter(is_due)
+        .map(|(.., line, _)| format!("{line}\n"))
+        .collect();
     [format!("{ASK}\n{ASKING}\n"), lines]
 }
 
@@ -121,41 +176,64 @@ pub(crate) fn sampling(kernel: Kernel) -> [String; 2] {
 pub fn question(kernel: Kernel, interfaces: &[String; 2]) -> Vec<String> {
     let names = valid(interfaces);
     let devices: Vec<String> = names.iter().filter_map(|name| device(name)).collect();
-    let cards = if kernel == Kernel::FreeBsd { devices.iter().map(String::as_str).collect() } else { names };
+    let cards = if kernel == Kernel::FreeBsd {
+        devices.iter().map(String::as_str).collect()
+    } else {
+        names
+    };
     let [functions, lines] = lines_of(kernel, When::Load);
-    script(&format!("{functions}cards=$* in=\n{}\n{lines}:", nested(kernel)), "counters", &cards)
+    script(
+        &format!("{functions}cards=$* in=\n{}\n{lines}:", nested(kernel)),
+        "counters",
+        &cards,
+    )
 }
 
 /// The command of a line, which is its answer's title.
 fn command(line: &str) -> &str {
-    line.trim_start_matches("each ").split_once(' ').map_or("", |(_, command)| command)
+    line.trim_start_matches("each ")
+        .split_once(' ')
+        .map_or("", |(_, command)| command)
 }
 
 /// The command that prints the frames of all interfaces.
 pub(crate) fn frames(kernel: Kernel) -> &'static str {
-    let is_so =
-        |(kernels, _, _, reader): &&Source| kernels.contains(&kernel) && matches!(reader, Reader::Frames);
-    SOURCES.iter().find(is_so).map_or("", |(.., line, _)| command(line))
+    let is_so = |(kernels, _, _, reader): &&Source| {
+        kernels.contains(&kernel) && matches!(reader, Reader::Frames)
+    };
+    SOURCES
+        .iter()
+        .find(is_so)
+        .map_or("", |(.., line, _)| command(line))
 }
 
 /// Files below /proc with the readers of their counters: those of a network namespace, or those that the machine has once.
 pub fn files(of_namespace: bool) -> impl Iterator<Item = (&'static str, Read)> {
-    let begin = if of_namespace { "inside cat /proc/" } else { "ask cat /proc/" };
-    SOURCES.iter().filter_map(move |(.., line, reader)| match reader {
-        Reader::Host(read) => Some((line.strip_prefix(begin)?, *read)),
-        _ => None,
-    })
+    let begin = if of_namespace {
+        "inside cat /proc/"
+    } else {
+        "ask cat /proc/"
+    };
+    SOURCES
+        .iter()
+        .filter_map(move |(.., line, reader)| match reader {
+            Reader::Host(read) => Some((line.strip_prefix(begin)?, *read)),
+            _ => None,
+        })
 }
 
 /// The reader of the answer with this title, and the card that it is of.
 fn reader(kernel: Kernel, title: &str) -> Option<(Reader, &str)> {
-    SOURCES.iter().filter(|source| source.0.contains(&kernel)).find_map(|(.., line, reader)| {
-        let card = title.strip_prefix(command(line))?;
-        match reader {
-            Reader::Card(_) => Some((*reader, card.strip_prefix(' ')?)),
-            _ => card.is_empty().then_some((*reader, card)),
-        }
-    })
+    SOURCES
+        .iter()
+        .filter(|source| source.0.contains(&kernel))
+        .find_map(|(.., line, reader)| {
+            let card = title.strip_prefix(command(line))?;
+            match reader {
+                Reader::Card(_) => Some((*reader, card.strip_prefix(' ')?)),
+                _ => card.is_empty().then_some((*reader, card)),
+            }
+        })
 }
 
 /// The counters in its output. Those of a card's driver begin with its end, `in: ` or `out: `.
@@ -163,9 +241,17 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
     let (text, mut facts, mut all) = (bounded(output), Facts::of_kernel(kernel), Counters::new());
     let mut by_interface = String::new();
     let of_end = |(name, found): (&str, Counters)| {
-        let end = interfaces.iter().position(|end| end == name || device(end).as_deref() == Some(name));
-        let end = ["in", "out"].get(end.unwrap_or(2)).copied().unwrap_or(name).to_string();
-        found.into_iter().map(move |(name, n)| (format!("{end}: {name}"), n))
+        let end = interfaces
+            .iter()
+            .position(|end| end == name || device(end).as_deref() == Some(name));
+        let end = ["in", "out"]
+            .get(end.unwrap_or(2))
+            .copied()
+            .unwrap_or(name)
+            .to_string();
+        found
+            .into_iter()
+            .map(move |(name, n)| (format!("{end}: {name}"), n))
     };
     for (title, text) in sections(&text) {
         if all.len() > MOST_ENTRIES {
@@ -184,12 +270,19 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
     }
     for (end, name) in ["in", "out"].into_iter().zip(interfaces) {
         let missed = all.get(&format!("{end}: {MISSED}")).copied().unwrap_or(0);
-        if let Some(counted) = facts.counters.get_mut(name).and_then(|c| c.get_mut("rx_missed")) {
+        if let Some(counted) = facts
+            .counters
+            .get_mut(name)
+            .and_then(|c| c.get_mut("rx_missed"))
+        {
             *counted = missed.max(*counted);
         }
     }
     facts.counters.retain(|name, _| interfaces.contains(name));
-    Seen { links: facts.counters, counters: all }
+    Seen {
+        links: facts.counters,
+        counters: all,
+    }
 }
 
 /// Names in kstat(1) of OpenBSD for frames that a card had no room for in its ring.
@@ -203,7 +296,10 @@ fn kstats(text: &str) -> BTreeMap<&str, Counters> {
     for line in lines(text) {
         if !line.starts_with([' ', '\t']) {
             let mut words = line.trim_end().split(':');
-            let (name, kind) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+            let (name, kind) = (
+                words.next().unwrap_or_default(),
+                words.nth(1).unwrap_or_default(),
+            );
             // `em-stats`, `ix-stats`: the driver's name is not needed.
             part = (name, kind.split_once('-').map_or(kind, |(_, kind)| kind));
         } else if let Some((key, value)) = line.trim().split_once(": ")
@@ -212,7 +308,11 @@ fn kstats(text: &str) -> BTreeMap<&str, Counters> {
             && all.len() < MOST_ENTRIES
         {
             // One driver prints a name twice, and frames and bytes by the same.
-            let unit = if value.ends_with(" bytes") { " bytes" } else { "" };
+            let unit = if value.ends_with(" bytes") {
+                " bytes"
+            } else {
+                ""
+            };
             let name = format!("{} {}{unit}", shown(part.1), shown(key));
             all.entry(part.0).or_default().insert(name, count);
         }
@@ -236,7 +336,10 @@ pub fn past_the_rules(grown: &Counters, received: u64) -> Option<String> {
 
 /// Settings that are numbers: `dev.em.0.mac_stats.recv_no_buff`.
 fn numbers(text: &str) -> Counters {
-    sysctls(text).into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
+    sysctls(text)
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+        .collect()
 }
 
 /// The counters of a card's driver, by their names.
@@ -248,27 +351,48 @@ fn driver_counters(text: &str) -> Counters {
 /// `kern.cp_times: user nice system interrupt idle` for each CPU: `CPU0: ticks interrupt`.
 fn ticks(text: &str) -> Counters {
     const STATES: [&str; 5] = ["user", "nice", "system", "interrupt", "idle"];
-    let values = text.split_once("kern.cp_times:").map_or("", |(_, values)| values);
+    let values = text
+        .split_once("kern.cp_times:")
+        .map_or("", |(_, values)| values);
     let named = |(cpu, ticks)| {
-        STATES.into_iter().zip(ticks).map(move |(state, n)| (format!("CPU{cpu}: ticks {state}"), n))
+        STATES
+            .into_iter()
+            .zip(ticks)
+            .map(move |(state, n)| (format!("CPU{cpu}: ticks {state}"), n))
     };
-    states::<5>(values.lines().next().unwrap_or_default()).into_iter().enumerate().flat_map(named).collect()
+    states::<5>(values.lines().next().unwrap_or_default())
+        .into_iter()
+        .enumerate()
+        .flat_map(named)
+        .collect()
 }
 
 /// `interrupt irq11: em0:irq0`.
 fn interrupts(text: &str) -> Counters {
-    bsd::interrupts(text).map(|(name, total)| (format!("interrupt {name}"), total)).collect()
+    bsd::interrupts(text)
+        .map(|(name, total)| (format!("interrupt {name}"), total))
+        .collect()
 }
 
 /// Zones of memory that had none to give: `mbuf_cluster:  2048,  47123,  506,  6, 762,   0,   0,   0`. The title names the columns.
 fn zones(text: &str) -> Counters {
     let mut all = lines(text);
-    let column = |line: &str| line.split_ascii_whitespace().position(|word| word == "FAIL");
-    let Some(at) = all.find_map(column) else { return Counters::new() };
+    let column = |line: &str| {
+        line.split_ascii_whitespace()
+            .position(|word| word == "FAIL")
+    };
+    let Some(at) = all.find_map(column) else {
+        return Counters::new();
+    };
     let line = |line: &str| {
         let (name, values) = line.split_once(':')?;
         // The first column of the title is the name's.
-        let failed = values.split(',').nth(at.checked_sub(1)?)?.trim().parse().ok()?;
+        let failed = values
+            .split(',')
+            .nth(at.checked_sub(1)?)?
+            .trim()
+            .parse()
+            .ok()?;
         Some((format!("zone {}: failed", shown(name)), failed))
     };
     all.filter_map(line).take(MOST_ENTRIES).collect()
@@ -276,23 +400,36 @@ fn zones(text: &str) -> Counters {
 
 /// `CPU0: netisr ip dispatched`.
 fn workstreams(text: &str) -> Counters {
-    const COLUMNS: [&str; 5] = ["dispatched", "hybrid dispatched", "dropped", "queued", "handled"];
+    const COLUMNS: [&str; 5] = [
+        "dispatched",
+        "hybrid dispatched",
+        "dropped",
+        "queued",
+        "handled",
+    ];
     let row = |(cpu, name, numbers)| {
         let named = COLUMNS.into_iter().zip::<Vec<u64>>(numbers);
         named.map(move |(column, n)| (format!("CPU{cpu}: netisr {} {column}", shown(name)), n))
     };
-    bsd::workstreams(text).flat_map(row).take(MOST_ENTRIES).collect()
+    bsd::workstreams(text)
+        .flat_map(row)
+        .take(MOST_ENTRIES)
+        .collect()
 }
 
 /// Requests for packet memory that were refused or had to wait: `0/0/0 requests for mbufs denied (…)`.
 fn mbufs(text: &str) -> Counters {
     let line = |line: &str| {
         let (values, what) = line.trim().split_once(' ')?;
-        if !what.contains("requests for") || !(what.contains("denied") || what.contains("delayed")) {
+        if !what.contains("requests for") || !(what.contains("denied") || what.contains("delayed"))
+        {
             return None;
         }
         let what = what.split(" (").next()?;
-        let sum = values.split('/').map_while(|n| n.parse::<u64>().ok()).fold(0, u64::saturating_add);
+        let sum = values
+            .split('/')
+            .map_while(|n| n.parse::<u64>().ok())
+            .fold(0, u64::saturating_add);
         Some((format!("mbufs: {}", shown(what)), sum))
     };
     lines(text).filter_map(line).collect()
@@ -304,19 +441,35 @@ mod tests {
 
     #[test]
     fn no_command_is_asked_twice_at_once_and_each_has_its_reader() {
-        for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd] {
+        for kernel in [
+            Kernel::Linux,
+            Kernel::FreeBsd,
+            Kernel::OpenBsd,
+            Kernel::NetBsd,
+        ] {
             for when in [When::Load, When::Sample] {
                 let [_, lines] = lines_of(kernel, when);
                 let mut commands: Vec<&str> = lines.lines().map(command).collect();
-                assert!(commands.iter().all(|command| !command.is_empty()), "{lines}");
+                assert!(
+                    commands.iter().all(|command| !command.is_empty()),
+                    "{lines}"
+                );
                 commands.sort_unstable();
                 let all = commands.len();
                 commands.dedup();
                 assert_eq!(commands.len(), all, "{lines}");
                 for line in lines.lines() {
-                    let card = if line.starts_with("each ") { "eth0" } else { "" };
+                    let card = if line.starts_with("each ") {
+                        "eth0"
+                    } else {
+                        ""
+                    };
                     let title = format!("{} {card}", command(line));
-                    assert_eq!(reader(kernel, title.trim_end()).map(|(_, of)| of), Some(card), "{line}");
+                    assert_eq!(
+                        reader(kernel, title.trim_end()).map(|(_, of)| of),
+                        Some(card),
+                        "{line}"
+                    );
                 }
             }
         }
@@ -324,7 +477,11 @@ mod tests {
 
     #[test]
     fn files_are_of_a_namespace_or_of_the_machine() {
-        let names = |of_namespace| files(of_namespace).map(|(path, _)| path).collect::<Vec<_>>();
+        let names = |of_namespace| {
+            files(of_namespace)
+                .map(|(path, _)| path)
+                .collect::<Vec<_>>()
+        };
         assert!(names(true).contains(&"net/snmp") && !names(true).contains(&"interrupts"));
         assert!(names(false).contains(&"interrupts") && !names(false).contains(&"net/snmp"));
     }

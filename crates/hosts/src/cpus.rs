@@ -22,7 +22,9 @@ pub fn question(kernel: Kernel) -> Result<&'static str, String> {
         Kernel::OpenBsd => Ok("[ \"$(sysctl -n hw.ncpuonline)\" = 1 ] || \
              { echo 'OpenBSD does not print the times of single CPUs, and this machine has several' >&2; exit 1; }; \
              sysctl -n kern.cp_time"),
-        Kernel::NetBsd => Err("linerate does not know how this system prints the times of its CPUs".into()),
+        Kernel::NetBsd => {
+            Err("linerate does not know how this system prints the times of its CPUs".into())
+        }
     }
 }
 
@@ -32,9 +34,9 @@ impl CpuTimes {
         match kernel {
             Kernel::Linux => CpuTimes(procnet::ticks(text).filter_map(of_linux).collect()),
             // user, nice, system, interrupt, idle
-            Kernel::FreeBsd => {
-                of_bsd(text, |&[user, nice, system, irq, idle]| [user, nice, system, idle, irq])
-            }
+            Kernel::FreeBsd => of_bsd(text, |&[user, nice, system, irq, idle]| {
+                [user, nice, system, idle, irq]
+            }),
             // user, nice, system, waiting for locks, interrupt, idle
             Kernel::OpenBsd => of_bsd(text, |&[user, nice, system, spin, irq, idle]| {
                 [user, nice, system.saturating_add(spin), idle, irq]
@@ -68,7 +70,10 @@ impl CpuTimes {
 
 fn of_linux((cpu, values): (u32, Vec<u64>)) -> Option<(u32, [u64; 8])> {
     let mut ticks = [0; 8];
-    ticks.iter_mut().zip(&values).for_each(|(to, from)| *to = *from);
+    ticks
+        .iter_mut()
+        .zip(&values)
+        .for_each(|(to, from)| *to = *from);
     // Either may go backwards (proc(5)).
     ticks[3] = ticks[3].saturating_add(std::mem::take(&mut ticks[4]));
     (values.len() >= 4).then_some((cpu, ticks))
@@ -86,7 +91,10 @@ fn of_bsd<const STATES: usize>(text: &str, order: impl Fn(&[u64; STATES]) -> [u6
 /// The ticks of so many states for each CPU, of a setting such as kern.cp_times.
 pub(crate) fn states<const STATES: usize>(text: &str) -> Vec<[u64; STATES]> {
     let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
-    let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).take(MOST_ENTRIES).collect();
+    let ticks: Vec<u64> = words
+        .filter_map(|word| word.parse().ok())
+        .take(MOST_ENTRIES)
+        .collect();
     ticks.as_chunks().0.to_vec()
 }
 
@@ -95,7 +103,11 @@ fn share(kernel: Kernel, cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<Cp
     let [user, nice, system, idle, _, irq, softirq, steal] = gone;
     let total: f64 = gone.iter().sum();
     // Threads of the kernel and its interrupts forward on BSD.
-    let softirq = if kernel == Kernel::Linux { softirq } else { system + irq };
+    let softirq = if kernel == Kernel::Linux {
+        softirq
+    } else {
+        system + irq
+    };
     (total > 0.0).then(|| CpuShare {
         cpu,
         busy: (total - idle) / total,
@@ -111,8 +123,10 @@ fn share(kernel: Kernel, cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<Cp
 mod tests {
     use super::*;
 
-    const EARLIER: &str = "cpu  9 9 9 9\ncpu0 100 0 50 800 10 0 40 0 0 0\ncpu1 10 0 10 500\nintr 1 2 3\n";
-    const LATER: &str = "cpu  9 9 9 9\ncpu0 110 0 60 840 5 0 70 10 0 0\ncpu1 10 0 10 500\ncpu2 1 1 1 1\n";
+    const EARLIER: &str =
+        "cpu  9 9 9 9\ncpu0 100 0 50 800 10 0 40 0 0 0\ncpu1 10 0 10 500\nintr 1 2 3\n";
+    const LATER: &str =
+        "cpu  9 9 9 9\ncpu0 110 0 60 840 5 0 70 10 0 0\ncpu1 10 0 10 500\ncpu2 1 1 1 1\n";
 
     fn linux(text: &str) -> CpuTimes {
         CpuTimes::of(Kernel::Linux, text)
@@ -125,7 +139,11 @@ mod tests {
         assert_eq!(shares.len(), 1);
         let s = shares[0];
         assert_eq!(s.cpu, 0);
-        for (share, expected) in [(s.busy, 60.0 / 95.0), (s.softirq, 30.0 / 95.0), (s.steal, 10.0 / 95.0)] {
+        for (share, expected) in [
+            (s.busy, 60.0 / 95.0),
+            (s.softirq, 30.0 / 95.0),
+            (s.steal, 10.0 / 95.0),
+        ] {
             assert!((share - expected).abs() < 1e-9, "{s:?}");
         }
     }
@@ -134,9 +152,24 @@ mod tests {
     #[test]
     fn shares_on_bsd() {
         for (kernel, earlier, later, number) in [
-            (Kernel::FreeBsd, "1181 0 721 52 6113\n", "1191 0 771 72 6133\n", 1),
-            (Kernel::FreeBsd, "1181 0 721 52 6113 1 2 3 4 5\n", "1191 0 771 72 6133 11 2 53 24 25\n", 2),
-            (Kernel::OpenBsd, "1170,0,3199,75,376,4849\n", "1180,0,3219,105,396,4869\n", 1),
+            (
+                Kernel::FreeBsd,
+                "1181 0 721 52 6113\n",
+                "1191 0 771 72 6133\n",
+                1,
+            ),
+            (
+                Kernel::FreeBsd,
+                "1181 0 721 52 6113 1 2 3 4 5\n",
+                "1191 0 771 72 6133 11 2 53 24 25\n",
+                2,
+            ),
+            (
+                Kernel::OpenBsd,
+                "1170,0,3199,75,376,4849\n",
+                "1180,0,3219,105,396,4869\n",
+                1,
+            ),
         ] {
             let [earlier, later] = [earlier, later].map(|text| CpuTimes::of(kernel, text));
             let shares = later.since(&earlier, kernel);
@@ -149,7 +182,11 @@ mod tests {
                 others: None,
                 frequency: None,
             };
-            assert_eq!(shares, (0..number).map(of).collect::<Vec<_>>(), "{kernel:?}");
+            assert_eq!(
+                shares,
+                (0..number).map(of).collect::<Vec<_>>(),
+                "{kernel:?}"
+            );
         }
     }
 
@@ -165,12 +202,22 @@ mod tests {
             "cpu0 -1 2 3 4",
             "\u{b5}cpu0",
         ] {
-            for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd] {
+            for kernel in [
+                Kernel::Linux,
+                Kernel::FreeBsd,
+                Kernel::OpenBsd,
+                Kernel::NetBsd,
+            ] {
                 assert_eq!(CpuTimes::of(kernel, text), CpuTimes::default(), "{text}");
             }
         }
         let huge = format!("cpu0 {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX);
-        assert_eq!(linux(&huge).since(&linux("cpu0 0 0 0 0"), Kernel::Linux).len(), 1);
+        assert_eq!(
+            linux(&huge)
+                .since(&linux("cpu0 0 0 0 0"), Kernel::Linux)
+                .len(),
+            1
+        );
         let huge = format!("{0},{0},{0},{0},{0},{0}", u64::MAX);
         assert!(!CpuTimes::of(Kernel::OpenBsd, &huge).is_empty());
     }

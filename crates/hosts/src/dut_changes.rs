@@ -55,13 +55,22 @@ pub struct Program {
 impl Program {
     /// A program that reads nothing.
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
-        Program { argv: argv.into_iter().map(Into::into).collect(), input: Input::Nothing }
+        Program {
+            argv: argv.into_iter().map(Into::into).collect(),
+            input: Input::Nothing,
+        }
     }
 
     /// A constant script with arguments.
-    fn script<S: Into<String>>(script: &'static str, arguments: impl IntoIterator<Item = S>) -> Self {
+    fn script<S: Into<String>>(
+        script: &'static str,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Self {
         let head = ["sh", "-c", script, "linerate"].map(String::from);
-        Program::new(head.into_iter().chain(arguments.into_iter().map(Into::into)))
+        Program::new(
+            head.into_iter()
+                .chain(arguments.into_iter().map(Into::into)),
+        )
     }
 
     /// The program that loads a part of a rule set.
@@ -75,12 +84,21 @@ impl Program {
         let words: Vec<&str> = match &self.argv[..] {
             [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
                 // Scripts may be given others.
-                let plain = rest.iter().map(String::as_str).filter(|word| !word.contains('\n'));
-                std::iter::once("a script of linerate with").chain(plain).collect()
+                let plain = rest
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|word| !word.contains('\n'));
+                std::iter::once("a script of linerate with")
+                    .chain(plain)
+                    .collect()
             }
             argv => argv.iter().map(String::as_str).collect(),
         };
-        words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+        words
+            .join(" ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn reading(self, input: Input) -> Self {
@@ -89,7 +107,11 @@ impl Program {
 
     /// The program with the text that was read in place of [`WAS`].
     pub fn given(&self, was: &str) -> Program {
-        let argv = self.argv.iter().map(|argument| argument.replace(WAS, was)).collect();
+        let argv = self
+            .argv
+            .iter()
+            .map(|argument| argument.replace(WAS, was))
+            .collect();
         let input = match &self.input {
             Input::Was => Input::Text(was.into()),
             other => other.clone(),
@@ -212,7 +234,15 @@ impl Step {
     /// A change whose undoing takes the text that was read before.
     fn change(what: impl Into<String>, read: Read, apply: Program, back: Program) -> Step {
         let (what, undo) = (what.into(), Undo::Run(back));
-        Step { what, read: Some(read), apply, check: None, undo, within_ns: None, cuts: false }
+        Step {
+            what,
+            read: Some(read),
+            apply,
+            check: None,
+            undo,
+            within_ns: None,
+            cuts: false,
+        }
     }
 
     /// A value that is set in the same form as it is restored, and read.
@@ -223,7 +253,10 @@ impl Step {
     /// The change with a question after it, whose lines must be these in turn.
     fn checked<S: Into<String>>(self, read: Read, wanted: impl IntoIterator<Item = S>) -> Step {
         let wanted = wanted.into_iter().map(Into::into).collect();
-        Step { check: Some(Check { read, wanted }), ..self }
+        Step {
+            check: Some(Check { read, wanted }),
+            ..self
+        }
     }
 
     /// The undoing, with `was` as the recorded state; `None` if the change stays.
@@ -233,11 +266,25 @@ impl Step {
             Undo::Reboot => (Vec::new(), String::new()),
             Undo::Run(program) => {
                 let Program { argv, input } = program.given(was);
-                (argv, if let Input::Text(text) = input { text } else { String::new() })
+                (
+                    argv,
+                    if let Input::Text(text) = input {
+                        text
+                    } else {
+                        String::new()
+                    },
+                )
             }
         };
         let (what, within_ns, cuts) = (self.what.clone(), self.within_ns, self.cuts);
-        Some(Undoing { what, argv, input, within_ns, cuts, ..Undoing::default() })
+        Some(Undoing {
+            what,
+            argv,
+            input,
+            within_ns,
+            cuts,
+            ..Undoing::default()
+        })
     }
 }
 
@@ -281,7 +328,11 @@ pub struct Target {
 
 impl Target {
     fn end(&self, end: End) -> &Port {
-        if end == End::In { &self.inside } else { &self.outside }
+        if end == End::In {
+            &self.inside
+        } else {
+            &self.outside
+        }
     }
 
     fn fill(&self, text: &str) -> String {
@@ -312,12 +363,24 @@ pub struct Steps {
 ///
 /// # Errors
 /// Everything that cannot be set, with the reason.
-pub fn steps(settings: &Settings, rules: Option<&RuleSet>, target: &Target) -> Result<Steps, Vec<String>> {
+pub fn steps(
+    settings: &Settings,
+    rules: Option<&RuleSet>,
+    target: &Target,
+) -> Result<Steps, Vec<String>> {
     let target = Cow::Borrowed(target);
-    let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
+    let mut list = List {
+        target,
+        steps: Steps::default(),
+        unsupported: Vec::new(),
+    };
     list.lasting(settings, rules);
     list.all(settings, rules);
-    if list.unsupported.is_empty() { Ok(list.steps) } else { Err(list.unsupported) }
+    if list.unsupported.is_empty() {
+        Ok(list.steps)
+    } else {
+        Err(list.unsupported)
+    }
 }
 
 /// The program that deletes a firewall's states and keeps its rules. pf deletes those of the test networks alone: with all, it would cut
@@ -374,7 +437,15 @@ struct List<'a> {
 impl List<'_> {
     fn add(&mut self, what: impl Into<String>, read: Option<Read>, apply: Program, undo: Undo) {
         let what = what.into();
-        self.steps.steps.push(Step { what, read, apply, check: None, undo, within_ns: None, cuts: false });
+        self.steps.steps.push(Step {
+            what,
+            read,
+            apply,
+            check: None,
+            undo,
+            within_ns: None,
+            cuts: false,
+        });
     }
 
     /// How long the step that was added last, and its undoing, may take.
@@ -385,8 +456,23 @@ impl List<'_> {
     }
 
     /// A change whose undoing takes the text that was read before.
-    fn change(&mut self, what: impl Into<String>, read: Program, form: Form, apply: Program, back: Program) {
-        self.steps.steps.push(Step::change(what, Read { program: read, form }, apply, back));
+    fn change(
+        &mut self,
+        what: impl Into<String>,
+        read: Program,
+        form: Form,
+        apply: Program,
+        back: Program,
+    ) {
+        self.steps.steps.push(Step::change(
+            what,
+            Read {
+                program: read,
+                form,
+            },
+            apply,
+            back,
+        ));
     }
 
     /// A value that is set in the same form as it is restored.
@@ -398,7 +484,15 @@ impl List<'_> {
         set: impl Fn(&str) -> Program,
         to: &str,
     ) {
-        self.steps.steps.push(Step::value(what, Read { program: read, form }, set, to));
+        self.steps.steps.push(Step::value(
+            what,
+            Read {
+                program: read,
+                form,
+            },
+            set,
+            to,
+        ));
     }
 
     /// A change whose undoing is known beforehand.

@@ -144,15 +144,26 @@ pub struct Rules {
 impl Rules {
     /// When a step is ended at the latest, after its command began.
     pub fn ends_after_ns(&self, mode: Mode) -> Option<u64> {
-        let margin_ns = if matches!(mode, Mode::Waited { .. }) { self.margin_ns } else { 0 };
-        mode.limit_ns().map(|limit_ns| limit_ns.saturating_add(margin_ns))
+        let margin_ns = if matches!(mode, Mode::Waited { .. }) {
+            self.margin_ns
+        } else {
+            0
+        };
+        mode.limit_ns()
+            .map(|limit_ns| limit_ns.saturating_add(margin_ns))
     }
 }
 
 impl Default for Rules {
     fn default() -> Self {
         let (margin_ns, grace_ns, most_output) = (2 * SECOND_NS, 3 * SECOND_NS, 256 << 10);
-        Rules { margin_ns, grace_ns, give_up_after: 2, most_output, held: false }
+        Rules {
+            margin_ns,
+            grace_ns,
+            give_up_after: 2,
+            most_output,
+            held: false,
+        }
     }
 }
 
@@ -161,7 +172,12 @@ const SHOWN: usize = 100;
 
 /// `run of trial 1, step 2`, and the beginning of the command.
 pub fn place(design: &Design, step: StepId) -> (String, String) {
-    let StepId { trial, phase, host, step } = step;
+    let StepId {
+        trial,
+        phase,
+        host,
+        step,
+    } = step;
     let text = format!("{} of trial {}, step {}", phase.name(), trial + 1, step + 1);
     (text, shown(&design.hosts[host].steps(phase)[step].command))
 }
@@ -176,26 +192,43 @@ impl Report {
         let (place, command) = place(design, self.step);
         let limit_ns = host.steps(self.step.phase)[self.step.step].mode.limit_ns();
         let (what, remedy) = self.judgement(limit_ns, &host.name);
-        let said = self.last_words().map_or_else(String::new, |words| format!(" ({words})"));
-        let still = if self.end.may_still_run { ", and may still run there" } else { "" };
-        Some(format!("{}, {place}: `{command}` {what}{still}{said}; {remedy}", host.name))
+        let said = self
+            .last_words()
+            .map_or_else(String::new, |words| format!(" ({words})"));
+        let still = if self.end.may_still_run {
+            ", and may still run there"
+        } else {
+            ""
+        };
+        Some(format!(
+            "{}, {place}: `{command}` {what}{still}{said}; {remedy}",
+            host.name
+        ))
     }
 
     fn judgement(&self, limit_ns: Option<u64>, host: &str) -> (String, String) {
         match self.end.outcome {
-            Outcome::Ended(Status::Exit(127)) => {
-                ("was not found".into(), format!("install it on {host}, or correct the step"))
-            }
-            Outcome::Ended(Status::Exit(126)) => {
-                ("could not be run".into(), "see what was said, and correct the step".into())
-            }
+            Outcome::Ended(Status::Exit(127)) => (
+                "was not found".into(),
+                format!("install it on {host}, or correct the step"),
+            ),
+            Outcome::Ended(Status::Exit(126)) => (
+                "could not be run".into(),
+                "see what was said, and correct the step".into(),
+            ),
             Outcome::Ended(status) => {
                 let mut what = format!("ended with status {}", status.as_shells_say());
                 if let Some(signal) = status.signal() {
                     what += &format!(", which may mean signal {signal}");
                 }
-                let full = self.last_words().is_some_and(|words| words.contains("No space left"));
-                let todo = if full { "make room on the file systems of" } else { "try it by hand on" };
+                let full = self
+                    .last_words()
+                    .is_some_and(|words| words.contains("No space left"));
+                let todo = if full {
+                    "make room on the file systems of"
+                } else {
+                    "try it by hand on"
+                };
                 (what, format!("{todo} {host}"))
             }
             Outcome::Lost => (
@@ -203,8 +236,12 @@ impl Report {
                 format!("look at the power, console and link of {host}"),
             ),
             Outcome::TimedOut | Outcome::Interrupted | Outcome::Stopped => {
-                let within = limit_ns.map_or_else(String::new, |ns| format!(" within {} s", ns as f64 / 1e9));
-                (format!("did not end{within}"), "see why it hangs, or give it a higher limit".into())
+                let within = limit_ns
+                    .map_or_else(String::new, |ns| format!(" within {} s", ns as f64 / 1e9));
+                (
+                    format!("did not end{within}"),
+                    "see why it hangs, or give it a higher limit".into(),
+                )
             }
         }
     }
@@ -213,16 +250,26 @@ impl Report {
     fn last_words(&self) -> Option<String> {
         let bytes = self.end.output.bytes();
         let text = String::from_utf8_lossy(&bytes);
-        text.lines().rev().find(|line| !line.trim().is_empty()).map(shown)
+        text.lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .map(shown)
     }
 }
 
 /// The beginning of a text, on one line.
 fn shown(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let mut letters = plain.trim().chars();
     let line: String = letters.by_ref().take(SHOWN).collect();
-    if letters.next().is_some() { format!("{line}...") } else { line }
+    if letters.next().is_some() {
+        format!("{line}...")
+    } else {
+        line
+    }
 }
 
 /// A step of a trial.

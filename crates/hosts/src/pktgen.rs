@@ -52,7 +52,8 @@ impl Log {
     /// Length of a frame in bytes without FCS: from the summary, the command line, or the samples' bits and frames.
     pub fn frame_length(&self) -> Option<u64> {
         let said = self.summary.and_then(|s| s.length);
-        said.or_else(|| self.command.as_ref()?.length()).or_else(|| self.counted_length())
+        said.or_else(|| self.command.as_ref()?.length())
+            .or_else(|| self.counted_length())
     }
 
     fn counted_length(&self) -> Option<u64> {
@@ -101,7 +102,8 @@ impl Reader {
             rest = &rest[end + 1..];
         }
         let room = LONGEST_LINE.saturating_sub(self.partial.len());
-        self.partial.extend_from_slice(&rest[..rest.len().min(room)]);
+        self.partial
+            .extend_from_slice(&rest[..rest.len().min(room)]);
     }
 
     /// Takes the next piece.
@@ -121,7 +123,10 @@ impl Reader {
             self.line(&partial, &mut see);
         }
         let heard = self.summary != Summary::default();
-        Log { summary: heard.then_some(self.summary), ..self.log }
+        Log {
+            summary: heard.then_some(self.summary),
+            ..self.log
+        }
     }
 
     /// The whole log, a last line without newline included.
@@ -146,11 +151,17 @@ impl Reader {
     fn remember(&mut self, line: Line<'_>) {
         match line {
             Line::Command(host, command) => {
-                self.log.command.get_or_insert_with(|| Command::parse(host, command));
+                self.log
+                    .command
+                    .get_or_insert_with(|| Command::parse(host, command));
             }
             Line::Summary(part) => self.summarised(part),
             Line::Crash(words) => drop(self.log.crashes.insert(words)),
-            Line::Sample(_) | Line::ScaledSample(_) | Line::Message | Line::Shell | Line::Unknown => {}
+            Line::Sample(_)
+            | Line::ScaledSample(_)
+            | Line::Message
+            | Line::Shell
+            | Line::Unknown => {}
         }
     }
 
@@ -162,11 +173,17 @@ impl Reader {
             }
         };
         if negative {
-            self.log.crashes.insert("pkt-gen crashed: negative speed or time in its summary");
+            self.log
+                .crashes
+                .insert("pkt-gen crashed: negative speed or time in its summary");
             return;
         }
         match part {
-            SummaryLine::Total { packets, length, seconds } => {
+            SummaryLine::Total {
+                packets,
+                length,
+                seconds,
+            } => {
                 self.summary.packets = Some(packets);
                 self.summary.length = length;
                 self.summary.seconds = Some(seconds);

@@ -25,12 +25,16 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
     whole(lab, &mut out);
     for host in &lab.hosts {
         let Some(facts) = facts.get(&host.name) else {
-            out.fault(host, "nothing is known of it").evidence("it was not asked").remedy("ask it again");
+            out.fault(host, "nothing is known of it")
+                .evidence("it was not asked")
+                .remedy("ask it again");
             continue;
         };
         if let Some(Unreachable { why, remedy }) = &facts.unreachable {
             let remedy = format!("{remedy}; try: {}", host.reach.by_hand());
-            out.fault(host, "it cannot be reached").evidence(why).remedy(remedy);
+            out.fault(host, "it cannot be reached")
+                .evidence(why)
+                .remedy(remedy);
             continue;
         }
         host::check(lab, host, facts, &mut out);
@@ -50,20 +54,33 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
 /// The hosts that have answered.
 fn stations<'a>(lab: &'a Lab, facts: &'a BTreeMap<String, Facts>) -> Vec<Station<'a>> {
     let known = |host: &Host| facts.get(&host.name).filter(|f| f.unreachable.is_none());
-    lab.hosts.iter().filter_map(|host| Some(Station { host, facts: known(host)? })).collect()
+    lab.hosts
+        .iter()
+        .filter_map(|host| {
+            Some(Station {
+                host,
+                facts: known(host)?,
+            })
+        })
+        .collect()
 }
 
 /// Checks of the whole lab, or of values that plans expect of the file.
 fn whole(lab: &Lab, out: &mut Findings) {
     if let Some(dut) = lab.dut().filter(|_| lab.placeholders().is_none()) {
         out.warning(dut, "plans cannot name its interfaces")
-            .evidence("the lab file leaves [in] or [out] without a name: {in} and {out} stand for these")
+            .evidence(
+                "the lab file leaves [in] or [out] without a name: {in} and {out} stand for these",
+            )
             .remedy("write name = \"...\" for both");
     }
     if !lab.isolated {
-        let remedy = "set `isolated = true` when only hosts of the lab can receive what is sent (RFC 6815)";
+        let remedy =
+            "set `isolated = true` when only hosts of the lab can receive what is sent (RFC 6815)";
         let what = Diagnostic::new("nothing will be sent in this lab");
-        out.add(what).evidence("its file does not say isolated = true").remedy(remedy);
+        out.add(what)
+            .evidence("its file does not say isolated = true")
+            .remedy(remedy);
     }
 }
 
@@ -73,8 +90,14 @@ fn whole(lab: &Lab, out: &mut Findings) {
 pub fn ways_to_ask(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
     let mut questions: Vec<Question> = Vec::new();
     if host.roles.contains(&Role::Dut) {
-        let networks = [End::In, End::Out].into_iter().flat_map(|end| lab.networks(end));
-        questions.extend(networks.filter_map(|n| way::behind(n, host, facts)).map(Question::Way));
+        let networks = [End::In, End::Out]
+            .into_iter()
+            .flat_map(|end| lab.networks(end));
+        questions.extend(
+            networks
+                .filter_map(|n| way::behind(n, host, facts))
+                .map(Question::Way),
+        );
     }
     for question in ports(lab, host).iter().flat_map(|port| port.ways(facts)) {
         if !questions.contains(&question) {
@@ -86,10 +109,14 @@ pub fn ways_to_ask(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
 
 /// Questions for each of a host's interfaces in the lab, when its ways are known.
 pub fn interface_questions(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
-    let Some(kernel) = facts.kernel() else { return Vec::new() };
+    let Some(kernel) = facts.kernel() else {
+        return Vec::new();
+    };
     let ports = ports(lab, host);
     let found = ports.iter().filter_map(|port| port.found(facts).ok());
-    found.flat_map(|interface| Question::interface(kernel, &interface.name)).collect()
+    found
+        .flat_map(|interface| Question::interface(kernel, &interface.name))
+        .collect()
 }
 
 /// A host that has answered.
@@ -119,9 +146,18 @@ struct Plug<'a> {
 /// The lab's cables whose both ends were found.
 fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<[Plug<'a>; 2]> {
     let plug = |(host, key, wanted): LabEnd<'a>| {
-        let station = stations.iter().find(|station| station.host.name == host.name)?;
-        let port = ports(lab, host).into_iter().find(|port| port.key == key && *port.wanted == *wanted)?;
-        Some(Plug { key, station, wanted, found: port.found(station.facts).ok()? })
+        let station = stations
+            .iter()
+            .find(|station| station.host.name == host.name)?;
+        let port = ports(lab, host)
+            .into_iter()
+            .find(|port| port.key == key && *port.wanted == *wanted)?;
+        Some(Plug {
+            key,
+            station,
+            wanted,
+            found: port.found(station.facts).ok()?,
+        })
     };
     let found = |[a, b]: [LabEnd<'a>; 2]| Some([plug(a)?, plug(b)?]);
     cabling(lab).into_iter().filter_map(found).collect()
@@ -154,7 +190,9 @@ impl Findings {
 
     /// Completes it. A host with two roles may have the same problem twice.
     fn remedy(&mut self, remedy: impl Into<String>) {
-        let Some(problem) = self.0.pop().map(|problem| problem.remedy(remedy)) else { return };
+        let Some(problem) = self.0.pop().map(|problem| problem.remedy(remedy)) else {
+            return;
+        };
         if !self.0.contains(&problem) {
             self.0.push(problem);
         }
@@ -163,7 +201,11 @@ impl Findings {
 
 /// Bit/s for a person: `10 Gbit/s`.
 pub fn speed(bits: f64) -> String {
-    if bits >= 1e9 { format!("{} Gbit/s", bits / 1e9) } else { format!("{} Mbit/s", bits / 1e6) }
+    if bits >= 1e9 {
+        format!("{} Gbit/s", bits / 1e9)
+    } else {
+        format!("{} Mbit/s", bits / 1e6)
+    }
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -192,9 +234,22 @@ pub struct Port<'a> {
 /// A host's interfaces that frames pass.
 pub fn ports<'a>(lab: &'a Lab, host: &'a Host) -> Vec<Port<'a>> {
     let send = host.send.iter().map(|i| ("send", i));
-    let others = [("receive", &host.receive), ("in", &host.inside), ("out", &host.outside)];
-    let all = send.chain(others.into_iter().filter_map(|(key, i)| Some((key, i.as_ref()?))));
-    all.map(|(key, wanted)| Port { key, wanted, peers: peers(lab, host, key) }).collect()
+    let others = [
+        ("receive", &host.receive),
+        ("in", &host.inside),
+        ("out", &host.outside),
+    ];
+    let all = send.chain(
+        others
+            .into_iter()
+            .filter_map(|(key, i)| Some((key, i.as_ref()?))),
+    );
+    all.map(|(key, wanted)| Port {
+        key,
+        wanted,
+        peers: peers(lab, host, key),
+    })
+    .collect()
 }
 
 /// One end of a cable: its host, the interface's key in the file, and its entry there.
@@ -208,29 +263,47 @@ pub(super) fn cabling(lab: &Lab) -> Vec<[LabEnd<'_>; 2]> {
         host.and_then(|host| Some((host, key, host.end(end)?)))
     }
     let receiver = lab.receiver();
-    let receiving = receiver.receive.iter().map(|i| (receiver, "receive", i)).next();
+    let receiving = receiver
+        .receive
+        .iter()
+        .map(|i| (receiver, "receive", i))
+        .next();
     let (dut, reference) = (lab.device(), lab.reference());
-    let first = if dut.is_some() { end(dut, End::In) } else { receiving };
-    let sending = lab.generators().flat_map(|host| host.send.iter().map(move |i| (host, "send", i)));
+    let first = if dut.is_some() {
+        end(dut, End::In)
+    } else {
+        receiving
+    };
+    let sending = lab
+        .generators()
+        .flat_map(|host| host.send.iter().map(move |i| (host, "send", i)));
     let mut all: Vec<_> = sending.map(|send| (Some(send), first)).collect();
     if dut.is_some() {
-        let next = if reference.is_some() { end(reference, End::In) } else { receiving };
+        let next = if reference.is_some() {
+            end(reference, End::In)
+        } else {
+            receiving
+        };
         all.push((end(dut, End::Out), next));
     }
     if dut.is_some() && reference.is_some() {
         all.push((end(reference, End::Out), receiving));
     }
-    all.into_iter().filter_map(|(a, b)| Some([a?, b?])).collect()
+    all.into_iter()
+        .filter_map(|(a, b)| Some([a?, b?]))
+        .collect()
 }
 
 /// The addresses at the other end of a host's cables at this key.
 fn peers(lab: &Lab, host: &Host, key: &str) -> Vec<IpAddr> {
     let is = |end: &LabEnd<'_>| end.0.name == host.name && end.1 == key;
-    let far = cabling(lab).into_iter().filter_map(|[a, b]| match (is(&a), is(&b)) {
-        (true, _) => Some(b.2),
-        (_, true) => Some(a.2),
-        _ => None,
-    });
+    let far = cabling(lab)
+        .into_iter()
+        .filter_map(|[a, b]| match (is(&a), is(&b)) {
+            (true, _) => Some(b.2),
+            (_, true) => Some(a.2),
+            _ => None,
+        });
     far.flat_map(|i| &i.addresses).map(|a| a.address).collect()
 }
 
@@ -242,7 +315,9 @@ impl Port<'_> {
     pub fn found<'f>(&self, facts: &'f Facts) -> Result<&'f Interface, String> {
         let wanted = self.wanted;
         if let Some(name) = &wanted.name {
-            return facts.interface(name).ok_or_else(|| format!("there is no interface {name}"));
+            return facts
+                .interface(name)
+                .ok_or_else(|| format!("there is no interface {name}"));
         }
         if let Some(found) = by_address(wanted, facts).or_else(|| self.by_way(facts)) {
             return Ok(found);
@@ -265,19 +340,34 @@ impl Port<'_> {
 
     /// A neighbour is behind an interface, not behind a gateway.
     fn by_way<'f>(&self, facts: &'f Facts) -> Option<&'f Interface> {
-        let ways = self.peers.iter().filter_map(|peer| facts.ways.get(peer)?.as_ref());
-        ways.filter(|way| way.gateway.is_none()).find_map(|way| facts.interface(&way.interface))
+        let ways = self
+            .peers
+            .iter()
+            .filter_map(|peer| facts.ways.get(peer)?.as_ref());
+        ways.filter(|way| way.gateway.is_none())
+            .find_map(|way| facts.interface(&way.interface))
     }
 }
 
 /// By the Ethernet address, or one of the IP addresses, of the file.
 pub(super) fn by_address<'f>(wanted: &LabInterface, facts: &'f Facts) -> Option<&'f Interface> {
-    let has =
-        |i: &&Interface| wanted.addresses.iter().any(|a| i.addresses.iter().any(|b| a.address == b.address));
-    let by_mac = facts.interfaces.iter().find(|i| wanted.mac.is_some() && i.mac == wanted.mac);
+    let has = |i: &&Interface| {
+        wanted
+            .addresses
+            .iter()
+            .any(|a| i.addresses.iter().any(|b| a.address == b.address))
+    };
+    let by_mac = facts
+        .interfaces
+        .iter()
+        .find(|i| wanted.mac.is_some() && i.mac == wanted.mac);
     by_mac.or_else(|| facts.interfaces.iter().find(has))
 }
 
 fn listed(addresses: &[IpAddr]) -> String {
-    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -31,7 +31,12 @@ pub struct Action {
 impl Action {
     /// A program that is run.
     pub fn of(what: impl Into<String>, program: &Program) -> Action {
-        Action { what: what.into(), argv: program.argv.clone(), command: program.shown(), undo: None }
+        Action {
+            what: what.into(),
+            argv: program.argv.clone(),
+            command: program.shown(),
+            undo: None,
+        }
     }
 }
 
@@ -42,6 +47,9 @@ impl From<&Step> for Action {
             Undo::Reboot => "a reboot".into(),
             Undo::Stays => "nothing: it stays, or goes with another change".into(),
         };
-        Action { undo: Some(undo), ..Action::of(&step.what, &step.apply) }
+        Action {
+            undo: Some(undo),
+            ..Action::of(&step.what, &step.apply)
+        }
     }
 }

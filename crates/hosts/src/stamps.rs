@@ -36,7 +36,8 @@ impl Kept {
         while self.stamps.len() >= MOST {
             self.halved += 1;
             let halved = self.halved;
-            self.stamps.retain(|kept| halved <= u64::BITS && stays(kept, halved));
+            self.stamps
+                .retain(|kept| halved <= u64::BITS && stays(kept, halved));
         }
         if stays(&stamp, self.halved) {
             self.stamps.push(stamp);
@@ -84,11 +85,18 @@ impl Stamps {
     fn passed(&self) -> [i128; 2] {
         let [before, after] = self.clock;
         let between = |from: u64, to: u64| i128::from(to) - i128::from(from);
-        [between(before.ns, after.ns), between(before.monotonic_ns, after.monotonic_ns)]
+        [
+            between(before.ns, after.ns),
+            between(before.monotonic_ns, after.monotonic_ns),
+        ]
     }
 
     fn within_ns(&self) -> u64 {
-        self.clock.iter().map(|reading| reading.within_ns).max().unwrap_or(0)
+        self.clock
+            .iter()
+            .map(|reading| reading.within_ns)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Whether the clock was set during the load: no clock is wrong by a thousandth.
@@ -103,9 +111,15 @@ impl Stamps {
 ///
 /// # Errors
 /// A clock was set during the load.
-pub fn ages(sent: &Stamps, received: &Stamps, ahead: Option<Offset>) -> Result<(Vec<i128>, u64), String> {
+pub fn ages(
+    sent: &Stamps,
+    received: &Stamps,
+    ahead: Option<Offset>,
+) -> Result<(Vec<i128>, u64), String> {
     if let Some(set) = [sent, received].into_iter().find(|stamps| stamps.was_set()) {
-        let name = set.card.map_or("CLOCK_REALTIME".into(), |card| format!("the clock ptp{card}"));
+        let name = set.card.map_or("CLOCK_REALTIME".into(), |card| {
+            format!("the clock ptp{card}")
+        });
         return Err(format!("{name} was set during the load"));
     }
     let mut left: HashMap<(u16, u64), u64> = HashMap::new();
@@ -119,13 +133,17 @@ pub fn ages(sent: &Stamps, received: &Stamps, ahead: Option<Offset>) -> Result<(
         let left = left.remove(&(*stream, *sequence))?;
         Some(match one_clock {
             true => i128::from(*ns) - i128::from(left),
-            false => {
-                received.on_monotonic(*ns).saturating_sub(sent.on_monotonic(left)).saturating_add(ahead.ns)
-            }
+            false => received
+                .on_monotonic(*ns)
+                .saturating_sub(sent.on_monotonic(left))
+                .saturating_add(ahead.ns),
         })
     };
     let ages = received.frames.iter().filter_map(age).collect();
-    let error = sent.within_ns().saturating_add(received.within_ns()).saturating_add(ahead.within_ns);
+    let error = sent
+        .within_ns()
+        .saturating_add(received.within_ns())
+        .saturating_add(ahead.within_ns);
     Ok((ages, if one_clock { 0 } else { error }))
 }
 
@@ -140,14 +158,28 @@ mod tests {
             ns: offset + monotonic_ns + monotonic_ns / 1_000_000 * ppm,
             within_ns: 200,
         });
-        let by_clock =
-            |&(stream, sequence, ns): &Stamp| (stream, sequence, offset + ns + ns / 1_000_000 * ppm);
-        Stamps { card, clock, frames: frames.iter().map(by_clock).collect(), ..Stamps::default() }
+        let by_clock = |&(stream, sequence, ns): &Stamp| {
+            (stream, sequence, offset + ns + ns / 1_000_000 * ppm)
+        };
+        Stamps {
+            card,
+            clock,
+            frames: frames.iter().map(by_clock).collect(),
+            ..Stamps::default()
+        }
     }
 
     /// Frames that leave 1.5 s after the boot and need 7 us.
-    const LEFT: [Stamp; 3] = [(1, 5, 1_500_000_000), (1, 6, 1_600_000_000), (1, 9, 1_700_000_000)];
-    const CAME: [Stamp; 3] = [(1, 6, 1_600_007_000), (1, 5, 1_500_007_000), (1, 6, 1_650_000_000)];
+    const LEFT: [Stamp; 3] = [
+        (1, 5, 1_500_000_000),
+        (1, 6, 1_600_000_000),
+        (1, 9, 1_700_000_000),
+    ];
+    const CAME: [Stamp; 3] = [
+        (1, 6, 1_600_007_000),
+        (1, 5, 1_500_007_000),
+        (1, 6, 1_650_000_000),
+    ];
 
     #[test]
     fn one_clock_has_no_error() {
@@ -158,13 +190,22 @@ mod tests {
     #[test]
     fn clocks_that_drift_apart_are_compared_with_the_systems() {
         // Two cards, one of which counts TAI and is 20 ppm fast, the other one from 0.
-        let (sent, received) = (stamps(Some(0), 37 << 50, 20, &LEFT), stamps(Some(1), 0, 0, &CAME));
+        let (sent, received) = (
+            stamps(Some(0), 37 << 50, 20, &LEFT),
+            stamps(Some(1), 0, 0, &CAME),
+        );
         assert_eq!(ages(&sent, &received, None), Ok((vec![7_000, 7_000], 400)));
         // On another machine, card 0 is another one.
         let (sent, received) = (stamps(None, 5, 0, &LEFT), stamps(None, 9, 30, &CAME));
-        let ahead = Some(Offset { ns: 3_000, within_ns: 50_000 });
+        let ahead = Some(Offset {
+            ns: 3_000,
+            within_ns: 50_000,
+        });
         let (found, error) = ages(&sent, &received, ahead).unwrap();
-        assert!(found.len() == 2 && found.iter().all(|age| age.abs_diff(10_000) <= 1), "{found:?}");
+        assert!(
+            found.len() == 2 && found.iter().all(|age| age.abs_diff(10_000) <= 1),
+            "{found:?}"
+        );
         assert_eq!(error, 50_400);
     }
 
@@ -173,7 +214,10 @@ mod tests {
         let sent = stamps(Some(0), 0, 0, &LEFT);
         let mut set = stamps(Some(3), 0, 0, &CAME);
         set.clock[1].ns += 2_000_000;
-        assert_eq!(ages(&sent, &set, None), Err("the clock ptp3 was set during the load".into()));
+        assert_eq!(
+            ages(&sent, &set, None),
+            Err("the clock ptp3 was set during the load".into())
+        );
     }
 
     #[test]
@@ -187,11 +231,22 @@ mod tests {
             }
         }
         let (sent, received) = (sent.stamps(), received.stamps());
-        assert!((MOST / 4..=MOST).contains(&sent.len()) && received.len() <= MOST, "{}", sent.len());
+        assert!(
+            (MOST / 4..=MOST).contains(&sent.len()) && received.len() <= MOST,
+            "{}",
+            sent.len()
+        );
         let fewer = sent.iter().filter(|frame| received.contains(frame)).count();
         assert!(fewer * 10 >= sent.len().min(received.len()) * 8, "{fewer}");
-        let late = sent.iter().filter(|(_, sequence, _)| *sequence >= 50_000).count();
-        assert!(late.abs_diff(sent.len() / 2) < sent.len() / 10, "{late} of {}", sent.len());
+        let late = sent
+            .iter()
+            .filter(|(_, sequence, _)| *sequence >= 50_000)
+            .count();
+        assert!(
+            late.abs_diff(sent.len() / 2) < sent.len() / 10,
+            "{late} of {}",
+            sent.len()
+        );
     }
 
     #[test]

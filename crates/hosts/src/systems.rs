@@ -16,7 +16,9 @@ pub mod question;
 pub(crate) mod text;
 
 pub use detect::{FILES, Kernel, System, detect};
-pub use facts::{Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way};
+pub use facts::{
+    Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way,
+};
 pub use linux::Signs;
 pub use question::Question;
 pub use text::cpu_list;
@@ -24,7 +26,12 @@ pub(crate) use text::is_name;
 pub use text::shown;
 
 /// Every kernel that is known here, and some.
-pub(crate) const ALL: &[Kernel] = &[Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
+pub(crate) const ALL: &[Kernel] = &[
+    Kernel::Linux,
+    Kernel::FreeBsd,
+    Kernel::OpenBsd,
+    Kernel::NetBsd,
+];
 pub(crate) const LINUX: &[Kernel] = &[Kernel::Linux];
 pub(crate) const FREEBSD: &[Kernel] = &[Kernel::FreeBsd];
 pub(crate) const OPENBSD: &[Kernel] = &[Kernel::OpenBsd, Kernel::NetBsd];

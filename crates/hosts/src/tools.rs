@@ -48,18 +48,26 @@ pub fn command(tool: Backend, side: Side, task: &Task) -> Result<Invocation, Uns
         (Backend::Netperf, Side::Generator) => netperf::generator(task),
         (Backend::Netperf, Side::Receiver) => netperf::receiver(task),
         (Backend::Trafgen, Side::Generator) => trafgen::generator(task),
-        (Backend::Trafgen, Side::Receiver) => Err("receive: let pkt-gen, iperf3 or linerate receive".into()),
+        (Backend::Trafgen, Side::Receiver) => {
+            Err("receive: let pkt-gen, iperf3 or linerate receive".into())
+        }
         (_, Side::Generator) => linerate::generator(tool, task),
         (_, Side::Receiver) => Ok(linerate::receiver(tool, task)),
     });
-    made.map_err(|what| Unsuitable { backend: tool, what })
+    made.map_err(|what| Unsuitable {
+        backend: tool,
+        what,
+    })
 }
 
 /// The parser of a tool's output. The one for linerate itself serves all of its own backends.
 fn parser(tool: Backend, side: Side) -> Box<dyn Parse> {
     match tool {
         Backend::PktGen => Box::new(pkt_gen::PktGen::new(side)),
-        Backend::Iperf3 => Box::new(iperf3::Iperf3 { side, document: Vec::new() }),
+        Backend::Iperf3 => Box::new(iperf3::Iperf3 {
+            side,
+            document: Vec::new(),
+        }),
         Backend::Netperf => Box::new(netperf::Netperf { side, began: None }),
         Backend::Trafgen => Box::new(trafgen::Trafgen::default()),
         _ => Box::new(linerate::Linerate { side }),
@@ -90,7 +98,11 @@ const LONGEST_S: u32 = 86_400;
 impl Task {
     /// Seconds that the load lasts.
     pub fn seconds(&self) -> u32 {
-        self.load.duration_ns.div_ceil(1_000_000_000).try_into().unwrap_or(u32::MAX)
+        self.load
+            .duration_ns
+            .div_ceil(1_000_000_000)
+            .try_into()
+            .unwrap_or(u32::MAX)
     }
 
     /// The length of its frames with FCS: the longest, if there are several.
@@ -101,7 +113,8 @@ impl Task {
     /// Bytes of payload in a frame; without TCP's options.
     pub fn payload(&self) -> u32 {
         let headers = self.traffic.frame.l3_len() + self.traffic.frame.l4_len();
-        self.frame_len_fcs().saturating_sub(ETHERNET + headers as u32 + FCS)
+        self.frame_len_fcs()
+            .saturating_sub(ETHERNET + headers as u32 + FCS)
     }
 
     /// Refuses tasks that no tool can do, and texts that could be read as an option or a shell's text.
@@ -109,11 +122,21 @@ impl Task {
         let name = &self.interface;
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@{}/+".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.chars().all(plain) {
-            return Err(format!("use an interface named {name:?}: that is no interface's name"));
+            return Err(format!(
+                "use an interface named {name:?}: that is no interface's name"
+            ));
         }
         // Tools do not sign their frames.
-        let unsigned = FrameSpec { signed: false, ..self.traffic.frame };
-        if let Err(error) = (Traffic { frame: unsigned, ..self.traffic.clone() }).check() {
+        let unsigned = FrameSpec {
+            signed: false,
+            ..self.traffic.frame
+        };
+        if let Err(error) = (Traffic {
+            frame: unsigned,
+            ..self.traffic.clone()
+        })
+        .check()
+        {
             return Err(format!("send this: {error}"));
         }
         if !(1..=LONGEST_S).contains(&self.seconds()) {
@@ -132,12 +155,17 @@ impl Task {
 
     /// The ends of its flows.
     pub(super) fn ends(&self) -> [&EndpointRange; 2] {
-        [self.traffic.flows.source(), self.traffic.flows.destination()]
+        [
+            self.traffic.flows.source(),
+            self.traffic.flows.destination(),
+        ]
     }
 
     /// Number of frames by the rate and the time; `None` without a rate.
     pub(super) fn frames(&self) -> Option<u64> {
-        self.load.rate.map(|rate| (rate * f64::from(self.seconds())).round() as u64)
+        self.load
+            .rate
+            .map(|rate| (rate * f64::from(self.seconds())).round() as u64)
     }
 
     /// The frames' source address; `None` for the card's own.
@@ -158,7 +186,9 @@ impl Task {
             return Err(what.into());
         }
         match self.source_mac() {
-            Some(_) => Err("set the frames' source address: it sends through the host's own stack".into()),
+            Some(_) => {
+                Err("set the frames' source address: it sends through the host's own stack".into())
+            }
             None => Ok(self.ends().map(EndpointRange::first_address)),
         }
     }
@@ -195,9 +225,26 @@ impl Invocation {
     /// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, because GNU's
     /// otherwise makes a process group of its own, and a kill of the original group would leave the load running.
     pub(super) fn bounded(signal: &'static str, lead_s: u32, seconds: u32, command: Words) -> Self {
-        let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
-        let argv = words.into_iter().map(String::from).chain(command.0).collect();
-        Invocation { argv, limit_s: seconds + 5, lead_s, stop_signal: signal }
+        let words = [
+            "timeout",
+            "--foreground",
+            "-s",
+            signal,
+            "-k",
+            "5",
+            &seconds.to_string(),
+        ];
+        let argv = words
+            .into_iter()
+            .map(String::from)
+            .chain(command.0)
+            .collect();
+        Invocation {
+            argv,
+            limit_s: seconds + 5,
+            lead_s,
+            stop_signal: signal,
+        }
     }
 }
 

@@ -41,9 +41,12 @@ impl Watching {
                 rules: freebsd::RULES,
                 sample: freebsd::sample,
             },
-            Kernel::Linux => {
-                Watching { before, each: each + linux::CARDS, rules: linux::RULES, sample: linux::sample }
-            }
+            Kernel::Linux => Watching {
+                before,
+                each: each + linux::CARDS,
+                rules: linux::RULES,
+                sample: linux::sample,
+            },
             Kernel::OpenBsd | Kernel::NetBsd => return None,
         })
     }
@@ -66,7 +69,10 @@ impl<'a> Answers<'a> {
     /// A sample of their time, without it of `here_ns`, which is said.
     fn begin(&self, here_ns: u64) -> Sample {
         let at_ns = fine_time(self.to(TIME));
-        let mut sample = Sample { at_ns: at_ns.unwrap_or(here_ns), ..Sample::default() };
+        let mut sample = Sample {
+            at_ns: at_ns.unwrap_or(here_ns),
+            ..Sample::default()
+        };
         if at_ns.is_none() {
             sample.missing.push(
                 "the host's clock shows whole seconds: rates are by the time at which samples arrived".into(),
@@ -77,7 +83,9 @@ impl<'a> Answers<'a> {
 
     /// When the counters of an answer were read, if the host's clock is fine enough: its first line.
     fn read_at(&self, answer: &str) -> u64 {
-        fine_time(answer).filter(|_| fine_time(self.to(TIME)).is_some()).unwrap_or(0)
+        fine_time(answer)
+            .filter(|_| fine_time(self.to(TIME)).is_some())
+            .unwrap_or(0)
     }
 }
 

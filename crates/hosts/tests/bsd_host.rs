@@ -29,7 +29,11 @@ impl Host {
 
     /// A monitor's report about a pkt-gen that is ended after these seconds.
     fn pkt_gen(&self, side: Side, seconds: &str, arguments: &[&str]) -> Report {
-        let argv = [&["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..], arguments].concat();
+        let argv = [
+            &["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..],
+            arguments,
+        ]
+        .concat();
         let output = self.run(&argv);
         let mut monitor = Monitor::new(Backend::PktGen, side);
         monitor.feed(&output.stderr);
@@ -44,8 +48,9 @@ impl Host {
 }
 
 const RECEIVE: [&str; 6] = ["-f", "rx", "-i", "igb2", "-w", "1"];
-const SEND: [&str; 13] =
-    ["-f", "tx", "-i", "igb1", "-w", "1", "-n", "3000000", "-R", "500000", "-p", "2", "-4"];
+const SEND: [&str; 13] = [
+    "-f", "tx", "-i", "igb1", "-w", "1", "-n", "3000000", "-R", "500000", "-p", "2", "-4",
+];
 
 fn near(sample: Sample, expected: f64) -> bool {
     let pps = sample.packets.unwrap() as f64 * 1e6 / sample.interval_us as f64;
@@ -56,25 +61,51 @@ fn near(sample: Sample, expected: f64) -> bool {
 fn a_freebsd_router_s_facts() {
     let host = Host::new("freebsd", "facts");
     let kernel = Kernel::FreeBsd;
-    assert!(host.run(&["arp", "-s", "198.18.0.203", "0c:c4:7a:ab:29:35"]).status.success());
-    assert!(host.run(&["route", "add", "-net", "198.19.0.0/16", "198.19.0.203"]).status.success());
-    assert!(host.run(&["sysctl", "net.inet.ip.forwarding=1"]).status.success());
+    assert!(
+        host.run(&["arp", "-s", "198.18.0.203", "0c:c4:7a:ab:29:35"])
+            .status
+            .success()
+    );
+    assert!(
+        host.run(&["route", "add", "-net", "198.19.0.0/16", "198.19.0.203"])
+            .status
+            .success()
+    );
+    assert!(
+        host.run(&["sysctl", "net.inet.ip.forwarding=1"])
+            .status
+            .success()
+    );
     let mut facts = Facts::default();
     let to = "198.19.10.1".parse().unwrap();
-    let questions =
-        [Question::Uname, Question::Files, Question::Mounts].into_iter().chain(Question::second(kernel));
-    let more = [Question::Way(to), Question::Pause("igb1".into()), Question::Programs];
+    let questions = [Question::Uname, Question::Files, Question::Mounts]
+        .into_iter()
+        .chain(Question::second(kernel));
+    let more = [
+        Question::Way(to),
+        Question::Pause("igb1".into()),
+        Question::Programs,
+    ];
     for question in questions.chain(more) {
         host.ask(&mut facts, &question, kernel);
     }
     let system = facts.system.clone().unwrap();
-    assert_eq!((system.system, system.product.as_deref()), (OperatingSystem::Bsdrp, Some("BSDRP 1.994")));
+    assert_eq!(
+        (system.system, system.product.as_deref()),
+        (OperatingSystem::Bsdrp, Some("BSDRP 1.994"))
+    );
     assert_eq!((facts.read_only_root, facts.cpus), (Some(true), Some(4)));
     let port = facts.interface("igb1").unwrap();
-    assert_eq!((port.up, port.link, port.speed), (true, Some(true), Some(1e9)));
+    assert_eq!(
+        (port.up, port.link, port.speed),
+        (true, Some(true), Some(1e9))
+    );
     assert_eq!(port.addresses[0].to_string(), "198.18.0.205/24");
     assert!(port.pause.is_on());
-    assert_eq!(facts.neighbours[0].mac.unwrap().to_string(), "0c:c4:7a:ab:29:35");
+    assert_eq!(
+        facts.neighbours[0].mac.unwrap().to_string(),
+        "0c:c4:7a:ab:29:35"
+    );
     assert_eq!(facts.ways[&to].as_ref().unwrap().interface, "igb2");
     assert_eq!(facts.number("net.inet.ip.forwarding"), Some(1));
     assert_eq!(facts.counters.len(), 2);
@@ -86,7 +117,11 @@ fn a_freebsd_router_s_facts() {
 #[test]
 fn an_openbsd_router_s_facts() {
     let host = Host::new("openbsd", "open");
-    assert!(host.run(&["arp", "-s", "198.18.0.203", "0c:c4:7a:ab:29:35"]).status.success());
+    assert!(
+        host.run(&["arp", "-s", "198.18.0.203", "0c:c4:7a:ab:29:35"])
+            .status
+            .success()
+    );
     let mut facts = Facts::default();
     host.ask(&mut facts, &Question::Uname, Kernel::OpenBsd);
     for question in Question::second(Kernel::OpenBsd) {
@@ -94,8 +129,17 @@ fn an_openbsd_router_s_facts() {
     }
     assert_eq!(facts.kernel(), Some(Kernel::OpenBsd));
     assert_eq!((facts.interfaces.len(), facts.cpus), (2, Some(4)));
-    assert_eq!(facts.interfaces[1].mac.unwrap().to_string(), "00:0d:b9:41:ca:3e");
-    assert_eq!((facts.neighbours.len(), facts.number("net.inet.ip.forwarding")), (1, Some(0)));
+    assert_eq!(
+        facts.interfaces[1].mac.unwrap().to_string(),
+        "00:0d:b9:41:ca:3e"
+    );
+    assert_eq!(
+        (
+            facts.neighbours.len(),
+            facts.number("net.inet.ip.forwarding")
+        ),
+        (1, Some(0))
+    );
 }
 
 #[test]
@@ -108,7 +152,12 @@ fn a_reboot_forgets_what_was_not_saved_and_takes_its_time() {
     assert!(host.run(&["shutdown", "-r", "now"]).status.success());
     assert_eq!(host.run(&["uname", "-a"]).status.code(), Some(255));
     fs::remove_file(host.state.join("down-until")).unwrap();
-    let sysctl = host.run(&["sysctl", "-n", "net.inet.ip.forwarding", "net.inet6.ip6.forwarding"]);
+    let sysctl = host.run(&[
+        "sysctl",
+        "-n",
+        "net.inet.ip.forwarding",
+        "net.inet6.ip6.forwarding",
+    ]);
     assert_eq!(String::from_utf8_lossy(&sysctl.stdout), "1\n0\n");
     assert_eq!(host.read("boots"), "1\n");
     host.set("boot-s", "3600");
@@ -121,8 +170,15 @@ fn a_reboot_forgets_what_was_not_saved_and_takes_its_time() {
 fn pkt_gen_sends_what_it_is_told_and_gives_the_interface_back() {
     let host = Host::new("freebsd", "send");
     let sent = host.pkt_gen(Side::Generator, "30", &SEND);
-    assert_eq!((sent.state, &sent.faults[..]), (State::Over, &[][..]), "{sent:?}");
-    assert_eq!((sent.totals.packets, sent.totals.said), (Some(3_000_000), true));
+    assert_eq!(
+        (sent.state, &sent.faults[..]),
+        (State::Over, &[][..]),
+        "{sent:?}"
+    );
+    assert_eq!(
+        (sent.totals.packets, sent.totals.said),
+        (Some(3_000_000), true)
+    );
     // Frames are whole, and so are those of a sample of some milliseconds.
     assert!(near(sent.samples[0], 1e6), "-R is of each thread: {sent:?}");
     let mut facts = Facts::default();
@@ -137,7 +193,10 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     let alone = host.pkt_gen(Side::Receiver, "1.5", &RECEIVE);
     // Seconds of the recording that the stand-in is made from.
     let seconds = alone.samples.iter().zip([976_609.0, 963_794.0, 973_674.0]);
-    assert!(seconds.clone().count() == 3 && seconds.clone().all(|(s, pps)| near(*s, pps)), "{alone:?}");
+    assert!(
+        seconds.clone().count() == 3 && seconds.clone().all(|(s, pps)| near(*s, pps)),
+        "{alone:?}"
+    );
     let wire = host.state.join("shared");
     fs::create_dir(&wire).unwrap();
     host.set("wire", wire.to_str().unwrap());
@@ -169,11 +228,18 @@ fn pkt_gen_s_faults_are_told() {
         host.set("fault", fault);
         let report = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
         let kinds: Vec<FaultKind> = report.faults.iter().map(|f| f.kind).collect();
-        assert_eq!((kinds.first(), report.state), (Some(&told), state), "{fault}: {report:?}");
+        assert_eq!(
+            (kinds.first(), report.state),
+            (Some(&told), state),
+            "{fault}: {report:?}"
+        );
     }
     host.set("fault", "");
     let absent = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb9"]);
-    assert_eq!((absent.faults[0].kind, absent.state), (FaultKind::NoInterface, State::Over));
+    assert_eq!(
+        (absent.faults[0].kind, absent.state),
+        (FaultKind::NoInterface, State::Over)
+    );
     let option = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb1", "-U"]);
     assert_eq!(option.faults[0].kind, FaultKind::BadArgument);
 }
@@ -191,11 +257,16 @@ fn router(file: impl Fn(&str) -> String) -> String {
         ("dev", "sysctl-dev-em"),
         ("netstat -s -p ip", "netstat-s"),
     ];
-    names.map(|(name, from)| format!("==> {name} <==\n{}\n", file(from))).concat()
+    names
+        .map(|(name, from)| format!("==> {name} <==\n{}\n", file(from)))
+        .concat()
         + "==> sysctl -n kern.cp_times <==\n1 2 3 4 5 6 7 8 9 10\n==> date +%s.%N <==\n1700000000.N\n"
 }
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/freebsd-13.2");
+const CORPUS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/corpus/freebsd-13.2"
+);
 
 /// Programs that print what a real router did, `PROGRAM ARGUMENTS: FILE`; others fail.
 const RECORDED: [(&str, &str, &str); 16] = [
@@ -219,10 +290,14 @@ const RECORDED: [(&str, &str, &str); 16] = [
 
 /// The answers of the recorded router.
 fn recorded(programs: Vec<Vec<String>>, name: &str) -> Vec<Collected> {
-    let folder = std::env::temp_dir().join(format!("linerate-recorded-{}-{name}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("linerate-recorded-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     for (program, arguments, files) in RECORDED {
-        let files: Vec<String> = files.split(' ').map(|file| format!("{CORPUS}/{file}")).collect();
+        let files: Vec<String> = files
+            .split(' ')
+            .map(|file| format!("{CORPUS}/{file}"))
+            .collect();
         let case = format!(
             "case \"$*\" in {}) cat {}; exit ;; esac\n",
             arguments.replace(' ', "\\ "),
@@ -230,7 +305,11 @@ fn recorded(programs: Vec<Vec<String>>, name: &str) -> Vec<Collected> {
         );
         let path = folder.join(program);
         let text = fs::read_to_string(&path).unwrap_or("#!/bin/sh\n".into());
-        fs::write(&path, text.trim_end_matches("exit 1\n").to_string() + &case + "exit 1\n").unwrap();
+        fs::write(
+            &path,
+            text.trim_end_matches("exit 1\n").to_string() + &case + "exit 1\n",
+        )
+        .unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
     let run = |argv: Vec<String>| {
@@ -243,7 +322,10 @@ fn recorded(programs: Vec<Vec<String>>, name: &str) -> Vec<Collected> {
             true => Ok(String::from_utf8(ran.stdout).unwrap()),
             false => Err(ran.status.to_string()),
         };
-        Collected { command: label(&argv), output }
+        Collected {
+            command: label(&argv),
+            output,
+        }
     };
     let answers = programs.into_iter().map(run).collect();
     fs::remove_dir_all(&folder).unwrap();
@@ -253,31 +335,61 @@ fn recorded(programs: Vec<Vec<String>>, name: &str) -> Vec<Collected> {
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn a_router_of_the_corpus() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/freebsd-13.2");
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/corpus/freebsd-13.2"
+    );
     let file = |name: &str| std::fs::read_to_string(format!("{folder}/{name}.txt")).unwrap();
     let sample = linerate_hosts::watch::freebsd::sample(&router(file), 77);
-    assert_eq!((sample.at_ns, sample.missing.len()), (77, 1), "{:?}", sample.missing);
-    assert_eq!(sample.interfaces.keys().collect::<Vec<_>>(), ["em0", "em1", "lo0", "vtnet0"]);
+    assert_eq!(
+        (sample.at_ns, sample.missing.len()),
+        (77, 1),
+        "{:?}",
+        sample.missing
+    );
+    assert_eq!(
+        sample.interfaces.keys().collect::<Vec<_>>(),
+        ["em0", "em1", "lo0", "vtnet0"]
+    );
     let vtnet = &sample.interfaces["vtnet0"];
     assert_eq!(
-        (vtnet.rx.packets, vtnet.rx.bytes, vtnet.tx.packets, vtnet.tx.bytes),
+        (
+            vtnet.rx.packets,
+            vtnet.rx.bytes,
+            vtnet.tx.packets,
+            vtnet.tx.bytes
+        ),
         (3538, 209_844, 3518, 560_026)
     );
     assert!(sample.interfaces["lo0"].stacked && !vtnet.stacked);
     assert_eq!(sample.interfaces["em1"].queues.len(), 1);
     assert_eq!(sample.cpus[&1], [6, 7, 8, 10, 0, 9, 0, 0]);
-    let uart = sample.interrupts.iter().find(|i| i.name == "irq4: uart0").unwrap();
+    let uart = sample
+        .interrupts
+        .iter()
+        .find(|i| i.name == "irq4: uart0")
+        .unwrap();
     assert_eq!((uart.counts[0], sample.interrupts.len()), (515, 7));
-    assert_eq!((sample.softnet[&0].processed, sample.softnet[&0].dropped), (3564 + 6 + 1 + 3565, 0));
+    assert_eq!(
+        (sample.softnet[&0].processed, sample.softnet[&0].dropped),
+        (3564 + 6 + 1 + 3565, 0)
+    );
     let states = sample.states.unwrap();
     assert_eq!((states.entries, states.limit), (2, 100_000));
-    let rules: Vec<(&str, u64)> =
-        sample.rules.iter().flatten().map(|r| (r.rule.as_str(), r.frames)).collect();
+    let rules: Vec<(&str, u64)> = sample
+        .rules
+        .iter()
+        .flatten()
+        .map(|r| (r.rule.as_str(), r.frames))
+        .collect();
     assert_eq!(
         rules,
         [
             ("pf: @0 pass all flags S/SA keep state", 237),
-            ("ipfw: 00100 allow ip from any to any keep-state :default", 54),
+            (
+                "ipfw: 00100 allow ip from any to any keep-state :default",
+                54
+            ),
             ("ipfw: 65535 allow ip from any to any", 0)
         ]
     );
@@ -290,31 +402,65 @@ fn the_configuration_of_a_real_freebsd_router() {
     let answers = recorded(questions(Kernel::FreeBsd, &ends), "configuration");
     let found = Configuration::of(Kernel::FreeBsd, &ends, &answers);
     let machine = &found.machine;
-    assert_eq!(machine.model.as_deref(), Some("QEMU Virtual CPU version 2.5+"));
+    assert_eq!(
+        machine.model.as_deref(),
+        Some("QEMU Virtual CPU version 2.5+")
+    );
     assert_eq!(machine.virtual_machine.as_deref(), Some("generic"));
     assert_eq!((machine.cpus.len(), machine.memory), (1, Some(793_227_264)));
-    assert_eq!(machine.mitigations["machdep.mitigations.mds.state"], "inactive");
+    assert_eq!(
+        machine.mitigations["machdep.mitigations.mds.state"],
+        "inactive"
+    );
     let card = found.card("em0").unwrap();
-    assert_eq!((card.driver.as_deref(), card.driver_version.as_deref()), (Some("em"), Some("7.6.1-k")));
+    assert_eq!(
+        (card.driver.as_deref(), card.driver_version.as_deref()),
+        (Some("em"), Some("7.6.1-k"))
+    );
     assert_eq!((card.mtu, card.speed), (Some(1500), Some(1e9)));
     assert_eq!((card.pause.rx, card.pause.tx), (Some(false), Some(false)));
     assert_eq!(card.pci.slot.as_deref(), Some("pci0:0:4:0"));
-    assert_eq!(card.rx_queues, Bounded { now: Some(1), most: None });
+    assert_eq!(
+        card.rx_queues,
+        Bounded {
+            now: Some(1),
+            most: None
+        }
+    );
     assert!(card.features["rx-checksumming"] && !card.features["large-receive-offload"]);
     assert!(!card.features["tcp-segmentation-offload"] && card.features["VLAN_HWTAGGING"]);
-    assert!(card.coalescing.contains_key("rx_int_delay"), "{:?}", card.coalescing);
-    let interrupts: Vec<(u32, &str)> = card.interrupts.iter().map(|i| (i.number, i.name.as_str())).collect();
+    assert!(
+        card.coalescing.contains_key("rx_int_delay"),
+        "{:?}",
+        card.coalescing
+    );
+    let interrupts: Vec<(u32, &str)> = card
+        .interrupts
+        .iter()
+        .map(|i| (i.number, i.name.as_str()))
+        .collect();
     assert!(interrupts.contains(&(11, "em0:irq0")), "{interrupts:?}");
     assert_eq!(found.number("kern.random.harvest.mask"), Some(991));
     assert_eq!(found.number("net.inet.ip.forwarding"), Some(1));
     assert_eq!((found.routes["IPv4"], found.routes["IPv6"]), (9, 7));
-    let rules = found.rule_sets.iter().map(|set| (set.filter.as_str(), set.longest().unwrap().rules));
+    let rules = found
+        .rule_sets
+        .iter()
+        .map(|set| (set.filter.as_str(), set.longest().unwrap().rules));
     assert_eq!(rules.collect::<Vec<_>>(), [("pf", 1)]);
     assert!(found.rule_sets[0].tracks());
     let table = found.connections.unwrap();
     assert_eq!((table.entries, table.most), (Some(2), Some(100_000)));
-    assert!(found.modules.iter().any(|module| module == "kernel"), "{:?}", found.modules);
-    let silent: Vec<&str> = found.unanswered.iter().map(|u| u.question.as_str()).collect();
+    assert!(
+        found.modules.iter().any(|module| module == "kernel"),
+        "{:?}",
+        found.modules
+    );
+    let silent: Vec<&str> = found
+        .unanswered
+        .iter()
+        .map(|u| u.question.as_str())
+        .collect();
     assert_eq!(silent, ["ipfw list", "ipfstat -io", "ipfstat -s", "dmesg"]);
 }
 
@@ -322,8 +468,10 @@ fn the_configuration_of_a_real_freebsd_router() {
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_counters_of_a_real_freebsd_router() {
     let ends = ["em0", "em1"].map(String::from);
-    let said =
-        recorded(vec![counters::question(Kernel::FreeBsd, &ends)], "counters").remove(0).output.unwrap();
+    let said = recorded(vec![counters::question(Kernel::FreeBsd, &ends)], "counters")
+        .remove(0)
+        .output
+        .unwrap();
     let seen = counters::read(Kernel::FreeBsd, &ends, said.as_bytes());
     assert_eq!(seen.links.keys().collect::<Vec<_>>(), ["em0", "em1"]);
     let found = seen.counters;

@@ -18,11 +18,15 @@ struct Host {
 impl Host {
     /// A router with static neighbours and routes, and another interface that nothing may touch.
     fn new(system: &str, name: &str) -> Host {
-        let state = std::env::temp_dir().join(format!("linerate-kinds-{}-{name}", std::process::id()));
+        let state =
+            std::env::temp_dir().join(format!("linerate-kinds-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&state);
         let made = Command::new(Path::new(STAND_IN).join("new-host"))
             .args([state.to_str().unwrap(), system, "router"])
-            .args(["em0:52-54-00-00-00-10:198.18.0.1/24", "em1:52-54-00-00-00-11:198.19.0.1/24"])
+            .args([
+                "em0:52-54-00-00-00-10:198.18.0.1/24",
+                "em1:52-54-00-00-00-11:198.19.0.1/24",
+            ])
             .arg("vtnet0:52-54-00-12-34-56:10.0.2.15/24")
             .status();
         assert!(made.unwrap().success());
@@ -77,7 +81,12 @@ impl Host {
     fn files(&self) -> BTreeMap<String, Vec<String>> {
         fn walk(folder: &Path, root: &Path, all: &mut BTreeMap<String, Vec<String>>) {
             for entry in fs::read_dir(folder).unwrap().flatten() {
-                let name = entry.path().strip_prefix(root).unwrap().display().to_string();
+                let name = entry
+                    .path()
+                    .strip_prefix(root)
+                    .unwrap()
+                    .display()
+                    .to_string();
                 if entry.path().is_dir() {
                     walk(&entry.path(), root, all);
                 } else if !["log", "modules"].contains(&name.as_str()) && !name.ends_with(".new") {
@@ -96,10 +105,15 @@ impl Host {
     fn make(&self, step: &Step) -> Option<Program> {
         let was = step.read.as_ref().map_or(String::new(), |read| {
             let said = self.ok(&read.program, &step.what);
-            read.form.value(&said).unwrap_or_else(|| panic!("{}: {said}", step.what))
+            read.form
+                .value(&said)
+                .unwrap_or_else(|| panic!("{}: {said}", step.what))
         });
         self.ok(&step.apply, &step.what);
-        step.undoing(&was).map(|undoing| Program { argv: undoing.argv, input: Input::Text(undoing.input) })
+        step.undoing(&was).map(|undoing| Program {
+            argv: undoing.argv,
+            input: Input::Text(undoing.input),
+        })
     }
 }
 
@@ -110,12 +124,26 @@ impl Drop for Host {
 }
 
 fn made(dut: Dut, system: System) -> Vec<Step> {
-    let port =
-        |name: &str| Port { name: name.into(), addresses: vec![], next_hops: vec![], networks: vec![] };
-    let target = Target { system, inside: port("em0"), outside: port("em1"), config_save: None };
-    let mut settings = Settings { dut, ..Settings::default() };
+    let port = |name: &str| Port {
+        name: name.into(),
+        addresses: vec![],
+        next_hops: vec![],
+        networks: vec![],
+    };
+    let target = Target {
+        system,
+        inside: port("em0"),
+        outside: port("em1"),
+        config_save: None,
+    };
+    let mut settings = Settings {
+        dut,
+        ..Settings::default()
+    };
     if system == System::FreeBsd {
-        settings.sysctls.insert("net.inet.ip.forwarding".into(), "1".into());
+        settings
+            .sysctls
+            .insert("net.inet.ip.forwarding".into(), "1".into());
     }
     let mut steps = steps(&settings, None, &target).unwrap().steps;
     steps.retain(|step| step.what != "pf");
@@ -165,7 +193,12 @@ const STANDS: [(&str, Dut, &str, &[&str]); 7] = [
             "198.19.0.2 UGS 8 1500 em1",
         ],
     ),
-    ("freebsd", Dut::Bridge, "cat $BSD_HOST/if/bridge198", &["member em0", "member em1", "flags UP"]),
+    (
+        "freebsd",
+        Dut::Bridge,
+        "cat $BSD_HOST/if/bridge198",
+        &["member em0", "member em1", "flags UP"],
+    ),
     (
         "openbsd",
         Dut::Vlan,
@@ -176,34 +209,62 @@ const STANDS: [(&str, Dut, &str, &[&str]); 7] = [
         "openbsd",
         Dut::RoutedBridge,
         "cat $BSD_HOST/if/veb198 $BSD_HOST/if/vport198; netstat -rn",
-        &["member em0", "member vport198", "mac 52:54:00:00:00:10", "- 8 vport198"],
+        &[
+            "member em0",
+            "member vport198",
+            "mac 52:54:00:00:00:10",
+            "- 8 vport198",
+        ],
     ),
-    ("openbsd", Dut::Bridge, "cat $BSD_HOST/if/bridge198", &["member em0", "member em1"]),
+    (
+        "openbsd",
+        Dut::Bridge,
+        "cat $BSD_HOST/if/bridge198",
+        &["member em0", "member em1"],
+    ),
 ];
 
 #[test]
 fn what_a_kind_moves_comes_back_however_far_it_came() {
     for (system, dut, shown, parts) in STANDS {
-        let steps = made(dut, if system == "freebsd" { System::FreeBsd } else { System::OpenBsd });
+        let steps = made(
+            dut,
+            if system == "freebsd" {
+                System::FreeBsd
+            } else {
+                System::OpenBsd
+            },
+        );
         for up_to in 0..=steps.len() {
             let case = format!("{system} {dut} {up_to} of {}", steps.len());
             let host = Host::new(system, &format!("{system}-{dut}-{up_to}"));
             let before = host.files();
-            let undo: Vec<Option<Program>> = steps[..up_to].iter().map(|step| host.make(step)).collect();
+            let undo: Vec<Option<Program>> =
+                steps[..up_to].iter().map(|step| host.make(step)).collect();
             if up_to == steps.len() {
                 let said = host.sh(shown);
-                parts.iter().for_each(|part| assert!(said.contains(part), "{case}: no {part} in {said}"));
+                parts
+                    .iter()
+                    .for_each(|part| assert!(said.contains(part), "{case}: no {part} in {said}"));
                 // The host's own connection stays.
-                assert!(host.sh("ifconfig vtnet0; netstat -rn").contains("default 10.0.2.2"), "{case}");
+                assert!(
+                    host.sh("ifconfig vtnet0; netstat -rn")
+                        .contains("default 10.0.2.2"),
+                    "{case}"
+                );
             }
             for program in undo.iter().rev().flatten() {
                 host.ok(program, &case);
             }
             let mut after = host.files();
             // The last two are made by what is asked for here alone.
-            ["boots", "sysctl"].iter().for_each(|file| drop(after.remove(*file)));
+            ["boots", "sysctl"]
+                .iter()
+                .for_each(|file| drop(after.remove(*file)));
             let mut before = before;
-            ["boots", "sysctl"].iter().for_each(|file| drop(before.remove(*file)));
+            ["boots", "sysctl"]
+                .iter()
+                .for_each(|file| drop(before.remove(*file)));
             assert_eq!(after, before, "{case}");
         }
     }
@@ -213,16 +274,29 @@ fn what_a_kind_moves_comes_back_however_far_it_came() {
 #[test]
 fn a_kind_that_was_interrupted_is_undone() {
     for (system, dut, ..) in STANDS {
-        let steps = made(dut, if system == "freebsd" { System::FreeBsd } else { System::OpenBsd });
+        let steps = made(
+            dut,
+            if system == "freebsd" {
+                System::FreeBsd
+            } else {
+                System::OpenBsd
+            },
+        );
         for fails in ["arp", "ifconfig"] {
             let host = Host::new(system, &format!("cut-{system}-{dut}-{fails}"));
             let before = host.files();
             let mut undo = Vec::new();
             for step in &steps {
                 // One program is gone in the midst of the last.
-                let was = step.read.as_ref().map_or(String::new(), |read| host.ok(&read.program, &step.what));
-                let value =
-                    step.read.as_ref().map_or(Some(was.clone()), |read| read.form.value(&was)).unwrap();
+                let was = step
+                    .read
+                    .as_ref()
+                    .map_or(String::new(), |read| host.ok(&read.program, &step.what));
+                let value = step
+                    .read
+                    .as_ref()
+                    .map_or(Some(was.clone()), |read| read.form.value(&was))
+                    .unwrap();
                 undo.extend(step.undoing(&value));
                 fs::write(host.state.join("fails"), fails).unwrap();
                 let _ = host.run(&step.apply);
@@ -231,7 +305,10 @@ fn a_kind_that_was_interrupted_is_undone() {
             for undoing in undo.into_iter().rev() {
                 let (what, input) = (undoing.what, Input::Text(undoing.input));
                 // One that was never made need not succeed.
-                let output = host.run(&Program { argv: undoing.argv, input });
+                let output = host.run(&Program {
+                    argv: undoing.argv,
+                    input,
+                });
                 let _ = (what, output);
             }
             let (mut after, mut before) = (host.files(), before);
@@ -249,7 +326,13 @@ fn an_interface_that_ssh_comes_by_is_not_moved() {
         let host = Host::new("freebsd", &format!("ssh-{dut}"));
         fs::write(host.state.join("routes"), "10.0.2.0/24 198.18.0.2 em0\n").unwrap();
         let vtnet = host.state.join("if/vtnet0");
-        fs::write(&vtnet, fs::read_to_string(&vtnet).unwrap().replace("inet 10.0.2.15/24\n", "")).unwrap();
+        fs::write(
+            &vtnet,
+            fs::read_to_string(&vtnet)
+                .unwrap()
+                .replace("inet 10.0.2.15/24\n", ""),
+        )
+        .unwrap();
         let refused = made(dut, System::FreeBsd).iter().any(|step| {
             let output = host.run(&step.apply);
             String::from_utf8_lossy(&output.stderr).contains("own ssh goes by em0")

@@ -13,7 +13,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/openbsd-7.8");
+const CORPUS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/corpus/openbsd-7.8"
+);
 
 /// Programs with their arguments, and the file with what they printed.
 const RECORDED: [(&str, &str, &str); 14] = [
@@ -45,9 +48,14 @@ fn file(name: &str) -> String {
 fn run(argv: &[String]) -> Output {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("linerate-openbsd-{}-{number}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("linerate-openbsd-{}-{number}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let mut programs: Vec<&str> = RECORDED.iter().map(|(program, ..)| *program).chain(["kstat"]).collect();
+    let mut programs: Vec<&str> = RECORDED
+        .iter()
+        .map(|(program, ..)| *program)
+        .chain(["kstat"])
+        .collect();
     programs.dedup();
     for program in programs {
         let cases = RECORDED.iter().filter(|(of, ..)| *of == program).map(|(_, arguments, file)| {
@@ -56,7 +64,9 @@ fn run(argv: &[String]) -> Output {
                 arguments.replace(' ', "\\ ")
             )
         });
-        let mut text: String = std::iter::once("#!/bin/sh\n".to_string()).chain(cases).collect();
+        let mut text: String = std::iter::once("#!/bin/sh\n".to_string())
+            .chain(cases)
+            .collect();
         text += &match program {
             "kstat" => format!("cat {CORPUS}/em/kstat.txt\n"),
             // The part of one interface.
@@ -89,17 +99,46 @@ fn losses_are_counted_once_and_each_at_its_place() {
     let before = Seen::default();
     let after = seen(Kernel::OpenBsd);
     let em1 = &after.links["em1"];
-    assert_eq!((em1["rx_packets"], em1["rx_dropped"], em1["rx_missed"]), (44_569, 4863, 0));
-    assert_eq!((after.links["em2"]["tx_packets"], after.links["em2"]["tx_dropped"]), (24_966, 14_747));
+    assert_eq!(
+        (em1["rx_packets"], em1["rx_dropped"], em1["rx_missed"]),
+        (44_569, 4863, 0)
+    );
+    assert_eq!(
+        (
+            after.links["em2"]["tx_packets"],
+            after.links["em2"]["tx_dropped"]
+        ),
+        (24_966, 14_747)
+    );
     // All that was sent came in: 4,863 found the system's queue full, and 14,747 the card's.
-    let port = |frames| PortCounters { frames, ..PortCounters::default() };
-    let losses =
-        merge::losses(Direction::Forward, [&port(44_569), &port(24_950)], &before, &after, ["em1", "em2"]);
-    let found: Vec<(&str, u64)> = losses.iter().map(|loss| (loss.place.as_str(), loss.frames)).collect();
-    assert_eq!(found[0], ("DUT in: queue of received packets full", 4863), "{found:?}");
-    assert!(found.contains(&("DUT out: transmit queue full", 14_747)), "{found:?}");
+    let port = |frames| PortCounters {
+        frames,
+        ..PortCounters::default()
+    };
+    let losses = merge::losses(
+        Direction::Forward,
+        [&port(44_569), &port(24_950)],
+        &before,
+        &after,
+        ["em1", "em2"],
+    );
+    let found: Vec<(&str, u64)> = losses
+        .iter()
+        .map(|loss| (loss.place.as_str(), loss.frames))
+        .collect();
+    assert_eq!(
+        found[0],
+        ("DUT in: queue of received packets full", 4863),
+        "{found:?}"
+    );
     assert!(
-        !found.iter().any(|(place, _)| place.contains("ring") || place.contains("generator")),
+        found.contains(&("DUT out: transmit queue full", 14_747)),
+        "{found:?}"
+    );
+    assert!(
+        !found
+            .iter()
+            .any(|(place, _)| place.contains("ring") || place.contains("generator")),
         "{found:?}"
     );
 }
@@ -126,7 +165,10 @@ fn a_card_s_own_counters_have_their_end() {
         assert_eq!(found.get(name), Some(&n), "{name}: {found:#?}");
     }
     let digits = |name: &&String| {
-        name.starts_with("tcp: ") && name.split(['(', ' ', ')']).any(|w| w.parse::<u64>().is_ok())
+        name.starts_with("tcp: ")
+            && name
+                .split(['(', ' ', ')'])
+                .any(|w| w.parse::<u64>().is_ok())
     };
     assert_eq!(found.keys().find(digits), None);
 }
@@ -138,8 +180,15 @@ fn what_a_ring_has_no_room_for_is_missed_once() {
         ==> kstat <==\nem1:0:em-stats:0\n       rx missed: 11 packets\nem1:0:rxq:0\n         qlen: 3 packets\n";
     let seen = counters::read(Kernel::OpenBsd, &ends(), table.as_bytes());
     let em1 = &seen.links["em1"];
-    assert_eq!((em1["rx_packets"], em1["rx_dropped"], em1["rx_missed"]), (100, 5, 11));
-    assert!(!seen.counters.contains_key("in: rxq qlen"), "{:?}", seen.counters);
+    assert_eq!(
+        (em1["rx_packets"], em1["rx_dropped"], em1["rx_missed"]),
+        (100, 5, 11)
+    );
+    assert!(
+        !seen.counters.contains_key("in: rxq qlen"),
+        "{:?}",
+        seen.counters
+    );
 }
 
 fn configuration(pf: &str) -> Configuration {
@@ -147,10 +196,15 @@ fn configuration(pf: &str) -> Configuration {
     let answer = |argv: Vec<String>| {
         let ended = run(&argv);
         let output = match ended.status.success() {
-            true => Ok(String::from_utf8(ended.stdout).unwrap().replace("Status: Enabled", pf)),
+            true => Ok(String::from_utf8(ended.stdout)
+                .unwrap()
+                .replace("Status: Enabled", pf)),
             false => Err(ended.status.to_string()),
         };
-        Collected { command: label(&argv), output }
+        Collected {
+            command: label(&argv),
+            output,
+        }
     };
     let answers: Vec<Collected> = asked.into_iter().map(answer).collect();
     Configuration::of(Kernel::OpenBsd, &ends(), &answers)
@@ -161,36 +215,65 @@ fn configuration(pf: &str) -> Configuration {
 fn the_configuration_of_a_real_openbsd_router() {
     let found = configuration("Status: Enabled");
     let card = found.card("em1").unwrap();
-    let interrupts: Vec<(u32, &str)> = card.interrupts.iter().map(|i| (i.number, i.name.as_str())).collect();
+    let interrupts: Vec<(u32, &str)> = card
+        .interrupts
+        .iter()
+        .map(|i| (i.number, i.name.as_str()))
+        .collect();
     assert_eq!(interrupts, [(65, "em1")]);
     assert!(
         card.features["rx-checksumming"] && !card.features["large-receive-offload"],
         "{:?}",
         card.features
     );
-    assert_eq!(card.addresses.iter().filter(|a| a.address.is_ipv6()).count(), 2);
-    assert_eq!(found.sysctls.get("kern.hz").map(String::as_str), Some("100"));
+    assert_eq!(
+        card.addresses
+            .iter()
+            .filter(|a| a.address.is_ipv6())
+            .count(),
+        2
+    );
+    assert_eq!(
+        found.sysctls.get("kern.hz").map(String::as_str),
+        Some("100")
+    );
     // Routes are those of networks: entries of hosts at a link, and the own addresses, are no routes. Nor are own addresses neighbours.
     assert_eq!((found.routes["IPv4"], found.routes["IPv6"]), (6, 6));
     let neighbours: u64 = found.neighbours.values().copied().sum();
-    assert_eq!((neighbours, found.rule_sets.len()), (5, 1), "{:?}", found.neighbours);
+    assert_eq!(
+        (neighbours, found.rule_sets.len()),
+        (5, 1),
+        "{:?}",
+        found.neighbours
+    );
 }
 
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn a_pf_that_is_off_is_no_firewall() {
     let found = configuration("Status: Disabled");
-    assert!(found.rule_sets.is_empty() && found.connections.is_none(), "{:?}", found.connections);
+    assert!(
+        found.rule_sets.is_empty() && found.connections.is_none(),
+        "{:?}",
+        found.connections
+    );
 }
 
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn a_host_s_own_addresses_are_no_neighbours() {
     let mut facts = Facts::of_kernel(Kernel::OpenBsd);
-    for (question, name) in [(Question::Neighbours, "arp-an"), (Question::Neighbours6, "ndp-an")] {
+    for (question, name) in [
+        (Question::Neighbours, "arp-an"),
+        (Question::Neighbours6, "ndp-an"),
+    ] {
         facts.answer(&question, file(&format!("vio/{name}")).as_bytes(), 0);
     }
-    let mut found: Vec<String> = facts.neighbours.iter().map(|n| n.address.to_string()).collect();
+    let mut found: Vec<String> = facts
+        .neighbours
+        .iter()
+        .map(|n| n.address.to_string())
+        .collect();
     found.sort();
     assert_eq!(found.len(), 7, "{found:?}");
     assert!(
@@ -203,16 +286,31 @@ fn a_host_s_own_addresses_are_no_neighbours() {
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn large_receive_offload_is_refused_on_a_card_without_it() {
     let read = |name: &str, given: &str| {
-        let single = Single::Ifconfig { arguments: [name, given].map(String::from).into() };
+        let single = Single::Ifconfig {
+            arguments: [name, given].map(String::from).into(),
+        };
         let read = single.step(Kernel::OpenBsd).unwrap().read.unwrap();
         let ended = run(&read.program.argv);
         let value = read.form.value(&String::from_utf8(ended.stdout).unwrap());
-        (ended.status.success(), value, String::from_utf8(ended.stderr).unwrap())
+        (
+            ended.status.success(),
+            value,
+            String::from_utf8(ended.stderr).unwrap(),
+        )
     };
     let (taken, _, said) = read("em1", "tcplro");
-    assert!(!taken && said.contains("em1 has no large receive offload"), "{said}");
-    assert_eq!(read("lo0", "tcplro"), (true, Some("tcplro".into()), String::new()));
-    assert_eq!(read("em1", "-tcplro"), (true, Some("-tcplro".into()), String::new()));
+    assert!(
+        !taken && said.contains("em1 has no large receive offload"),
+        "{said}"
+    );
+    assert_eq!(
+        read("lo0", "tcplro"),
+        (true, Some("tcplro".into()), String::new())
+    );
+    assert_eq!(
+        read("em1", "-tcplro"),
+        (true, Some("-tcplro".into()), String::new())
+    );
 }
 
 #[test]
@@ -225,7 +323,10 @@ fn frames_that_match_old_states_make_a_stateless_trial_none() {
     // Some were lost behind the first rules.
     assert_eq!(counters::past_the_rules(&grown(2500, 2400), 700), None);
     let why = counters::past_the_rules(&grown(2030, 40), 1000).unwrap();
-    assert!(why.contains("met 40 packets while 1000 frames passed"), "{why}");
+    assert!(
+        why.contains("met 40 packets while 1000 frames passed"),
+        "{why}"
+    );
     // pf skips the interfaces, or says nothing.
     assert_eq!(counters::past_the_rules(&grown(30, 4), 1000), None);
     assert_eq!(counters::past_the_rules(&BTreeMap::new(), 1000), None);

@@ -43,7 +43,11 @@ struct Pf {
 impl Pf {
     /// A host that runs the rules of its own file.
     fn new(system: System, name: &str) -> Pf {
-        let kind = if system == System::FreeBsd { "freebsd" } else { "openbsd" };
+        let kind = if system == System::FreeBsd {
+            "freebsd"
+        } else {
+            "openbsd"
+        };
         let host = Host::new(kind, &format!("pf-{kind}-{name}"));
         let pf = Pf { host, system };
         let more = pf.file("more.conf", MORE);
@@ -84,7 +88,10 @@ impl Pf {
             outside: port("igb2", "198.19.0.0/16"),
             config_save: None,
         };
-        let settings = Settings { rule_file: file, ..Settings::default() };
+        let settings = Settings {
+            rule_file: file,
+            ..Settings::default()
+        };
         steps(&settings, rules.as_ref(), &target).unwrap().steps
     }
 
@@ -119,9 +126,19 @@ impl Pf {
     fn make(&self, steps: &[Step]) -> Vec<Program> {
         let mut undoing = Vec::new();
         for step in steps {
-            let was = step.read.as_ref().map(|read| self.runs(&read.program)).unwrap_or_default();
+            let was = step
+                .read
+                .as_ref()
+                .map(|read| self.runs(&read.program))
+                .unwrap_or_default();
             if let Some(back) = step.undoing(&was) {
-                undoing.insert(0, Program { argv: back.argv, input: Input::Text(back.input) });
+                undoing.insert(
+                    0,
+                    Program {
+                        argv: back.argv,
+                        input: Input::Text(back.input),
+                    },
+                );
             }
             self.runs(&step.apply);
         }
@@ -141,15 +158,23 @@ impl Pf {
 }
 
 fn stateless() -> RuleSet {
-    RuleSet { table: Some(3), ..RuleSet::new(Firewall::Pf, Kind::Stateless) }
+    RuleSet {
+        table: Some(3),
+        ..RuleSet::new(Firewall::Pf, Kind::Stateless)
+    }
 }
 
 /// A user's rules with everything that stays behind.
 fn users() -> RuleFile {
     let text = "set limit table-entries 500000\nset optimization aggressive\nset timeout udp.first 1\nset skip on igb1\n\
         table <x> persist { 192.0.2.9 }\nanchor \"guests/*\"\nblock all\npass from <x>\n";
-    RuleFile::read("own.rules", text, Some(Firewall::Pf), &BTreeMap::from([("igb1".into(), Meaning::In)]))
-        .unwrap()
+    RuleFile::read(
+        "own.rules",
+        text,
+        Some(Firewall::Pf),
+        &BTreeMap::from([("igb1".into(), Meaning::In)]),
+    )
+    .unwrap()
 }
 
 const SYSTEMS: [System; 2] = [System::FreeBsd, System::OpenBsd];
@@ -167,18 +192,35 @@ fn rules_with_lists_tables_options_and_anchors_come_back() {
         let rules = pf.host.read("pf.rules");
         assert!(rules.contains("<__automatic_"), "{rules}");
         let state = pf.state();
-        let none = if system == System::OpenBsd { pf.steps(None, None) } else { Vec::new() };
-        for steps in [pf.steps(Some(stateless()), None), none, pf.steps(None, Some(users()))] {
+        let none = if system == System::OpenBsd {
+            pf.steps(None, None)
+        } else {
+            Vec::new()
+        };
+        for steps in [
+            pf.steps(Some(stateless()), None),
+            none,
+            pf.steps(None, Some(users())),
+        ] {
             let undoing = pf.make(&steps);
             undoing.iter().for_each(|program| drop(pf.runs(program)));
             assert_eq!(pf.state(), state, "{system}: {}", pf.log());
         }
         assert!(state.contains("address\t\tbad\t192.0.2.77"), "{state}");
-        assert!(state.contains("rule\tguests/one\tpass in on igb1"), "{state}");
+        assert!(
+            state.contains("rule\tguests/one\tpass in on igb1"),
+            "{state}"
+        );
         // No rule names a table that is not there.
         let rules = pf.host.read("pf.rules");
-        let named = rules.split(['<', '>']).find(|word| word.starts_with("__automatic_")).unwrap();
-        assert_eq!(pf.host.read(&format!("pf.tables/{named}")).lines().count(), 7);
+        let named = rules
+            .split(['<', '>'])
+            .find(|word| word.starts_with("__automatic_"))
+            .unwrap();
+        assert_eq!(
+            pf.host.read(&format!("pf.tables/{named}")).lines().count(),
+            7
+        );
     }
 }
 
@@ -186,7 +228,9 @@ fn rules_with_lists_tables_options_and_anchors_come_back() {
 fn rules_that_somebody_loaded_by_hand_come_back_if_they_can_be_loaded() {
     for system in SYSTEMS {
         let pf = Pf::new(system, "by-hand");
-        let other = OWN.replace("block return all", "block drop all").replace("include \"MORE\"\n", MORE);
+        let other = OWN
+            .replace("block return all", "block drop all")
+            .replace("include \"MORE\"\n", MORE);
         let other = pf.file("other.conf", &other);
         pf.does(&["pfctl", "-f", &other]);
         let state = pf.state();
@@ -204,12 +248,25 @@ fn a_pf_whose_rules_could_not_be_put_back_is_not_touched() {
         let rules = pf.host.read("pf.rules") + "garbage that pfctl prints and does not take\n";
         fs::write(pf.host.state.join("pf.rules"), &rules).unwrap();
         let steps = pf.steps(Some(stateless()), None);
-        let read = steps.iter().find(|step| step.what == "pf").unwrap().read.as_ref().unwrap();
+        let read = steps
+            .iter()
+            .find(|step| step.what == "pf")
+            .unwrap()
+            .read
+            .as_ref()
+            .unwrap();
         let ended = pf.run(&read.program);
         let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(!ended.status.success() && said.contains("could not be put back"), "{said}");
+        assert!(
+            !ended.status.success() && said.contains("could not be put back"),
+            "{said}"
+        );
         assert!(said.contains("Load that file"), "{said}");
-        assert_eq!((pf.host.read("pf.rules"), pf.log()), (rules, String::new()), "{system}");
+        assert_eq!(
+            (pf.host.read("pf.rules"), pf.log()),
+            (rules, String::new()),
+            "{system}"
+        );
     }
 }
 
@@ -219,16 +276,30 @@ fn a_firewall_that_does_not_come_back_is_left_closed() {
         let pf = Pf::new(system, "closed");
         let undoing = pf.make(&pf.steps(Some(stateless()), None));
         // Somebody has changed the file meanwhile: into rules that let all pass, and into none that can be loaded.
-        for (own, why) in [("pass\n", "missing: rule "), ("garbage\n", "could not be loaded")] {
+        for (own, why) in [
+            ("pass\n", "missing: rule "),
+            ("garbage\n", "could not be loaded"),
+        ] {
             pf.file("pf.conf", own);
-            let back = undoing.iter().find(|program| program.argv.contains(&"back".to_string())).unwrap();
+            let back = undoing
+                .iter()
+                .find(|program| program.argv.contains(&"back".to_string()))
+                .unwrap();
             let ended = pf.run(back);
             let said = String::from_utf8_lossy(&ended.stderr);
-            assert!(!ended.status.success() && said.contains(why), "{system}: {said}");
-            assert!(said.contains("lets nothing pass but ssh from 10.0.0.1"), "{said}");
+            assert!(
+                !ended.status.success() && said.contains(why),
+                "{system}: {said}"
+            );
+            assert!(
+                said.contains("lets nothing pass but ssh from 10.0.0.1"),
+                "{said}"
+            );
             let rules = pf.host.read("pf.rules");
             assert!(
-                rules.starts_with("block drop all\npass quick proto tcp from 10.0.0.1 to 10.0.0.2 port 22"),
+                rules.starts_with(
+                    "block drop all\npass quick proto tcp from 10.0.0.1 to 10.0.0.2 port 22"
+                ),
                 "{rules}"
             );
             assert_eq!(rules.lines().count(), 3, "{rules}");
@@ -243,7 +314,9 @@ fn states_do_not_outlive_the_rules_that_made_them_and_ssh_s_stay() {
         let pf = Pf::new(system, "states");
         // No limit can be below the number of states that there are.
         let own = pf.host.state.join("pf.conf");
-        let text = fs::read_to_string(&own).unwrap().replace("states 300000", "states 2");
+        let text = fs::read_to_string(&own)
+            .unwrap()
+            .replace("states 300000", "states 2");
         fs::write(&own, text).unwrap();
         fs::write(pf.host.state.join("pf.states"), "").unwrap();
         pf.does(&["pfctl", "-f", own.to_str().unwrap()]);
@@ -263,9 +336,15 @@ fn pf_is_turned_on_under_rules_that_give_ssh_a_new_state() {
     assert_eq!(pf.host.read("pf"), "off\n");
     undoing.iter().for_each(|program| drop(pf.runs(program)));
     let log = pf.log();
-    let at =
-        |what: &str| log.lines().position(|line| line == what).unwrap_or_else(|| panic!("{what}: {log}"));
-    assert!(at("pfctl -q -k 10.0.0.1 -k 10.0.0.2") < at("pfctl -q -e"), "{log}");
+    let at = |what: &str| {
+        log.lines()
+            .position(|line| line == what)
+            .unwrap_or_else(|| panic!("{what}: {log}"))
+    };
+    assert!(
+        at("pfctl -q -k 10.0.0.1 -k 10.0.0.2") < at("pfctl -q -e"),
+        "{log}"
+    );
     assert_eq!(pf.host.read("pf"), "on\n");
     assert!(pf.host.read("pf.states").contains("10.0.0.1 10.0.0.2"));
 }
@@ -275,10 +354,16 @@ fn a_user_s_rules_pass_linerate_s_ssh_before_all_others() {
     for system in SYSTEMS {
         let pf = Pf::new(system, "users");
         let steps = pf.steps(None, Some(users()));
-        assert!(steps.iter().any(|step| step.what.contains("pass linerate's ssh")), "{steps:?}");
+        assert!(
+            steps
+                .iter()
+                .any(|step| step.what.contains("pass linerate's ssh")),
+            "{steps:?}"
+        );
         pf.make(&steps);
         let rules = pf.host.read("pf.rules");
-        let first = "pass quick proto tcp from 10.0.0.1 to 10.0.0.2 port 22 flags any keep state (sloppy)";
+        let first =
+            "pass quick proto tcp from 10.0.0.1 to 10.0.0.2 port 22 flags any keep state (sloppy)";
         assert!(rules.starts_with(first), "{rules}");
         assert!(rules.contains("\nblock all\n"), "{rules}");
     }

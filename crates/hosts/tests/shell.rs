@@ -7,16 +7,29 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-const KERNELS: [Kernel; 4] = [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
+const KERNELS: [Kernel; 4] = [
+    Kernel::Linux,
+    Kernel::FreeBsd,
+    Kernel::OpenBsd,
+    Kernel::NetBsd,
+];
 
 #[test]
 fn questions_are_whole_scripts() {
     let ends = ["em0", "em1"].map(String::from);
     for kernel in KERNELS {
-        let all = questions(kernel, &ends).into_iter().chain([counters::question(kernel, &ends)]);
+        let all = questions(kernel, &ends)
+            .into_iter()
+            .chain([counters::question(kernel, &ends)]);
         for argv in all.filter(|argv| argv[0] == "sh") {
-            let read = Command::new("/bin/sh").args(["-n", "-c", &argv[2]]).output().unwrap();
-            assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{argv:?}");
+            let read = Command::new("/bin/sh")
+                .args(["-n", "-c", &argv[2]])
+                .output()
+                .unwrap();
+            assert!(
+                read.status.success() && read.stderr.is_empty(),
+                "{read:?}\n{argv:?}"
+            );
         }
     }
 }
@@ -29,9 +42,17 @@ fn boot(kernel: Kernel) -> String {
 
 fn printed(script: &str, input: &str) -> String {
     let mut shell = Command::new("sh");
-    let shell = shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let shell = shell
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut shell = shell.spawn().unwrap();
-    shell.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    shell
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap()
 }
 
@@ -66,9 +87,16 @@ const LINES: [&str; 24] = [
 #[test]
 fn hosts_and_folders_are_asked_for_the_same_lines() {
     let mut compared = 0;
-    for (kernel, uname) in [(Kernel::Linux, "Linux a 6.12"), (Kernel::FreeBsd, "FreeBSD a 14.2")] {
+    for (kernel, uname) in [
+        (Kernel::Linux, "Linux a 6.12"),
+        (Kernel::FreeBsd, "FreeBSD a 14.2"),
+    ] {
         let script = boot(kernel);
-        let secrets = script.split("grep -viE '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
+        let secrets = script
+            .split("grep -viE '")
+            .nth(1)
+            .and_then(|rest| rest.split('\'').next())
+            .unwrap();
         for line in script.lines().filter_map(|line| line.strip_prefix("of '")) {
             let (expression, files) = line.split_once("' ").unwrap();
             let file = files.split(' ').next().unwrap().replace('*', "x");
@@ -77,8 +105,14 @@ fn hosts_and_folders_are_asked_for_the_same_lines() {
             } else {
                 LINES.join("\n")
             };
-            let printed = printed(&format!("grep -E '{expression}' | grep -viE '{secrets}'"), &text);
-            let saved = [(file[1..].to_owned(), text), ("uname.txt".into(), uname.into())];
+            let printed = printed(
+                &format!("grep -E '{expression}' | grep -viE '{secrets}'"),
+                &text,
+            );
+            let saved = [
+                (file[1..].to_owned(), text),
+                ("uname.txt".into(), uname.into()),
+            ];
             let facts = of_saved(&BTreeMap::from(saved)).unwrap();
             let answer = facts.answers.iter().find(|answer| answer.command == "boot");
             let kept = answer.unwrap().output.as_ref().unwrap();
@@ -93,5 +127,8 @@ fn hosts_and_folders_are_asked_for_the_same_lines() {
 #[test]
 fn a_host_prints_the_lines_of_its_files() {
     let said = printed(&boot(Kernel::Linux), "");
-    assert!(said.lines().any(|line| line == "==> /proc/cmdline <=="), "{said}");
+    assert!(
+        said.lines().any(|line| line == "==> /proc/cmdline <=="),
+        "{said}"
+    );
 }

@@ -21,7 +21,11 @@ fn logs() -> Vec<(PathBuf, Side)> {
                 folders.push(path);
                 continue;
             }
-            let kind = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+            let kind = path
+                .extension()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if kind.starts_with("receiver") {
                 logs.push((path, Side::Receiver));
             } else if kind.starts_with("sender") {
@@ -39,7 +43,12 @@ fn is_equilibrium(bytes: &[u8]) -> bool {
 }
 
 /// Backends that read lines or documents of other programs.
-const PROGRAMS: [Backend; 4] = [Backend::PktGen, Backend::Iperf3, Backend::Netperf, Backend::Trafgen];
+const PROGRAMS: [Backend; 4] = [
+    Backend::PktGen,
+    Backend::Iperf3,
+    Backend::Netperf,
+    Backend::Trafgen,
+];
 
 fn report(tool: Backend, side: Side, bytes: &[u8], pieces: usize) -> Report {
     let mut monitor = Monitor::new(tool, side);
@@ -80,15 +89,31 @@ fn a_running_pkt_gen_is_read_as_its_log_is() {
         let is_crash = !log.crashes.is_empty();
         crashed += usize::from(is_crash);
         let told: Vec<FaultKind> = report.faults.iter().map(|f| f.kind).collect();
-        assert_eq!(told.contains(&FaultKind::Crashed), is_crash, "{at} {told:?}");
+        assert_eq!(
+            told.contains(&FaultKind::Crashed),
+            is_crash,
+            "{at} {told:?}"
+        );
         assert_eq!(
             told.contains(&FaultKind::RingStalled),
             memchr::memmem::find(&bytes, b"] poll error").is_some(),
             "{at}"
         );
-        let harmless = [FaultKind::Crashed, FaultKind::RingStalled, FaultKind::NoTraffic];
-        assert!(told.iter().all(|k| harmless.contains(k)), "{at} {:?}", report.faults);
-        assert_eq!(told.contains(&FaultKind::NoTraffic), !is_crash && !report.has_traffic(), "{at}");
+        let harmless = [
+            FaultKind::Crashed,
+            FaultKind::RingStalled,
+            FaultKind::NoTraffic,
+        ];
+        assert!(
+            told.iter().all(|k| harmless.contains(k)),
+            "{at} {:?}",
+            report.faults
+        );
+        assert_eq!(
+            told.contains(&FaultKind::NoTraffic),
+            !is_crash && !report.has_traffic(),
+            "{at}"
+        );
         assert_eq!(report.state, State::Over, "{at}");
     }
     assert!(

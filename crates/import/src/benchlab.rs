@@ -79,8 +79,12 @@ pub struct Imported {
 /// The configuration runs something, so that its values are unknown without running it; or the text is no configuration, with its
 /// faults.
 pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
-    let text =
-        text(&source.config, "a configuration", "keep assignments, leave data out").map_err(|f| vec![f])?;
+    let text = text(
+        &source.config,
+        "a configuration",
+        "keep assignments, leave data out",
+    )
+    .map_err(|f| vec![f])?;
     let mut values = Values::default();
     let mut problems = values.read(text, &source.path);
     if problems.is_empty() {
@@ -92,9 +96,14 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let mut notes = Notes::default();
     for folder in source.sets.iter().chain(&source.presets) {
         let unread = folder.unread.iter();
-        unread.for_each(|(path, reason)| notes.left(&join(&folder.path, path), None, reason.clone()));
+        unread
+            .for_each(|(path, reason)| notes.left(&join(&folder.path, path), None, reason.clone()));
     }
-    let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
+    let sets = source
+        .sets
+        .as_ref()
+        .map(|folder| sets::sets(folder, &mut notes))
+        .unwrap_or_default();
     let usual = sets.iter().find(|set| set.baseline).or(sets.first());
     let hosts = testbed::hosts(&values, usual, &mut notes);
     let presets = presets(source, text, &values, &mut notes);
@@ -108,7 +117,12 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
         plan.text += &left;
         Plan::read(plan.text.as_bytes())?;
     }
-    Ok(Imported { lab, plans, notes, lacking })
+    Ok(Imported {
+        lab,
+        plans,
+        notes,
+        lacking,
+    })
 }
 
 /// Without these there is no lab.
@@ -123,32 +137,58 @@ fn essentials(text: &str, values: &Values) -> Vec<Diagnostic> {
             Some(Ok(_)) => continue,
         };
         let span = value.map_or_else(Span::default, |value| line(text, value.line));
-        problems.fault(span, message, format!("write {name}=\"...\", the host that ssh connects to"));
+        problems.fault(
+            span,
+            message,
+            format!("write {name}=\"...\", the host that ssh connects to"),
+        );
     }
     problems
 }
 
 /// The place of a line.
 fn line(text: &str, number: usize) -> Span {
-    let start: usize = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(number.saturating_sub(1))
+        .map(str::len)
+        .sum();
     let length = text[start..].lines().next().unwrap_or_default().len();
-    Span { start, end: start + length }
+    Span {
+        start,
+        end: start + length,
+    }
 }
 
 /// The frames of each preset, as the script would send them: in its shell, one preset after the other, each followed by the
 /// configuration once more.
-fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) -> Vec<(String, Traffic)> {
-    let Some(folder) = &source.presets else { return Vec::new() };
+fn presets(
+    source: &Source,
+    config: &str,
+    values: &Values,
+    notes: &mut Notes,
+) -> Vec<(String, Traffic)> {
+    let Some(folder) = &source.presets else {
+        return Vec::new();
+    };
     let mut presets = Vec::new();
     let mut running = values.clone();
     for file in &folder.files {
         let path = join(&folder.path, &file.path);
         if file.path.contains('/') {
-            notes.left(&path, None, "presets are files, and this is in a folder of its own".into());
+            notes.left(
+                &path,
+                None,
+                "presets are files, and this is in a folder of its own".into(),
+            );
             continue;
         }
         if presets.len() >= MOST_PRESETS {
-            notes.left(&path, None, format!("the preset is left out: more than {MOST_PRESETS}"));
+            notes.left(
+                &path,
+                None,
+                format!("the preset is left out: more than {MOST_PRESETS}"),
+            );
             continue;
         }
         let with = |before: &Values| preset(file, &path, before, (config, &source.path));
@@ -156,7 +196,11 @@ fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) ->
             (Ok(after), Ok(alone)) => (after, alone),
             (Err(first), _) | (_, Err(first)) => {
                 let line = first.place.map(|place| place.line);
-                notes.left(&path, line, format!("the preset is left out: {}", first.message));
+                notes.left(
+                    &path,
+                    line,
+                    format!("the preset is left out: {}", first.message),
+                );
                 continue;
             }
         };
@@ -164,7 +208,8 @@ fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) ->
         let name = sets::name(&file.path);
         let traffic = traffic::traffic(&running, notes);
         if traffic != traffic::traffic(&alone, &mut Notes::default()) {
-            let what = "the preset says less than one before it, whose values are kept, as in the script";
+            let what =
+                "the preset says less than one before it, whose values are kept, as in the script";
             notes.left(&path, None, what.to_string());
         }
         notes.carry(&path, None, format!("frames: {traffic}"));

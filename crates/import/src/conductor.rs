@@ -30,11 +30,24 @@ pub const MOST_WORKERS: usize = 1000;
 pub const DEFAULT_LIMIT_S: u32 = 30;
 
 /// The sections that stand for phases.
-const PHASES: [(&str, Phase); 4] =
-    [("Startup", Phase::SetUp), ("Run", Phase::Run), ("Collect", Phase::Collect), ("Reset", Phase::Reset)];
+const PHASES: [(&str, Phase); 4] = [
+    ("Startup", Phase::SetUp),
+    ("Run", Phase::Run),
+    ("Collect", Phase::Collect),
+    ("Reset", Phase::Reset),
+];
 /// All sections that mean something.
-const SECTIONS: [&str; 9] =
-    ["Test", "Clients", "Workers", "Master", "Coordinator", "Startup", "Run", "Collect", "Reset"];
+const SECTIONS: [&str; 9] = [
+    "Test",
+    "Clients",
+    "Workers",
+    "Master",
+    "Coordinator",
+    "Startup",
+    "Run",
+    "Collect",
+    "Reset",
+];
 
 /// A test: its hosts, their steps, and the number of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -92,7 +105,12 @@ impl Test {
 
     /// The steps of the run, each with its worker.
     pub fn commands(&self) -> impl Iterator<Item = (&Worker, &Step)> {
-        self.workers.iter().flat_map(|worker| worker.steps(Phase::Run).iter().map(move |step| (worker, step)))
+        self.workers.iter().flat_map(|worker| {
+            worker
+                .steps(Phase::Run)
+                .iter()
+                .map(move |step| (worker, step))
+        })
     }
 
     /// The campaign that carries this test out: all workers need each other.
@@ -105,19 +123,31 @@ impl Test {
             phases: Phase::ALL.map(|phase| worker.steps(phase).iter().map(Step::design).collect()),
             ..phases::Host::default()
         });
-        Design { trials: self.trials, phases, hosts: hosts.collect(), rules: Rules::default() }
+        Design {
+            trials: self.trials,
+            phases,
+            hosts: hosts.collect(),
+            rules: Rules::default(),
+        }
     }
 }
 
 impl Worker {
     /// The steps of a phase.
     pub fn steps(&self, phase: Phase) -> &[Step] {
-        self.phases.iter().find(|(p, _)| *p == phase).map_or(&[], |(_, steps)| steps)
+        self.phases
+            .iter()
+            .find(|(p, _)| *p == phase)
+            .map_or(&[], |(_, steps)| steps)
     }
 }
 
 fn by_name<S: Serializer>(phases: &[(Phase, Vec<Step>)], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(phases.iter().map(|(phase, steps)| (phase_name(*phase), steps)))
+    to.collect_map(
+        phases
+            .iter()
+            .map(|(phase, steps)| (phase_name(*phase), steps)),
+    )
 }
 
 /// One command of a phase.
@@ -139,13 +169,18 @@ pub struct Step {
 
 impl Step {
     fn design(&self) -> phases::Step {
-        let limit_ns = self.limit_s.map(|seconds| u64::from(seconds) * 1_000_000_000);
+        let limit_ns = self
+            .limit_s
+            .map(|seconds| u64::from(seconds) * 1_000_000_000);
         let mode = match (self.mode, limit_ns) {
             (Mode::Normal, Some(limit_ns)) => phases::Mode::Waited { limit_ns },
             (Mode::Timeout, Some(limit_ns)) => phases::Mode::Timed { limit_ns },
             (_, limit_ns) => phases::Mode::Background { limit_ns },
         };
-        phases::Step { command: self.command.clone(), mode }
+        phases::Step {
+            command: self.command.clone(),
+            mode,
+        }
     }
 }
 
@@ -172,6 +207,9 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { limit_s: DEFAULT_LIMIT_S, workers: Vec::new() }
+        Options {
+            limit_s: DEFAULT_LIMIT_S,
+            workers: Vec::new(),
+        }
     }
 }

@@ -17,8 +17,8 @@ pub mod tables;
 use layout::Place;
 use linerate_hosts::pktgen::Sample;
 pub use linerate_measure::record::imported::{
-    Equilibrium, EquilibriumRun, EquilibriumStep, ImportedSlot, ImportedTrial, PrintedThroughput, Published,
-    Rule, Series, SeriesRow, Setting,
+    Equilibrium, EquilibriumRun, EquilibriumStep, ImportedSlot, ImportedTrial, PrintedThroughput,
+    Published, Rule, Series, SeriesRow, Setting,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;

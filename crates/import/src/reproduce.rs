@@ -130,17 +130,31 @@ pub struct PlotPoint {
 pub fn reproduce(mapping: &Mapping, evidence: &Evidence) -> Reproduction {
     let era = mapping.era;
     let of_table = |table: &Table| -> Vec<Figure> {
-        table.rows.iter().flat_map(|row| judge::row(table, row, era, evidence)).collect()
+        table
+            .rows
+            .iter()
+            .flat_map(|row| judge::row(table, row, era, evidence))
+            .collect()
     };
     let mut figures: Vec<Figure> = mapping.tables.iter().flat_map(of_table).collect();
-    let judged = mapping.blocks.iter().map(|block| block::judge(block, era, evidence));
+    let judged = mapping
+        .blocks
+        .iter()
+        .map(|block| block::judge(block, era, evidence));
     let (blocks, of_blocks): (Vec<BlockFound>, Vec<Vec<Figure>>) = judged.unzip();
     figures.extend(of_blocks.into_iter().flatten());
     let points = Points { era, evidence };
     let plots = mapping.plots.iter().map(|plot| points.of_plot(plot));
     let plots = plots.chain(mapping.tables.iter().map(|table| points.of_table(table)));
-    let plots = plots.chain(mapping.blocks.iter().map(|block| points.of_block(block))).collect();
-    Reproduction { document: mapping.document.clone(), figures, blocks, plots }
+    let plots = plots
+        .chain(mapping.blocks.iter().map(|block| points.of_block(block)))
+        .collect();
+    Reproduction {
+        document: mapping.document.clone(),
+        figures,
+        blocks,
+        plots,
+    }
 }
 
 impl Reproduction {
@@ -151,8 +165,16 @@ impl Reproduction {
 
     /// Whether there is a file of those that are behind it.
     pub fn has_data(&self, evidence: &Evidence) -> bool {
-        let points = self.plots.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
-        let mut files = self.figures.iter().flat_map(|f| &f.sources).chain(points.map(|point| &point.source));
+        let points = self
+            .plots
+            .iter()
+            .flat_map(|plot| &plot.series)
+            .flat_map(|series| &series.points);
+        let mut files = self
+            .figures
+            .iter()
+            .flat_map(|f| &f.sources)
+            .chain(points.map(|point| &point.source));
         files.any(|file| evidence.get(file).is_some())
     }
 
@@ -174,7 +196,10 @@ struct Points<'a> {
 impl Points<'_> {
     fn point(&self, at: &str, source: &str) -> PlotPoint {
         let set = self.evidence.set(source);
-        let summary = set.as_ref().map(|set| set.summary(self.era)).filter(|s| s.n > 0);
+        let summary = set
+            .as_ref()
+            .map(|set| set.summary(self.era))
+            .filter(|s| s.n > 0);
         PlotPoint {
             at: at.into(),
             source: source.into(),
@@ -185,9 +210,14 @@ impl Points<'_> {
 
     fn of_table(&self, table: &Table) -> PlotFound {
         let column = |(at, name): (usize, &String)| {
-            let points =
-                table.rows.iter().filter_map(|row| Some(self.point(&row.setup, row.sources.get(at)?)));
-            PlotLine { name: name.clone(), points: points.collect() }
+            let points = table
+                .rows
+                .iter()
+                .filter_map(|row| Some(self.point(&row.setup, row.sources.get(at)?)));
+            PlotLine {
+                name: name.clone(),
+                points: points.collect(),
+            }
         };
         let series = table.columns.iter().enumerate().map(column).collect();
         found(&table.illustration, &table.caption, "set-up", series)
@@ -198,23 +228,46 @@ impl Points<'_> {
             let name = path.rsplit('/').next().unwrap_or(path);
             name.strip_suffix(".pps").unwrap_or(name).to_string()
         };
-        let points = block.sources.iter().map(|source| self.point(&stem(source), source)).collect();
-        let series = vec![PlotLine { name: String::new(), points }];
+        let points = block
+            .sources
+            .iter()
+            .map(|source| self.point(&stem(source), source))
+            .collect();
+        let series = vec![PlotLine {
+            name: String::new(),
+            points,
+        }];
         found(&block.illustration, &block.caption, "set", series)
     }
 
     fn of_plot(&self, plot: &Plot) -> PlotFound {
         let line = |series: &PlotSeries| {
-            let points = series.points.iter().map(|at| self.point(at, &series.files.replace("{}", at)));
-            PlotLine { name: series.name.clone(), points: points.collect() }
+            let points = series
+                .points
+                .iter()
+                .map(|at| self.point(at, &series.files.replace("{}", at)));
+            PlotLine {
+                name: series.name.clone(),
+                points: points.collect(),
+            }
         };
-        found(&plot.illustration, &plot.caption, &plot.axis, plot.series.iter().map(line).collect())
+        found(
+            &plot.illustration,
+            &plot.caption,
+            &plot.axis,
+            plot.series.iter().map(line).collect(),
+        )
     }
 }
 
 fn found(illustration: &str, caption: &str, axis: &str, series: Vec<PlotLine>) -> PlotFound {
     let [illustration, caption, axis] = [illustration, caption, axis].map(String::from);
-    PlotFound { illustration, caption, axis, series }
+    PlotFound {
+        illustration,
+        caption,
+        axis,
+        series,
+    }
 }
 
 #[cfg(test)]

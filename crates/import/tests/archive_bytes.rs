@@ -75,8 +75,13 @@ fn prefixes_of_files_are_taken() {
         }
         let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
         for _ in 0..LINES {
-            let end = ends.get(below(&mut random, ends.len())).copied().unwrap_or(0);
-            [end, end + 1, end + 2].into_iter().for_each(|e| take(&path, &bytes[..e.min(bytes.len())]));
+            let end = ends
+                .get(below(&mut random, ends.len()))
+                .copied()
+                .unwrap_or(0);
+            [end, end + 1, end + 2]
+                .into_iter()
+                .for_each(|e| take(&path, &bytes[..e.min(bytes.len())]));
         }
         for _ in 0..PLACES {
             take(&path, &bytes[..below(&mut random, bytes.len())]);
@@ -97,8 +102,16 @@ fn mutated_files_are_taken() {
 
 /// A few changes of the kinds that break parsers: bytes, lines doubled, lost and glued, numbers without end.
 fn mutated(mut bytes: Vec<u8>, random: &mut SplitMix64) -> Vec<u8> {
-    const ODD: [&[u8]; 8] =
-        [b"\n", b"99999999999999999999999", b"-", b"\0", b"\xff", b"\"", b" main_thread [1] 5 pps ", b"="];
+    const ODD: [&[u8]; 8] = [
+        b"\n",
+        b"99999999999999999999999",
+        b"-",
+        b"\0",
+        b"\xff",
+        b"\"",
+        b" main_thread [1] 5 pps ",
+        b"=",
+    ];
     for _ in 0..=below(random, 8) {
         let at = below(random, bytes.len());
         match random.next_u64() % 4 {

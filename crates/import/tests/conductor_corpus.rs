@@ -1,5 +1,8 @@
 //! Conductor's published tests: all of them are read, unchanged, and no change of their files causes a panic.
-#![cfg_attr(not(corpus), allow(dead_code, reason = "every test here reads the corpus"))]
+#![cfg_attr(
+    not(corpus),
+    allow(dead_code, reason = "every test here reads the corpus")
+)]
 
 use linerate_hosts::phases::Phase;
 use linerate_import::conductor::{Mode, Options, Step, Test, read};
@@ -9,7 +12,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netperf");
+const CORPUS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/corpus/netperf"
+);
 const MUTATIONS: usize = 200;
 
 /// The files of a test by their names, the main file among them.
@@ -44,7 +50,10 @@ fn name(path: &Path) -> String {
 
 fn take(files: &Files) -> Result<Test, Vec<Diagnostic>> {
     read("conductor.cfg", &Options::default(), |file| {
-        files.get(file).cloned().ok_or_else(|| "No such file".to_string())
+        files
+            .get(file)
+            .cloned()
+            .ok_or_else(|| "No such file".to_string())
     })
 }
 
@@ -56,7 +65,10 @@ fn whole(folder: &Path, files: &Files) -> Test {
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn all_published_tests_are_read() {
-    let tests: Vec<Test> = tests().iter().map(|(folder, files)| whole(folder, files)).collect();
+    let tests: Vec<Test> = tests()
+        .iter()
+        .map(|(folder, files)| whole(folder, files))
+        .collect();
     assert_eq!(tests.len(), 25);
     let trials = |n| tests.iter().filter(|test| test.trials == n).count();
     assert_eq!([1, 3, 10].map(trials), [15, 3, 7]);
@@ -64,9 +76,13 @@ fn all_published_tests_are_read() {
     assert_eq!(workers.len(), 69);
     let of = |phase| workers.iter().flat_map(move |worker| worker.steps(phase));
     let modes = |phase| {
-        [Mode::Normal, Mode::Spawn, Mode::Timeout].map(|mode| of(phase).filter(|s| s.mode == mode).count())
+        [Mode::Normal, Mode::Spawn, Mode::Timeout]
+            .map(|mode| of(phase).filter(|s| s.mode == mode).count())
     };
-    assert_eq!(Phase::ALL.map(modes), [[361, 0, 0], [90, 7, 37], [139, 0, 0], [266, 0, 0]]);
+    assert_eq!(
+        Phase::ALL.map(modes),
+        [[361, 0, 0], [90, 7, 37], [139, 0, 0], [266, 0, 0]]
+    );
     for worker in workers {
         assert!(worker.host.starts_with("192.168.") && worker.conductor.starts_with("192.168."));
         assert_eq!((worker.command_port, worker.results_port), (6970, 6971));
@@ -77,14 +93,37 @@ fn all_published_tests_are_read() {
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn steps_are_what_the_files_say() {
     let tests = tests();
-    let (folder, files) = tests.iter().find(|(folder, _)| name(folder) == "iperf-twohost").unwrap();
+    let (folder, files) = tests
+        .iter()
+        .find(|(folder, _)| name(folder) == "iperf-twohost")
+        .unwrap();
     let test = whole(folder, files);
-    let [source, sink] = test.workers.as_slice() else { panic!("{:?}", test.workers) };
+    let [source, sink] = test.workers.as_slice() else {
+        panic!("{:?}", test.workers)
+    };
     let names = [source, sink].map(|w| (w.name.as_str(), w.file.as_str(), w.host.as_str()));
-    assert_eq!(names, [("client1", "source.cfg", "192.168.5.151"), ("client2", "sink.cfg", "192.168.5.163")]);
-    let told = |step: &Step| (step.key.clone(), step.mode, step.limit_s, step.command.clone());
-    let step = |key: &str, mode, limit, command: &str| (key.to_string(), mode, limit, command.to_string());
-    let run: Vec<_> = [sink, source].iter().flat_map(|w| w.steps(Phase::Run)).map(told).collect();
+    assert_eq!(
+        names,
+        [
+            ("client1", "source.cfg", "192.168.5.151"),
+            ("client2", "sink.cfg", "192.168.5.163")
+        ]
+    );
+    let told = |step: &Step| {
+        (
+            step.key.clone(),
+            step.mode,
+            step.limit_s,
+            step.command.clone(),
+        )
+    };
+    let step =
+        |key: &str, mode, limit, command: &str| (key.to_string(), mode, limit, command.to_string());
+    let run: Vec<_> = [sink, source]
+        .iter()
+        .flat_map(|w| w.steps(Phase::Run))
+        .map(told)
+        .collect();
     let expected = [
         step("timeout30", Mode::Timeout, Some(30), "iperf3 -s"),
         step("step1", Mode::Normal, Some(30), "sleep 5"),
@@ -103,7 +142,10 @@ fn every_step_is_a_line_of_its_file() {
             let lines: Vec<&str> = text.lines().collect();
             for step in worker.phases.iter().flat_map(|(_, steps)| steps) {
                 let (key, command) = lines[step.line - 1].split_once(':').unwrap();
-                assert_eq!((key.trim(), command.trim()), (step.key.as_str(), step.command.as_str()));
+                assert_eq!(
+                    (key.trim(), command.trim()),
+                    (step.key.as_str(), step.command.as_str())
+                );
             }
         }
     }
@@ -117,9 +159,14 @@ fn both_vocabularies_say_the_same() {
         let old = whole(&folder, &files);
         let renamed = |bytes: &Vec<u8>| {
             let text = String::from_utf8(bytes.clone()).unwrap();
-            text.replace("[Clients]", "[Workers]").replace("[Master]", "[Coordinator]").into_bytes()
+            text.replace("[Clients]", "[Workers]")
+                .replace("[Master]", "[Coordinator]")
+                .into_bytes()
         };
-        let new = files.iter().map(|(name, bytes)| (name.clone(), renamed(bytes))).collect();
+        let new = files
+            .iter()
+            .map(|(name, bytes)| (name.clone(), renamed(bytes)))
+            .collect();
         assert_eq!(whole(&folder, &new), old);
     }
 }
@@ -129,8 +176,10 @@ fn judge(files: &Files) {
     match take(files) {
         Ok(test) => {
             assert!(test.trials >= 1 && !test.workers.is_empty());
-            for step in
-                test.workers.iter().flat_map(|worker| worker.phases.iter().flat_map(|(_, steps)| steps))
+            for step in test
+                .workers
+                .iter()
+                .flat_map(|worker| worker.phases.iter().flat_map(|(_, steps)| steps))
             {
                 assert!(!step.command.trim().is_empty() && !step.command.contains('\0'));
                 assert!(step.limit_s.is_some() || step.mode == Mode::Spawn);
@@ -138,7 +187,11 @@ fn judge(files: &Files) {
         }
         Err(faults) => {
             assert!(!faults.is_empty());
-            assert!(faults.iter().all(|fault| fault.subject.is_some() && !fault.message.is_empty()));
+            assert!(
+                faults
+                    .iter()
+                    .all(|fault| fault.subject.is_some() && !fault.message.is_empty())
+            );
         }
     }
 }

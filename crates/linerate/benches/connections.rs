@@ -42,35 +42,115 @@ const BARS: [(&str, f64, &str, f64, &str, f64); 9] = [
         "frames: tester",
         1.8,
     ),
-    ("UDP request and answer, frames/s / the same", 2.0, "udp: tester", 1.0, "frames: tester", 1.35),
-    ("plain, frames/s / linerate's forwarding", 6.0, "request: plain", 1.0, "frames: plain", 0.82),
-    ("stateful, frames/s / linerate's nft-stateful", 6.0, "request: stateful", 1.0, "frames: stateful", 0.74),
-    ("alone / nginx + wrk, one core", 1.0, "request: tester", 1.0, "nginx: alone", 130.0),
-    ("plain / nginx + wrk, one core", 1.0, "request: plain", 1.0, "nginx: plain", 0.0),
-    ("stateful / nginx + wrk, one core", 1.0, "request: stateful", 1.0, "nginx: stateful", 9.5),
-    ("masquerade / nginx + wrk, one core", 1.0, "request: masquerade", 1.0, "nginx: masquerade", 8.0),
-    ("two cores / one, stateful", 1.0, "two cores: stateful", 1.0, "request: stateful", 1.8),
+    (
+        "UDP request and answer, frames/s / the same",
+        2.0,
+        "udp: tester",
+        1.0,
+        "frames: tester",
+        1.35,
+    ),
+    (
+        "plain, frames/s / linerate's forwarding",
+        6.0,
+        "request: plain",
+        1.0,
+        "frames: plain",
+        0.82,
+    ),
+    (
+        "stateful, frames/s / linerate's nft-stateful",
+        6.0,
+        "request: stateful",
+        1.0,
+        "frames: stateful",
+        0.74,
+    ),
+    (
+        "alone / nginx + wrk, one core",
+        1.0,
+        "request: tester",
+        1.0,
+        "nginx: alone",
+        130.0,
+    ),
+    (
+        "plain / nginx + wrk, one core",
+        1.0,
+        "request: plain",
+        1.0,
+        "nginx: plain",
+        0.0,
+    ),
+    (
+        "stateful / nginx + wrk, one core",
+        1.0,
+        "request: stateful",
+        1.0,
+        "nginx: stateful",
+        9.5,
+    ),
+    (
+        "masquerade / nginx + wrk, one core",
+        1.0,
+        "request: masquerade",
+        1.0,
+        "nginx: masquerade",
+        8.0,
+    ),
+    (
+        "two cores / one, stateful",
+        1.0,
+        "two cores: stateful",
+        1.0,
+        "request: stateful",
+        1.8,
+    ),
 ];
 
 type Figures = BTreeMap<String, f64>;
 
 fn main() {
-    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(7);
+    let rounds = std::env::args()
+        .skip(1)
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(7);
     let folder = std::env::temp_dir().join(format!("linerate-connections-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder for plans and records");
-    let has_peers = ["nginx", "wrk", "ip", "taskset"].iter().all(|tool| is_there(tool));
+    let has_peers = ["nginx", "wrk", "ip", "taskset"]
+        .iter()
+        .all(|tool| is_there(tool));
     let steps: [&dyn Fn() -> Figures; 5] = [
         &|| campaign(&folder, "frames", "flows = 2000", ""),
         &|| campaign(&folder, "request", "connections = \"request\"", ""),
         &|| campaign(&folder, "udp", "connections = \"udp\"", ""),
-        &|| campaign(&folder, "two cores", "connections = \"request\"", "lab.generator-cpus = \"0-1\""),
-        &|| if has_peers { nginx(&folder) } else { Figures::new() },
+        &|| {
+            campaign(
+                &folder,
+                "two cores",
+                "connections = \"request\"",
+                "lab.generator-cpus = \"0-1\"",
+            )
+        },
+        &|| {
+            if has_peers {
+                nginx(&folder)
+            } else {
+                Figures::new()
+            }
+        },
     ];
     let mut all: Vec<Figures> = Vec::new();
     for round in 0..rounds {
         let mut found = Figures::new();
-        let order: Vec<usize> = if round % 2 == 0 { (0..5).collect() } else { (0..5).rev().collect() };
-        order.into_iter().for_each(|step| found.extend(steps[step]()));
+        let order: Vec<usize> = if round % 2 == 0 {
+            (0..5).collect()
+        } else {
+            (0..5).rev().collect()
+        };
+        order
+            .into_iter()
+            .for_each(|step| found.extend(steps[step]()));
         eprintln!("round {}: {found:.0?}", round + 1);
         all.push(found);
     }
@@ -100,9 +180,15 @@ fn is_there(tool: &str) -> bool {
 /// Rates a second of each variant.
 fn campaign(folder: &Path, name: &str, traffic: &str, lab: &str) -> Figures {
     let (file, records) = (folder.join("plan.toml"), folder.join("records"));
-    fs::write(&file, PLAN.replace("TRAFFIC", traffic).replace("LAB", lab)).expect("the plan is written");
+    fs::write(&file, PLAN.replace("TRAFFIC", traffic).replace("LAB", lab))
+        .expect("the plan is written");
     let _ = fs::remove_dir_all(&records);
-    let ran = Command::new(LINERATE).arg("run").arg(&file).arg("--out").arg(&records).output();
+    let ran = Command::new(LINERATE)
+        .arg("run")
+        .arg(&file)
+        .arg("--out")
+        .arg(&records)
+        .output();
     let ran = ran.expect("linerate runs");
     let read = |name: &str| fs::read_to_string(records.join(name)).unwrap_or_default();
     let [campaign, summary] =
@@ -112,9 +198,20 @@ fn campaign(folder: &Path, name: &str, traffic: &str, lab: &str) -> Figures {
     };
     let rows = summary["rows"].as_array().cloned().unwrap_or_default();
     let rate = |row: &Value| {
-        let variant = campaign["slots"][row["slot"].as_u64()? as usize]["variant"].as_str()?.to_string();
-        let variant = if variant == "tester-baseline" { "tester".into() } else { variant };
-        Some((format!("{name}: {variant}"), row["received"]["median"].as_f64().filter(|rate| *rate > 0.0)?))
+        let variant = campaign["slots"][row["slot"].as_u64()? as usize]["variant"]
+            .as_str()?
+            .to_string();
+        let variant = if variant == "tester-baseline" {
+            "tester".into()
+        } else {
+            variant
+        };
+        Some((
+            format!("{name}: {variant}"),
+            row["received"]["median"]
+                .as_f64()
+                .filter(|rate| *rate > 0.0)?,
+        ))
     };
     rows.iter().filter_map(rate).collect()
 }
@@ -134,7 +231,9 @@ struct Namespaces([String; 3]);
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        self.0.iter().for_each(|name| drop(Command::new("ip").args(["netns", "delete", name]).output()));
+        self.0
+            .iter()
+            .for_each(|name| drop(Command::new("ip").args(["netns", "delete", name]).output()));
     }
 }
 
@@ -142,14 +241,17 @@ impl Drop for Namespaces {
 fn nginx(folder: &Path) -> Figures {
     let rules = |chain: &str| format!("table inet fw {{\n{chain}\n}}\n");
     let stateful = "chain f { type filter hook forward priority 0; policy drop; ct state established,related accept; ct state new accept; }";
-    let masquerade = "chain p { type nat hook postrouting priority 100; oifname \"d1\" masquerade; }";
+    let masquerade =
+        "chain p { type nat hook postrouting priority 100; oifname \"d1\" masquerade; }";
     let cases = [
         ("alone", None),
         ("plain", Some(String::new())),
         ("stateful", Some(rules(stateful))),
         ("masquerade", Some(rules(masquerade))),
     ];
-    let rate = |(name, rules): (&str, Option<String>)| Some((format!("nginx: {name}"), wrk(folder, rules)?));
+    let rate = |(name, rules): (&str, Option<String>)| {
+        Some((format!("nginx: {name}"), wrk(folder, rules)?))
+    };
     cases.into_iter().filter_map(rate).collect()
 }
 
@@ -159,8 +261,15 @@ fn wrk(folder: &Path, rules: Option<String>) -> Option<f64> {
     let [c, d, s] = &names;
     let sh = |script: &str| {
         let script = script.replace("$c", c).replace("$d", d).replace("$s", s);
-        let ran = Command::new("sh").args(["-e", "-c", &script]).output().expect("sh runs");
-        assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&ran.stderr));
+        let ran = Command::new("sh")
+            .args(["-e", "-c", &script])
+            .output()
+            .expect("sh runs");
+        assert!(
+            ran.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
     };
     let _ended = Namespaces(names.clone());
     sh("for n in $c $d $s; do ip netns add $n; ip -n $n link set lo up; done");
@@ -182,32 +291,52 @@ fn wrk(folder: &Path, rules: Option<String>) -> Option<f64> {
         sh(&format!("ip netns exec $d nft -f {}", file.display()));
     }
     let config = folder.join("nginx.conf");
-    fs::write(&config, NGINX.replace("FOLDER", &folder.display().to_string()))
-        .expect("the configuration is written");
+    fs::write(
+        &config,
+        NGINX.replace("FOLDER", &folder.display().to_string()),
+    )
+    .expect("the configuration is written");
     let exec = |namespace: &str, words: &[&str]| {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", namespace, "taskset", "-c", "1"]).args(words);
+        command
+            .args(["netns", "exec", namespace, "taskset", "-c", "1"])
+            .args(words);
         command
     };
-    let server = exec(s, &["nginx", "-c", config.to_str()?, "-p", folder.to_str()?]);
+    let server = exec(
+        s,
+        &["nginx", "-c", config.to_str()?, "-p", folder.to_str()?],
+    );
     let _server = Running(quiet(server).spawn().expect("nginx runs"));
     let url = "http://198.19.0.2/";
     // nginx is up once it answers.
     for _ in 0..100 {
-        let tried = quiet(exec(c, &["wrk", "-t1", "-c1", "-d1s", "-H", "Connection: close", url])).status();
+        let tried = quiet(exec(
+            c,
+            &["wrk", "-t1", "-c1", "-d1s", "-H", "Connection: close", url],
+        ))
+        .status();
         if tried.is_ok_and(|status| status.success()) {
             break;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    let said =
-        exec(c, &["wrk", "-t1", "-c64", "-d2s", "-H", "Connection: close", url]).output().expect("wrk runs");
+    let said = exec(
+        c,
+        &["wrk", "-t1", "-c64", "-d2s", "-H", "Connection: close", url],
+    )
+    .output()
+    .expect("wrk runs");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    said.lines().find_map(|line| line.strip_prefix("Requests/sec:")?.trim().parse().ok())
+    said.lines()
+        .find_map(|line| line.strip_prefix("Requests/sec:")?.trim().parse().ok())
 }
 
 fn quiet(mut command: Command) -> Command {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 

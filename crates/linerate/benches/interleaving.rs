@@ -34,9 +34,18 @@ order = "ORDER"
 "#;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let default = ["aa", "3", "planted", "10", "noise", "40", "drift", "20"].map(String::from).to_vec();
-    let chosen = if arguments.is_empty() { default } else { arguments };
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let default = ["aa", "3", "planted", "10", "noise", "40", "drift", "20"]
+        .map(String::from)
+        .to_vec();
+    let chosen = if arguments.is_empty() {
+        default
+    } else {
+        arguments
+    };
     let folder = std::env::temp_dir().join(format!("linerate-interleaving-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for plans and records");
     for pair in chosen.chunks(2) {
@@ -72,7 +81,11 @@ fn orders(folder: &Path, count: usize, drift: bool) {
         for (at, order) in ["blocks", "sequential"].into_iter().enumerate() {
             let plan = folder.join(format!("{order}.toml"));
             std::fs::write(&plan, SHORT.replace("ORDER", order)).expect("a plan");
-            let ratio = campaign(&plan, &folder.join(format!("{name}-{order}-{n}")), drift.then_some(6.0));
+            let ratio = campaign(
+                &plan,
+                &folder.join(format!("{name}-{order}-{n}")),
+                drift.then_some(6.0),
+            );
             proven[at] += usize::from(ratio.proven());
             println!("{name} {order} {n}: {ratio}");
         }
@@ -99,7 +112,11 @@ impl Ratio {
 impl std::fmt::Display for Ratio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
-        let verdict = if self.proven() { "PROVEN" } else { "not proven" };
+        let verdict = if self.proven() {
+            "PROVEN"
+        } else {
+            "not proven"
+        };
         write!(
             f,
             "{:+.2} % [{:+.2}, {:+.2}], {} blocks, {verdict}",
@@ -148,7 +165,11 @@ fn burn(seconds: f64, over: &AtomicBool) {
         let last = libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as usize - 1;
         libc::CPU_SET(last, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-        libc::setpriority(libc::PRIO_PROCESS, libc::syscall(libc::SYS_gettid) as libc::id_t, -20);
+        libc::setpriority(
+            libc::PRIO_PROCESS,
+            libc::syscall(libc::SYS_gettid) as libc::id_t,
+            -20,
+        );
     }
     let began = Instant::now();
     while !over.load(Ordering::Relaxed) {

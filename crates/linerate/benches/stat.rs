@@ -23,21 +23,38 @@ struct Run {
     peak_kib: i64,
 }
 
-#[allow(clippy::zombie_processes, reason = "wait4 waits, and tells what was used as well")]
+#[allow(
+    clippy::zombie_processes,
+    reason = "wait4 waits, and tells what was used as well"
+)]
 fn run(program: &str, args: &[&str], output: &Path) -> Run {
     let began = Instant::now();
-    #[allow(clippy::zombie_processes, reason = "wait4 waits for it, and tells what it used")]
-    let child = Command::new(program).args(args).stdout(File::create(output).unwrap()).spawn().unwrap();
+    #[allow(
+        clippy::zombie_processes,
+        reason = "wait4 waits for it, and tells what it used"
+    )]
+    let child = Command::new(program)
+        .args(args)
+        .stdout(File::create(output).unwrap())
+        .spawn()
+        .unwrap();
     let mut status = 0;
     // SAFETY: rusage is plain data; the child has not been waited for, so its number is still its own.
     let used = unsafe {
         let mut used: libc::rusage = std::mem::zeroed();
-        assert_eq!(libc::wait4(child.id() as i32, &mut status, 0, &mut used), child.id() as i32);
+        assert_eq!(
+            libc::wait4(child.id() as i32, &mut status, 0, &mut used),
+            child.id() as i32
+        );
         used
     };
     assert_eq!(status, 0, "{program} {args:?}");
     let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
-    Run { took: began.elapsed(), cpu: time(used.ru_utime) + time(used.ru_stime), peak_kib: used.ru_maxrss }
+    Run {
+        took: began.elapsed(),
+        cpu: time(used.ru_utime) + time(used.ru_stime),
+        peak_kib: used.ru_maxrss,
+    }
 }
 
 /// A number in 0..1 that looks random.
@@ -57,7 +74,10 @@ fn write(file: &Path, line: impl Fn(u64) -> String) {
 }
 
 fn compare(folder: &Path, name: &str, args: &[&str], line: impl Fn(u64) -> String) {
-    let mut parts = std::env::args().skip(1).filter(|part| !part.starts_with('-')).peekable();
+    let mut parts = std::env::args()
+        .skip(1)
+        .filter(|part| !part.starts_with('-'))
+        .peekable();
     if parts.peek().is_some() && !parts.any(|part| name.contains(&part)) {
         return;
     }
@@ -69,25 +89,47 @@ fn compare(folder: &Path, name: &str, args: &[&str], line: impl Fn(u64) -> Strin
     let mut last = None;
     for _ in 0..ROUNDS {
         let ministat = run("ministat", &[args, &[path]].concat(), &theirs);
-        let old = run(LINERATE, &[&["stat", "--era", "old"], args, &[path]].concat(), &ours);
-        assert_eq!(std::fs::read(&theirs).unwrap(), std::fs::read(&ours).unwrap(), "{name}");
+        let old = run(
+            LINERATE,
+            &[&["stat", "--era", "old"], args, &[path]].concat(),
+            &ours,
+        );
+        assert_eq!(
+            std::fs::read(&theirs).unwrap(),
+            std::fs::read(&ours).unwrap(),
+            "{name}"
+        );
         let new = run(LINERATE, &[&["stat"], args, &[path]].concat(), &ours);
         let of = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
-        ratios.push([of(old.took, ministat.took), of(new.took, ministat.took), of(new.cpu, ministat.cpu)]);
+        ratios.push([
+            of(old.took, ministat.took),
+            of(new.took, ministat.took),
+            of(new.cpu, ministat.cpu),
+        ]);
         last = Some((ministat, new));
     }
     let (ministat, linerate) = last.unwrap();
     let [old, new, cpu] = [0, 1, 2].map(|which| {
         let mut of_pairs: Vec<f64> = ratios.iter().map(|pair| pair[which]).collect();
         of_pairs.sort_by(f64::total_cmp);
-        format!("{:.3} (at most {:.3})", of_pairs[ROUNDS / 2], of_pairs[ROUNDS - 1])
+        format!(
+            "{:.3} (at most {:.3})",
+            of_pairs[ROUNDS / 2],
+            of_pairs[ROUNDS - 1]
+        )
     });
     let (kib, their_kib) = (linerate.peak_kib, ministat.peak_kib);
-    println!("{name:<20} era old {old}, era new {new}, its CPU time {cpu}, memory {kib} of {their_kib} KiB");
+    println!(
+        "{name:<20} era old {old}, era new {new}, its CPU time {cpu}, memory {kib} of {their_kib} KiB"
+    );
 }
 
 fn main() {
-    let installed = Command::new("ministat").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let installed = Command::new("ministat")
+        .arg("-h")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     if installed.is_err() {
         println!("ministat is not installed: nothing to compare with");
         return;
@@ -96,9 +138,15 @@ fn main() {
     std::fs::create_dir_all(&folder).unwrap();
     let rate = |i| 1e7 + (unit(i) + unit(i + NUMBERS) - 1.0) * 2e5;
     compare(&folder, "1, 2, 3, ...", &[], |i| format!("{i}\n"));
-    compare(&folder, "8-digit decimals", &[], |i| format!("{:.6}\n", 10.0 + 90.0 * unit(i)));
+    compare(&folder, "8-digit decimals", &[], |i| {
+        format!("{:.6}\n", 10.0 + 90.0 * unit(i))
+    });
     compare(&folder, "rates", &[], |i| format!("{:.1}\n", rate(i)));
-    compare(&folder, "17-digit decimals", &[], |i| format!("{}\n", unit(i)));
-    compare(&folder, "third column, CRLF", &["-C", "3"], |i| format!("{i} x {:.1}\r\n", rate(i)));
+    compare(&folder, "17-digit decimals", &[], |i| {
+        format!("{}\n", unit(i))
+    });
+    compare(&folder, "third column, CRLF", &["-C", "3"], |i| {
+        format!("{i} x {:.1}\r\n", rate(i))
+    });
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -34,14 +34,21 @@ pub struct Printed {
 
 impl Default for Printed {
     fn default() -> Self {
-        Printed { format: FORMATS[0], json: false }
+        Printed {
+            format: FORMATS[0],
+            json: false,
+        }
     }
 }
 
 impl Printed {
     /// The format that is asked for.
     pub fn format(&self) -> &'static dyn Format {
-        if self.json { named("json") } else { self.format }
+        if self.json {
+            named("json")
+        } else {
+            self.format
+        }
     }
 
     /// Whether it is one for programs, which get the record instead of the page.
@@ -62,14 +69,23 @@ pub fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
 
 /// The format of this name, or else text.
 pub fn named(name: &str) -> &'static dyn Format {
-    FORMATS.into_iter().find(|format| format.name() == name).unwrap_or(FORMATS[0])
+    FORMATS
+        .into_iter()
+        .find(|format| format.name() == name)
+        .unwrap_or(FORMATS[0])
 }
 
 /// Where `send` and `receive` work, and how they tell of it.
 #[derive(Debug, Args)]
 pub struct AtInterface {
     /// The interface
-    #[arg(short = 'i', long, visible_alias = "dev", value_name = "IFACE", required_unless_present = "file")]
+    #[arg(
+        short = 'i',
+        long,
+        visible_alias = "dev",
+        value_name = "IFACE",
+        required_unless_present = "file"
+    )]
     pub interface: Option<String>,
 
     /// Namespace of the interface: a name that `ip netns` knows, or a path
@@ -118,7 +134,11 @@ pub struct Ssh {
 
 impl Ssh {
     pub fn approach(&self) -> Approach {
-        Approach { accept_new: self.accept_new_keys, config: self.ssh_config.clone(), ..Approach::default() }
+        Approach {
+            accept_new: self.accept_new_keys,
+            config: self.ssh_config.clone(),
+            ..Approach::default()
+        }
     }
 }
 
@@ -207,10 +227,15 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let percent = text.strip_suffix('%').map(str::trim).and_then(|t| t.parse::<f64>().ok());
+        let percent = text
+            .strip_suffix('%')
+            .map(str::trim)
+            .and_then(|t| t.parse::<f64>().ok());
         match percent.filter(|p| (0.0..100.0).contains(p)) {
             Some(percent) => Ok(Share(percent / 100.0)),
-            None => Err(format!("'{text}' is not a share from 0% to below 100%: write 3%")),
+            None => Err(format!(
+                "'{text}' is not a share from 0% to below 100%: write 3%"
+            )),
         }
     }
 }
@@ -242,7 +267,9 @@ pub fn names_of<T: Named + Clone + Send + Sync + 'static>() -> impl TypedValuePa
 
 /// Linerate's own backends, by the names of the registry.
 pub fn own_backend() -> impl TypedValueParser<Value = Backend> {
-    let values = OF_THIS_MACHINE.iter().map(|(name, summary)| PossibleValue::new(*name).help(*summary));
+    let values = OF_THIS_MACHINE
+        .iter()
+        .map(|(name, summary)| PossibleValue::new(*name).help(*summary));
     let values: Vec<PossibleValue> = values.collect();
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Backend>())
 }
@@ -280,7 +307,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A rate; a number alone is frames a second, as pkt-gen has it.
 pub fn pkt_gen_rate(text: &str) -> Result<Rate, Diagnostic> {
-    text.parse().or_else(|wrong| format!("{text}pps").parse().map_err(|_| wrong))
+    text.parse()
+        .or_else(|wrong| format!("{text}pps").parse().map_err(|_| wrong))
 }
 
 /// A count of frames.
@@ -300,9 +328,16 @@ pub fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
         .iter()
         .find_map(|(unit, scale)| lower.strip_suffix(unit).map(|digits| (digits, *scale)))
         .unwrap_or((&lower, 1));
-    let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale));
+    let value = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(scale));
     let value = value.ok_or_else(|| format!("'{text}' is not a number: write 1000, 10k or 1M"))?;
-    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("from {least} to {most}")) }
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("from {least} to {most}"))
+    }
 }
 
 #[cfg(test)]

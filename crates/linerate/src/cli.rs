@@ -1,9 +1,9 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, export, facts,
-    flame, history, import, lab, list, plan_file, profile, receive, report, reproduce, rfc2544, rules, run,
-    search, send, serve, show, site, stat, tune, watch,
+    advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, export,
+    facts, flame, history, import, lab, list, plan_file, profile, receive, report, reproduce,
+    rfc2544, rules, run, search, send, serve, show, site, stat, tune, watch,
 };
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -200,10 +200,33 @@ pub enum Command {
 
 /// The verbs, by the question that they answer.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["bench", "run", "search", "rfc2544", "plan", "ruleset", "send", "receive", "calc"]),
-    ("Explain and tune", &["explain", "profile", "flame", "watch", "facts", "advise", "apply", "tune"]),
+    (
+        "Measure",
+        &[
+            "bench", "run", "search", "rfc2544", "plan", "ruleset", "send", "receive", "calc",
+        ],
+    ),
+    (
+        "Explain and tune",
+        &[
+            "explain", "profile", "flame", "watch", "facts", "advise", "apply", "tune",
+        ],
+    ),
     ("Real hosts", &["lab", "conduct"]),
-    ("Results", &["list", "show", "compare", "history", "conformance", "export", "serve", "site", "stat"]),
+    (
+        "Results",
+        &[
+            "list",
+            "show",
+            "compare",
+            "history",
+            "conformance",
+            "export",
+            "serve",
+            "site",
+            "stat",
+        ],
+    ),
     ("Archives and other tools", &["import", "reproduce"]),
 ];
 
@@ -216,8 +239,13 @@ Begin with `sudo linerate bench`. `linerate VERB --help` teaches by example.\n"
     for (heading, verbs) in GROUPS {
         help += &format!("{heading}:\n");
         for verb in verbs {
-            let about = command.find_subcommand(verb).and_then(clap::Command::get_about);
-            help += &format!("  {verb:<12} {}\n", about.map(ToString::to_string).unwrap_or_default());
+            let about = command
+                .find_subcommand(verb)
+                .and_then(clap::Command::get_about);
+            help += &format!(
+                "  {verb:<12} {}\n",
+                about.map(ToString::to_string).unwrap_or_default()
+            );
         }
     }
     flowing(command.override_help(help))
@@ -228,21 +256,32 @@ Begin with `sudo linerate bench`. `linerate VERB --help` teaches by example.\n"
 /// # Errors
 /// They are wrong, or help is wanted: what to print.
 pub fn parse() -> Result<Cli, clap::Error> {
-    let found = definition().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let found = definition()
+        .try_get_matches()
+        .and_then(|found| Cli::from_arg_matches(&found));
     found.map_err(|error| error.format(&mut definition()))
 }
 
 /// The lines of each paragraph below the examples are joined, so that only the width of the terminal breaks them.
 fn flowing(command: clap::Command) -> clap::Command {
-    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let text = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut joined = String::new();
     for line in text.lines() {
         let last = joined.rsplit('\n').next().unwrap_or_default();
         let goes_on = |line: &str| !line.is_empty() && !line.starts_with(' ');
-        joined.push(if goes_on(last) && goes_on(line) { ' ' } else { '\n' });
+        joined.push(if goes_on(last) && goes_on(line) {
+            ' '
+        } else {
+            '\n'
+        });
         joined.push_str(line);
     }
-    command.after_help(joined.trim_start().to_owned()).mut_subcommands(flowing)
+    command
+        .after_help(joined.trim_start().to_owned())
+        .mut_subcommands(flowing)
 }
 
 impl Command {
@@ -307,19 +346,29 @@ mod tests {
             .filter(|verb| !verb.is_hide_set())
             .map(|verb| verb.get_name().into())
             .collect();
-        let mut listed: Vec<String> =
-            GROUPS.iter().flat_map(|(_, verbs)| *verbs).map(ToString::to_string).collect();
+        let mut listed: Vec<String> = GROUPS
+            .iter()
+            .flat_map(|(_, verbs)| *verbs)
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(listed.len(), verbs.len(), "{verbs:?}");
         listed.retain(|verb| !verbs.contains(verb));
         assert!(listed.is_empty(), "{listed:?}");
         let help = definition.render_help().to_string();
-        assert!(help.lines().count() <= 40 && help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        assert!(
+            help.lines().count() <= 40 && help.lines().all(|line| line.chars().count() <= 80),
+            "{help}"
+        );
     }
 
     #[test]
     fn every_variant_is_in_the_help_of_bench() {
         let mut all = Cli::command();
-        let help = all.find_subcommand_mut("bench").unwrap().render_long_help().to_string();
+        let help = all
+            .find_subcommand_mut("bench")
+            .unwrap()
+            .render_long_help()
+            .to_string();
         for (name, _) in linerate_plan::BuiltIn::list() {
             assert!(help.contains(name), "{name}");
         }

@@ -19,7 +19,10 @@ const MOST_CONNECTIONS: usize = 32;
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
 const TIME_TO_ANSWER: Duration = Duration::from_secs(30);
 /// How often Ctrl-C is looked for.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// An answer to a request.
 #[derive(Debug)]
@@ -34,11 +37,21 @@ pub struct Answer {
 
 impl Answer {
     pub fn page(html: String) -> Answer {
-        Answer { status: "200 OK", kind: "text/html; charset=utf-8", body: html.into(), again: None }
+        Answer {
+            status: "200 OK",
+            kind: "text/html; charset=utf-8",
+            body: html.into(),
+            again: None,
+        }
     }
 
     pub fn refused(status: &'static str, why: &str) -> Answer {
-        Answer { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n").into(), again: None }
+        Answer {
+            status,
+            kind: "text/plain; charset=utf-8",
+            body: format!("{why}\n").into(),
+            again: None,
+        }
     }
 }
 
@@ -46,8 +59,15 @@ impl Answer {
 ///
 /// # Errors
 /// No connection can be waited for.
-pub fn serve(listener: &TcpListener, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Result<()> {
-    let here = Arc::new(Here { address: listener.local_addr()?, name: host_name(), answer });
+pub fn serve(
+    listener: &TcpListener,
+    answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
+) -> Result<()> {
+    let here = Arc::new(Here {
+        address: listener.local_addr()?,
+        name: host_name(),
+        answer,
+    });
     let open = Arc::new(AtomicUsize::new(0));
     // A connection that was given up again must not be waited for.
     listener.set_nonblocking(true)?;
@@ -57,12 +77,20 @@ pub fn serve(listener: &TcpListener, answer: impl Fn(&str) -> Answer + Send + Sy
             Ok(_) => {}
             Err(error) => return Err(error).context("waiting for connections"),
         }
-        let Ok((stream, _)) = listener.accept() else { continue };
+        let Ok((stream, _)) = listener.accept() else {
+            continue;
+        };
         let _ = stream.set_nonblocking(false);
         if open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
             open.fetch_sub(1, Ordering::Relaxed);
-            let busy = Answer::refused("503 Service Unavailable", "too many connections: try again");
-            let _ = send(&stream, &busy, true, Instant::now() + Duration::from_millis(100));
+            let busy =
+                Answer::refused("503 Service Unavailable", "too many connections: try again");
+            let _ = send(
+                &stream,
+                &busy,
+                true,
+                Instant::now() + Duration::from_millis(100),
+            );
             continue;
         }
         let (here, counted) = (here.clone(), open.clone());
@@ -86,7 +114,10 @@ impl Drop for Counted {
 }
 
 fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .to_ascii_lowercase()
 }
 
 /// The server as its connections see it.
@@ -125,7 +156,10 @@ impl<F: Fn(&str) -> Answer> Here<F> {
                 Ok(got) => got,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Ok(Err(Answer::refused("408 Request Timeout", "the request took too long")));
+                    return Ok(Err(Answer::refused(
+                        "408 Request Timeout",
+                        "the request took too long",
+                    )));
                 }
                 Err(e) => return Err(e),
             };
@@ -161,13 +195,17 @@ impl<F: Fn(&str) -> Answer> Here<F> {
             }
         };
         // A page of another site may have its own name lead here (DNS rebinding): then that name is the host.
-        let mut hosts = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host"));
-        let host = hosts.next().and_then(|field| std::str::from_utf8(field.value).ok());
+        let mut hosts = request
+            .headers
+            .iter()
+            .filter(|field| field.name.eq_ignore_ascii_case("host"));
+        let host = hosts
+            .next()
+            .and_then(|field| std::str::from_utf8(field.value).ok());
         match (host, hosts.next()) {
             (Some(host), None) if self.is_named(host) => {}
             _ => {
-                let why =
-                    "this server answers to its addresses, to localhost and to this machine's name alone";
+                let why = "this server answers to its addresses, to localhost and to this machine's name alone";
                 return Some(Err(Answer::refused("421 Misdirected Request", why)));
             }
         }
@@ -185,10 +223,15 @@ impl<F: Fn(&str) -> Answer> Here<F> {
             _ => host,
         };
         let loopback = self.address.ip().is_loopback();
-        match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        match name
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>()
+        {
             Ok(address) => !loopback || address.is_loopback(),
             Err(_) => {
-                name.eq_ignore_ascii_case("localhost") || (!loopback && name.eq_ignore_ascii_case(&self.name))
+                name.eq_ignore_ascii_case("localhost")
+                    || (!loopback && name.eq_ignore_ascii_case(&self.name))
             }
         }
     }
@@ -221,8 +264,17 @@ fn left(until: Instant) -> io::Result<Duration> {
 
 /// `whole`: with its content.
 fn send(mut stream: &TcpStream, answer: &Answer, whole: bool, until: Instant) -> io::Result<()> {
-    let Answer { status, kind, body, again } = answer;
-    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let Answer {
+        status,
+        kind,
+        body,
+        again,
+    } = answer;
+    let allow = if status.starts_with("405") {
+        "Allow: GET, HEAD\r\n"
+    } else {
+        ""
+    };
     let again = again.map_or(String::new(), |seconds| format!("Refresh: {seconds}\r\n"));
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}{again}\
@@ -253,13 +305,24 @@ mod tests {
 
     fn here(address: &str) -> Here<impl Fn(&str) -> Answer> {
         let answer = |_: &str| Answer::page(String::new());
-        Here { address: address.parse().unwrap(), name: "lab".into(), answer }
+        Here {
+            address: address.parse().unwrap(),
+            name: "lab".into(),
+            answer,
+        }
     }
 
     #[test]
     fn a_name_that_another_site_may_have_is_refused() {
         let local = here("127.0.0.1:2544");
-        for own in ["localhost", "LOCALHOST:2544", "127.0.0.1:2544", "127.9.9.9", "[::1]:2544", "[::1]"] {
+        for own in [
+            "localhost",
+            "LOCALHOST:2544",
+            "127.0.0.1:2544",
+            "127.9.9.9",
+            "[::1]:2544",
+            "[::1]",
+        ] {
             assert!(local.is_named(own), "{own}");
         }
         for other in [
@@ -274,7 +337,12 @@ mod tests {
             assert!(!local.is_named(other), "{other}");
         }
         let open = here("0.0.0.0:2544");
-        for own in ["localhost", "lab:2544", "192.0.2.1:2544", "[2001:db8::1]:2544"] {
+        for own in [
+            "localhost",
+            "lab:2544",
+            "192.0.2.1:2544",
+            "[2001:db8::1]:2544",
+        ] {
             assert!(open.is_named(own), "{own}");
         }
         assert!(!open.is_named("evil.example"));
@@ -306,9 +374,21 @@ mod tests {
             assert_eq!(ask(line), "400", "{line}");
         }
         assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), "421");
-        assert_eq!(status("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"), "421");
-        assert_eq!(status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "421");
+        assert_eq!(
+            status("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"),
+            "421"
+        );
+        assert_eq!(
+            status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+            "421"
+        );
         assert_eq!(status("GET / HTTP/1.1\r\nHost: localhost\r\n"), "waits");
-        assert_eq!(status(&format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_FIELDS + 1))), "400");
+        assert_eq!(
+            status(&format!(
+                "GET / HTTP/1.1\r\n{}\r\n",
+                "a: b\r\n".repeat(MOST_FIELDS + 1)
+            )),
+            "400"
+        );
     }
 }

@@ -41,7 +41,9 @@ fn run(cli: cli::Cli) -> ExitCode {
     let told = told(&error);
     output::tell(&told);
     if told.contains("Operation not permitted") && !rustix::process::geteuid().is_root() {
-        eprintln!("linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo");
+        eprintln!(
+            "linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo"
+        );
     }
     ExitCode::from(output::FAILED)
 }
@@ -67,8 +69,12 @@ mod tests {
     #[test]
     fn causes_are_told_once() {
         let io = std::io::Error::from_raw_os_error(libc::EPERM);
-        let error =
-            anyhow::Error::from(io).context("cannot do it: Operation not permitted").context("starting");
-        assert_eq!(told(&error), "starting: cannot do it: Operation not permitted");
+        let error = anyhow::Error::from(io)
+            .context("cannot do it: Operation not permitted")
+            .context("starting");
+        assert_eq!(
+            told(&error),
+            "starting: cannot do it: Operation not permitted"
+        );
     }
 }

@@ -61,7 +61,11 @@ pub fn attempt(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         return Err(error.kind().into());
     }
     let closed = || Err(io::Error::from_raw_os_error(libc::EBADF));
-    let written = if stdout_was_writable() { write() } else { closed() };
+    let written = if stdout_was_writable() {
+        write()
+    } else {
+        closed()
+    };
     written.map_err(|error| {
         let kind = error.kind();
         let _ = BROKEN.set(error);
@@ -120,8 +124,21 @@ pub fn result<R: Serialize>(
 
 /// Judges stored records by the standards that they claim.
 pub fn conformance(stored: &StoredCampaign) -> Option<Conformance> {
-    let StoredCampaign { campaign, host, trials, facts, summary, .. } = stored;
-    linerate_standards::conformance(&Records { campaign, host, trials, facts, summary: summary.as_ref() })
+    let StoredCampaign {
+        campaign,
+        host,
+        trials,
+        facts,
+        summary,
+        ..
+    } = stored;
+    linerate_standards::conformance(&Records {
+        campaign,
+        host,
+        trials,
+        facts,
+        summary: summary.as_ref(),
+    })
 }
 
 /// The claims of a campaign's tests, if it made tests of a standard.
@@ -158,14 +175,23 @@ pub fn print_campaign(
 ) -> Result<ExitCode> {
     let record = || {
         let configurations = facts.iter().map(Configured::of).collect();
-        printed::Printed { directory, campaign, host, summary, configurations }
+        printed::Printed {
+            directory,
+            campaign,
+            host,
+            summary,
+            configurations,
+        }
     };
     let folder = directory.display().to_string();
-    let first = || pages::first(campaign, host, summary, &folder).filter(|_| how.is_text() && !full);
+    let first =
+        || pages::first(campaign, host, summary, &folder).filter(|_| how.is_text() && !full);
     let whole = || {
         let mut page = pages::summary(campaign, host, summary);
         if let Some(claims) = claims(directory, campaign) {
-            page.note(format!("{claims}. `linerate conformance {folder}` has the rows."));
+            page.note(format!(
+                "{claims}. `linerate conformance {folder}` has the rows."
+            ));
         }
         if how.is_text() {
             again(&mut page);
@@ -180,7 +206,15 @@ pub fn print_campaign(
 fn again(page: &mut Document) {
     let rows = linerate_runner::messages::terminal_rows();
     if rows.is_some_and(|rows| page.text(style()).lines().count() >= rows) {
-        let strong = |block: &&Block| matches!(block, Block::Text { tone: Tone::Strong, .. });
+        let strong = |block: &&Block| {
+            matches!(
+                block,
+                Block::Text {
+                    tone: Tone::Strong,
+                    ..
+                }
+            )
+        };
         let answer: Vec<Block> = page.blocks.iter().filter(strong).cloned().collect();
         page.heading("The answer again");
         page.blocks.extend(answer);

@@ -31,21 +31,32 @@ fn saved_answers_say_the_same_as_the_machine() {
     assert_eq!(now["configuration"], then["configuration"]);
     assert_eq!(now["configuration"]["system"]["kernel"], "linux");
     // A second time it would overwrite them.
-    assert_eq!(linerate(["facts", "--save", kept]).run().status.code(), Some(1));
-    for (place, said) in
-        [("/no/such/folder", "there is no folder"), (&folder.file(""), "no file in it shows")]
-    {
+    assert_eq!(
+        linerate(["facts", "--save", kept]).run().status.code(),
+        Some(1)
+    );
+    for (place, said) in [
+        ("/no/such/folder", "there is no folder"),
+        (&folder.file(""), "no file in it shows"),
+    ] {
         let refused = linerate(["advise", place]).run();
-        assert!(!refused.status.success() && refused.stderr.contains(said), "{refused:?}");
+        assert!(
+            !refused.status.success() && refused.stderr.contains(said),
+            "{refused:?}"
+        );
     }
     let missing = linerate(["facts", kept, "--interface", "no0"]).run();
-    assert!(missing.status.code() == Some(2) && missing.stderr.contains("no interface no0"), "{missing:?}");
+    assert!(
+        missing.status.code() == Some(2) && missing.stderr.contains("no interface no0"),
+        "{missing:?}"
+    );
 }
 
 /// The script, carried out on files in a folder; settings of the running system stay.
 fn carry_out(script: &str, folder: &str) {
-    let script =
-        script.replace("keep /", &format!("keep {folder}/")).replace("set -u", "set -u; sysctl() { :; }");
+    let script = script
+        .replace("keep /", &format!("keep {folder}/"))
+        .replace("set -u", "set -u; sysctl() { :; }");
     let ran = Program::new("sh").args(["-c", &script]).run().ok();
     assert!(ran.stderr.is_empty(), "{ran:?}");
 }
@@ -61,18 +72,31 @@ fn the_script_and_the_diff_make_the_same_files() {
         ),
         "{diff}"
     );
-    assert!(script.contains("\ntry sysctl kern.random.harvest.mask=351\n"), "{script}");
+    assert!(
+        script.contains("\ntry sysctl kern.random.harvest.mask=351\n"),
+        "{script}"
+    );
     let folders = [Scratch::new(), Scratch::new()];
     for folder in &folders {
-        ["etc", "boot"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
-        fs::copy(Path::new(&place).join("etc/rc.conf"), folder.path().join("etc/rc.conf")).unwrap();
+        ["etc", "boot"]
+            .iter()
+            .for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+        fs::copy(
+            Path::new(&place).join("etc/rc.conf"),
+            folder.path().join("etc/rc.conf"),
+        )
+        .unwrap();
     }
-    let [by_script, by_diff] =
-        folders.each_ref().map(|folder| folder.file("").trim_end_matches('/').to_string());
+    let [by_script, by_diff] = folders
+        .each_ref()
+        .map(|folder| folder.file("").trim_end_matches('/').to_string());
     carry_out(&script, &by_script);
     let patch = folders[1].file("advice.diff");
     fs::write(&patch, &diff).unwrap();
-    Program::new("patch").args(["-s", "-p1", "-d", &by_diff, "-i", &patch]).run().ok();
+    Program::new("patch")
+        .args(["-s", "-p1", "-d", &by_diff, "-i", &patch])
+        .run()
+        .ok();
     let text = |folder: &str, file| fs::read_to_string(Path::new(folder).join(file)).unwrap();
     for file in ["etc/rc.conf", "boot/loader.conf"] {
         assert_eq!(text(&by_script, file), text(&by_diff, file));
@@ -86,7 +110,10 @@ fn the_script_and_the_diff_make_the_same_files() {
     .unwrap();
     carry_out(&script, &by_script);
     carry_out(&script, &by_script);
-    assert_eq!(text(&by_script, "etc/rc.conf"), "# first\ngateway_enable=\"YES\"\nharvest_mask=\"351\"\n");
+    assert_eq!(
+        text(&by_script, "etc/rc.conf"),
+        "# first\ngateway_enable=\"YES\"\nharvest_mask=\"351\"\n"
+    );
     let book = of("ansible");
     assert!(book.contains("path: \"/etc/rc.conf\"\n        regexp: \"^\\\\s*harvest_mask\\\\s*=\"\n        line: \"harvest_mask=\\\"351\\\"\""), "{book}");
 }
@@ -103,8 +130,14 @@ fn what_is_to_be_measured_is_a_comment_unless_it_is_named() {
         "{script}"
     );
     let named = of("shell", &["--item", "linux-budget"]);
-    assert!(named.contains(&format!("\ntry {line}\n")) && !named.contains("redirects"), "{named}");
-    assert!(of("diff", &[]).contains("\n# /etc/sysctl.d/90-linerate.conf: +net.core.netdev_budget = 600\n"));
+    assert!(
+        named.contains(&format!("\ntry {line}\n")) && !named.contains("redirects"),
+        "{named}"
+    );
+    assert!(
+        of("diff", &[])
+            .contains("\n# /etc/sysctl.d/90-linerate.conf: +net.core.netdev_budget = 600\n")
+    );
     assert!(
         of("ansible", &[])
             .lines()
@@ -120,24 +153,42 @@ fn what_is_to_be_measured_is_a_comment_unless_it_is_named() {
 fn limits_of_pf_stand_before_its_rules_and_behind_its_options() {
     let folder = Scratch::new();
     fs::create_dir_all(folder.path().join("etc")).unwrap();
-    fs::write(folder.path().join("uname.txt"), "FreeBSD fw 13.2-RELEASE amd64\n").unwrap();
-    fs::write(folder.path().join("etc/rc.conf"), "gateway_enable=\"YES\"\npf_enable=\"YES\"\n").unwrap();
+    fs::write(
+        folder.path().join("uname.txt"),
+        "FreeBSD fw 13.2-RELEASE amd64\n",
+    )
+    .unwrap();
+    fs::write(
+        folder.path().join("etc/rc.conf"),
+        "gateway_enable=\"YES\"\npf_enable=\"YES\"\n",
+    )
+    .unwrap();
     let place = &folder.file("");
     let all = json(&["advise", place, "--connections", "1M", "--json"]);
     assert_eq!(all["role"], "firewall");
     let items = all["items"].as_array().unwrap();
-    let pf = items.iter().find(|item| item["id"] == "freebsd-pf-states").unwrap();
+    let pf = items
+        .iter()
+        .find(|item| item["id"] == "freebsd-pf-states")
+        .unwrap();
     assert_eq!(pf["settings"][0]["wanted"], "2000000");
     assert_eq!(pf["settings"][0]["lasting"]["option"], true);
     assert_eq!(pf["settings"][1]["wanted"], "8388608");
     let script = output(&["advise", place, "--connections", "1M", "--format", "shell"]);
-    let line = script.lines().find(|line| line.contains("pf.conf")).unwrap();
+    let line = script
+        .lines()
+        .find(|line| line.contains("pf.conf"))
+        .unwrap();
     assert!(
         line.starts_with("try keep /etc/pf.conf 'set limit states' 'set limit states 2000000' '^"),
         "{line}"
     );
     let rules = folder.path().join("etc/pf.conf");
-    fs::write(&rules, "set limit states 5000\nset limit { states 1, frags 9 }\n\npass\npass\n").unwrap();
+    fs::write(
+        &rules,
+        "set limit states 5000\nset limit { states 1, frags 9 }\n\npass\npass\n",
+    )
+    .unwrap();
     fs::create_dir(folder.path().join("boot")).unwrap();
     carry_out(&script, place.trim_end_matches('/'));
     assert_eq!(
@@ -151,8 +202,16 @@ fn the_advice_as_a_plan_is_one_for_tune() {
     let folder = Scratch::new();
     let linux = format!("{TESTDATA}/facts/linux-firewall");
     for (place, release, expected) in [
-        (linux.as_str(), "6.18", "[variants.linux-rp-filter]\nfrom = \"as-it-is\""),
-        (&apu2(), "10.3", "[variants.freebsd-rx-process-limit]\nfrom = \"as-it-is\""),
+        (
+            linux.as_str(),
+            "6.18",
+            "[variants.linux-rp-filter]\nfrom = \"as-it-is\"",
+        ),
+        (
+            &apu2(),
+            "10.3",
+            "[variants.freebsd-rx-process-limit]\nfrom = \"as-it-is\"",
+        ),
     ] {
         let plan = output(&["advise", place, "--release", release, "--format", "plan"]);
         assert!(plan.contains(expected), "{plan}");
@@ -162,7 +221,10 @@ fn the_advice_as_a_plan_is_one_for_tune() {
         assert!(checked.status.success(), "{checked:?}\n{plan}");
     }
     // An end host is tested on the path that its buffers are for, with the settings that a namespace has.
-    let path = ["advise", &linux, "--role", "endhost", "--rate", "500M", "--rtt", "30ms", "--format", "plan"];
+    let path = [
+        "advise", &linux, "--role", "endhost", "--rate", "500M", "--rtt", "30ms", "--format",
+        "plan",
+    ];
     let plan = output(&path);
     for part in [
         "mode = \"end-hosts\"",
@@ -175,7 +237,10 @@ fn the_advice_as_a_plan_is_one_for_tune() {
     let file = folder.file("path.toml");
     fs::write(&file, &plan).unwrap();
     linerate(["plan", "check", &file]).run().ok();
-    assert!(output(&["advise", &linux, "--format", "plan"]).contains("\"net.ipv4.conf.all.rp_filter\" = 1"));
+    assert!(
+        output(&["advise", &linux, "--format", "plan"])
+            .contains("\"net.ipv4.conf.all.rp_filter\" = 1")
+    );
 }
 
 #[test]
@@ -206,29 +271,56 @@ fn row(rule: &linerate_advise::rule::Rule) -> String {
 #[ignore = "needs root"]
 fn a_namespace_is_asked_and_its_advice_is_for_it() {
     let namespace = Namespace::new();
-    let settings = ["sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1"];
+    let settings = [
+        "sysctl",
+        "-qw",
+        "net.ipv4.ip_forward=1",
+        "net.ipv4.conf.all.rp_filter=1",
+    ];
     namespace.exec(&settings).run().ok();
-    let facts = json(&["facts", "--namespace", &namespace.name, "--interface", "t0", "--json"]);
+    let facts = json(&[
+        "facts",
+        "--namespace",
+        &namespace.name,
+        "--interface",
+        "t0",
+        "--json",
+    ]);
     let found = &facts["configuration"];
     assert_eq!(found["cards"].as_array().unwrap().len(), 1);
-    assert_eq!((&found["cards"][0]["name"], &found["cards"][0]["kind"]), (&"t0".into(), &"veth".into()));
+    assert_eq!(
+        (&found["cards"][0]["name"], &found["cards"][0]["kind"]),
+        (&"t0".into(), &"veth".into())
+    );
     assert_eq!(found["sysctls"]["net.ipv4.ip_forward"], "1");
     let advice = json(&["advise", "--namespace", &namespace.name, "--json"]);
     assert_eq!(advice["role"], "router");
     let items = advice["items"].as_array().unwrap();
-    let filter = items.iter().find(|item| item["id"] == "linux-rp-filter").unwrap();
+    let filter = items
+        .iter()
+        .find(|item| item["id"] == "linux-rp-filter")
+        .unwrap();
     let settings = filter["settings"].as_array().unwrap();
-    let all = settings.iter().find(|one| one["name"] == "net.ipv4.conf.all.rp_filter").unwrap();
+    let all = settings
+        .iter()
+        .find(|one| one["name"] == "net.ipv4.conf.all.rp_filter")
+        .unwrap();
     assert_eq!((&all["now"], &all["wanted"]), (&"1".into(), &"0".into()));
     // Some settings are for root alone; without it the others are known all the same.
     let plain = linerate(["facts", "--json"]).user(65534).run().ok().json();
     assert_eq!(
-        plain["configuration"]["sysctls"]["net.ipv4.ip_forward"].as_str().map(str::len),
+        plain["configuration"]["sysctls"]["net.ipv4.ip_forward"]
+            .as_str()
+            .map(str::len),
         Some(1),
         "{plain}"
     );
     // The namespace was asked, not changed.
-    let now = namespace.exec(&["sysctl", "-n", "net.ipv4.conf.all.rp_filter"]).run().ok().stdout;
+    let now = namespace
+        .exec(&["sysctl", "-n", "net.ipv4.conf.all.rp_filter"])
+        .run()
+        .ok()
+        .stdout;
     assert_eq!(now.trim(), "1");
 }
 
@@ -239,11 +331,26 @@ fn a_host_is_asked_over_ssh() {
     let config = lab.config().display().to_string();
     let prefix = lab.prefix();
     let words = prefix[1..].iter().map(String::as_str);
-    let words = words.chain([LINERATE, "facts", "router", "--json", "--ssh-config", &config]);
-    let facts = Program::new(&prefix[0]).args(words).within(30).run().ok().json();
+    let words = words.chain([
+        LINERATE,
+        "facts",
+        "router",
+        "--json",
+        "--ssh-config",
+        &config,
+    ]);
+    let facts = Program::new(&prefix[0])
+        .args(words)
+        .within(30)
+        .run()
+        .ok()
+        .json();
     assert_eq!(
         (&facts["of"], &facts["configuration"]["system"]["kernel"]),
         (&"router".into(), &"linux".into())
     );
-    assert!(facts["configuration"]["sysctls"]["net.ipv4.ip_forward"].is_string(), "{facts}");
+    assert!(
+        facts["configuration"]["sysctls"]["net.ipv4.ip_forward"].is_string(),
+        "{facts}"
+    );
 }

@@ -16,22 +16,32 @@ struct Host {
 
 impl Host {
     fn new() -> Host {
-        let host = Host { namespace: Namespace::new(), scratch: Scratch::new() };
+        let host = Host {
+            namespace: Namespace::new(),
+            scratch: Scratch::new(),
+        };
         let etc = host.scratch.path().join("etc/sysctl.d");
         fs::create_dir_all(&etc).unwrap();
         fs::create_dir(host.scratch.path().join("etc/netns")).unwrap();
         fs::create_dir(host.scratch.path().join("state")).unwrap();
-        fs::write(etc.join("90-linerate.conf"), "# mine\n net.ipv4.ip_forward=0\nnet.ipv4.tcp_sack = 1")
-            .unwrap();
+        fs::write(
+            etc.join("90-linerate.conf"),
+            "# mine\n net.ipv4.ip_forward=0\nnet.ipv4.tcp_sack = 1",
+        )
+        .unwrap();
         // One interface forwards although the others do not: ip_forward sets all of them.
-        host.exec("echo 1 > /proc/sys/net/ipv4/conf/t0/forwarding").run().ok();
+        host.exec("echo 1 > /proc/sys/net/ipv4/conf/t0/forwarding")
+            .run()
+            .ok();
         host
     }
 
     fn exec(&self, line: &str) -> Program {
         let [etc, state] = ["etc", "state"].map(|name| self.scratch.file(name));
         let line = format!("mount --bind {etc} /etc && {line}");
-        self.namespace.exec(&["sh", "-c", &line]).env("XDG_STATE_HOME", &state)
+        self.namespace
+            .exec(&["sh", "-c", &line])
+            .env("XDG_STATE_HOME", &state)
     }
 
     fn linerate(&self, line: &str) -> Program {
@@ -50,7 +60,14 @@ impl Host {
         let folder = self.scratch.path().join("state/linerate/applied");
         let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
-        files.map(|file| text(&file.path()).lines().filter(|line| line.starts_with('{')).count()).sum()
+        files
+            .map(|file| {
+                text(&file.path())
+                    .lines()
+                    .filter(|line| line.starts_with('{'))
+                    .count()
+            })
+            .sum()
     }
 }
 
@@ -59,15 +76,30 @@ impl Host {
 fn what_was_applied_is_taken_back_to_the_byte() {
     let host = Host::new();
     let before = host.state();
-    let shown = host.linerate(&APPLY.replace("--yes", "--dry-run")).run().ok();
-    assert!(shown.stdout.contains("-  net.ipv4.ip_forward=0"), "{}", shown.stdout);
-    host.linerate(&APPLY.replace("--yes", "")).run().fails(2, &["--yes", "--dry-run"]);
+    let shown = host
+        .linerate(&APPLY.replace("--yes", "--dry-run"))
+        .run()
+        .ok();
+    assert!(
+        shown.stdout.contains("-  net.ipv4.ip_forward=0"),
+        "{}",
+        shown.stdout
+    );
+    host.linerate(&APPLY.replace("--yes", ""))
+        .run()
+        .fails(2, &["--yes", "--dry-run"]);
     assert_eq!(host.state(), before, "neither changes anything");
     let applied = host.linerate(APPLY).run().ok();
     assert!(applied.stderr.contains("--revert"), "{}", applied.stderr);
     let after = host.state();
-    assert!(after.contains("ipv4/ip_forward:1") && after.contains("\nnet.ipv4.ip_forward = 1\n"), "{after}");
-    assert!(after.contains("# mine\n") && after.contains("net.ipv4.tcp_sack = 1\n"), "{after}");
+    assert!(
+        after.contains("ipv4/ip_forward:1") && after.contains("\nnet.ipv4.ip_forward = 1\n"),
+        "{after}"
+    );
+    assert!(
+        after.contains("# mine\n") && after.contains("net.ipv4.tcp_sack = 1\n"),
+        "{after}"
+    );
     let changes = host.written();
     host.linerate("revert").run().ok();
     assert_eq!(host.state(), before);
@@ -75,7 +107,9 @@ fn what_was_applied_is_taken_back_to_the_byte() {
     // Killed when it had begun so many changes.
     for stop in [1, changes / 2, changes] {
         let mut running = host.linerate(APPLY).start();
-        wait_for("that many changes", || (host.written() >= stop || !running.runs()).then_some(()));
+        wait_for("that many changes", || {
+            (host.written() >= stop || !running.runs()).then_some(())
+        });
         if running.runs() {
             running.signal(libc::SIGKILL);
         }
@@ -109,11 +143,19 @@ fn a_new_file_may_be_read_by_everyone() {
 #[ignore = "needs root: run by make test as root"]
 fn the_script_makes_the_changes_that_apply_would() {
     let host = Host::new();
-    host.exec("echo 1 > /proc/sys/net/ipv4/conf/t1/log_martians").run().ok();
-    let script = host.linerate("advise --role router --interface t0 --format shell").run().ok().stdout;
+    host.exec("echo 1 > /proc/sys/net/ipv4/conf/t1/log_martians")
+        .run()
+        .ok();
+    let script = host
+        .linerate("advise --role router --interface t0 --format shell")
+        .run()
+        .ok()
+        .stdout;
     fs::write(host.scratch.path().join("etc/script"), script).unwrap();
     // Debian's awk is a link to there.
-    Program::new("cp").args(["-a", "/etc/alternatives", &host.scratch.file("etc/")]).run();
+    Program::new("cp")
+        .args(["-a", "/etc/alternatives", &host.scratch.file("etc/")])
+        .run();
     let ran = host.exec("sh /etc/script").run().ok();
     assert!(ran.stderr.is_empty(), "{ran:?}");
     let state = host.state();
@@ -122,15 +164,28 @@ fn the_script_makes_the_changes_that_apply_would() {
         "{state}"
     );
     for on in ["t0", "t1", "default", "all"] {
-        assert!(state.contains(&format!("ipv4/conf/{on}/send_redirects:0")), "{state}");
+        assert!(
+            state.contains(&format!("ipv4/conf/{on}/send_redirects:0")),
+            "{state}"
+        );
     }
     assert!(
-        state.contains("ipv6/conf/t1/accept_redirects:0") && state.contains("ipv4/conf/t1/log_martians:0"),
+        state.contains("ipv6/conf/t1/accept_redirects:0")
+            && state.contains("ipv4/conf/t1/log_martians:0"),
         "{state}"
     );
-    let left = host.linerate("apply --all --role router --interface t0 --dry-run").run().ok();
-    assert!(left.stdout.contains("nothing to change") && left.stdout.contains("Left out"), "{}", left.stdout);
-    host.linerate("apply").run().fails(2, &["--item", "--all", "linux-"]);
+    let left = host
+        .linerate("apply --all --role router --interface t0 --dry-run")
+        .run()
+        .ok();
+    assert!(
+        left.stdout.contains("nothing to change") && left.stdout.contains("Left out"),
+        "{}",
+        left.stdout
+    );
+    host.linerate("apply")
+        .run()
+        .fails(2, &["--item", "--all", "linux-"]);
 }
 
 #[test]
@@ -138,8 +193,14 @@ fn the_script_makes_the_changes_that_apply_would() {
 fn a_change_that_fails_takes_those_before_it_back() {
     let host = Host::new();
     let before = host.state();
-    let line = format!("mount -o remount,ro,bind /etc && exec {} {APPLY}", env!("CARGO_BIN_EXE_linerate"));
-    host.exec(&line).run().fails(1, &["90-linerate.conf", "the changes before it are taken back"]);
+    let line = format!(
+        "mount -o remount,ro,bind /etc && exec {} {APPLY}",
+        env!("CARGO_BIN_EXE_linerate")
+    );
+    host.exec(&line).run().fails(
+        1,
+        &["90-linerate.conf", "the changes before it are taken back"],
+    );
     assert_eq!((host.state(), host.written()), (before, 0));
 }
 
@@ -151,11 +212,26 @@ fn a_file_that_someone_has_changed_stays() {
     let file = host.scratch.path().join("etc/sysctl.d/90-linerate.conf");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.clone() + "kernel.panic = 1\n").unwrap();
-    host.linerate("revert").run().fails(1, &["90-linerate.conf has been changed", "by hand"]);
+    host.linerate("revert")
+        .run()
+        .fails(1, &["90-linerate.conf has been changed", "by hand"]);
     assert!(fs::read_to_string(&file).unwrap().contains("kernel.panic"));
-    assert!(host.state().contains("ipv4/ip_forward:0"), "the rest is taken back");
-    assert!(host.linerate("revert --list").run().ok().stdout.contains("90-linerate.conf"));
+    assert!(
+        host.state().contains("ipv4/ip_forward:0"),
+        "the rest is taken back"
+    );
+    assert!(
+        host.linerate("revert --list")
+            .run()
+            .ok()
+            .stdout
+            .contains("90-linerate.conf")
+    );
     fs::write(&file, text).unwrap();
     host.linerate("revert").run().ok();
-    assert!(fs::read_to_string(&file).unwrap().starts_with("# mine\n net.ipv4.ip_forward=0\n"));
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .starts_with("# mine\n net.ipv4.ip_forward=0\n")
+    );
 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 fn simulated(folder: &Scratch) -> [String; 2] {
     let files = ["campaign", "report.html"].map(|name| folder.file(name));
     let load = "--simulate rate=100kpps,queue=1000 --sizes 64,512,1518 --rate 120kpps --trials 3";
-    linerate_line(&format!("bench {load} --out {}", files[0])).run().ok();
+    linerate_line(&format!("bench {load} --out {}", files[0]))
+        .run()
+        .ok();
     files
 }
 
@@ -17,40 +19,75 @@ fn simulated(folder: &Scratch) -> [String; 2] {
 fn a_report_is_drawn_sorted_and_reached_by_keys() {
     let folder = Scratch::new();
     let [records, file] = simulated(&folder);
-    linerate_line(&format!("report {records} -o {file}")).run().ok();
+    linerate_line(&format!("report {records} -o {file}"))
+        .run()
+        .ok();
     let browser = Browser::new();
     browser.open(&file);
     let count = |selector: &str| {
-        browser.run(&format!("return document.querySelectorAll({selector:?}).length")).as_u64().unwrap()
+        browser
+            .run(&format!(
+                "return document.querySelectorAll({selector:?}).length"
+            ))
+            .as_u64()
+            .unwrap()
     };
     assert!(count("figure svg circle") > 20, "trials and marks");
-    assert!(count("figure svg rect[rx='4']") == 3 && count("details") >= 2 && count("nav.contents a") > 5);
-    assert_eq!(count("figure"), count("figure svg"), "each picture is drawn");
-    assert_eq!(count("figure") - 1, count("figure a[download]"), "each has its data, but for the lab");
+    assert!(
+        count("figure svg rect[rx='4']") == 3
+            && count("details") >= 2
+            && count("nav.contents a") > 5
+    );
+    assert_eq!(
+        count("figure"),
+        count("figure svg"),
+        "each picture is drawn"
+    );
+    assert_eq!(
+        count("figure") - 1,
+        count("figure a[download]"),
+        "each has its data, but for the lab"
+    );
     sorts(&browser);
     reaches_all(&browser);
     for dark in [false, true] {
         for width in [400, 2400] {
             browser.look(width, dark);
             let wide = browser.run("return document.documentElement.scrollWidth");
-            assert!(wide.as_u64() <= Some(width.into()), "{wide} points wide in {width}");
+            assert!(
+                wide.as_u64() <= Some(width.into()),
+                "{wide} points wide in {width}"
+            );
         }
         let luminance = |of: &str| {
             let color = browser.run(&format!("return getComputedStyle(document.body).{of}"));
             let parts = color.as_str().unwrap().split(|c: char| !c.is_ascii_digit());
-            parts.filter_map(|n| n.parse::<u32>().ok()).take(3).sum::<u32>()
+            parts
+                .filter_map(|n| n.parse::<u32>().ok())
+                .take(3)
+                .sum::<u32>()
         };
         assert_eq!(luminance("color") > luminance("backgroundColor"), dark);
     }
     assert_eq!(browser.console(), Vec::<String>::new());
     hostile(&records);
-    linerate_line(&format!("report {records} {records} -o {file}")).run().ok();
+    linerate_line(&format!("report {records} {records} -o {file}"))
+        .run()
+        .ok();
     browser.open(&file);
     assert_eq!(
-        browser.run("return window.ran === undefined && document.querySelector('img, main script') === null"),
+        browser.run(
+            "return window.ran === undefined && document.querySelector('img, main script') === null"
+        ),
         true
     );
-    assert!(browser.run("return document.body.innerText").as_str().unwrap().contains("</script><script>"));
+    assert!(
+        browser
+            .run("return document.body.innerText")
+            .as_str()
+            .unwrap()
+            .contains("</script><script>")
+    );
     zooms(&browser);
     assert_eq!(browser.console(), Vec::<String>::new());
 }
@@ -63,8 +100,15 @@ fn hostile(records: &str) {
         match value {
             Value::Object(all) => all.iter_mut().for_each(|(key, value)| match value {
                 Value::String(text)
-                    if ["name", "plan_variant", "frame", "title", "cpu_model", "kernel"]
-                        .contains(&key.as_str()) =>
+                    if [
+                        "name",
+                        "plan_variant",
+                        "frame",
+                        "title",
+                        "cpu_model",
+                        "kernel",
+                    ]
+                    .contains(&key.as_str()) =>
                 {
                     *text += NAME;
                 }
@@ -80,12 +124,17 @@ fn hostile(records: &str) {
         change(&mut document);
         std::fs::write(path, document.to_string()).unwrap();
     };
-    ["campaign.json", "host.json"].iter().for_each(|file| change(file, &rename));
+    ["campaign.json", "host.json"]
+        .iter()
+        .for_each(|file| change(file, &rename));
     change("summary.json", &|summary| {
         let slot = summary["rows"].as_array().unwrap().len() - 1;
         let stacks = format!("profiles/{}.stack", slot + 1);
         std::fs::create_dir_all(format!("{records}/profiles")).unwrap();
-        let lines = format!("main;a;{} 60\nmain;a;b 30\nmain;c 10\n", NAME.replace([';', '\u{7}'], ""));
+        let lines = format!(
+            "main;a;{} 60\nmain;a;b 30\nmain;c 10\n",
+            NAME.replace([';', '\u{7}'], "")
+        );
         std::fs::write(format!("{records}/{stacks}"), lines).unwrap();
         summary["profiles"] = serde_json::json!([{
             "slot": slot, "event": "cpu-clock", "samples": 100, "user": 0, "lost": 0, "received": null,
@@ -120,7 +169,9 @@ fn zooms(browser: &Browser) {
     let says = browser.run("return document.querySelector('.flames + [role=status]').textContent");
     assert!(says.as_str().unwrap().starts_with("60.0 %"), "{says}");
     assert_eq!(
-        browser.run("return document.querySelectorAll('.flames')[0].querySelectorAll('.found').length"),
+        browser.run(
+            "return document.querySelectorAll('.flames')[0].querySelectorAll('.found').length"
+        ),
         1
     );
 }
@@ -129,7 +180,12 @@ fn zooms(browser: &Browser) {
 fn sorts(browser: &Browser) {
     let values = || -> Vec<f64> {
         let cells = browser.run("return [...document.querySelectorAll('tbody tr')].filter(row => row.closest('table') === document.querySelector('table')).map(row => row.cells[1].dataset.value)");
-        cells.as_array().unwrap().iter().map(|text| text.as_str().unwrap().parse().unwrap()).collect()
+        cells
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|text| text.as_str().unwrap().parse().unwrap())
+            .collect()
     };
     let by = || browser.run("return document.querySelector('table th:nth-child(2)').ariaSort");
     browser.click("table th:nth-child(2) button");
@@ -147,10 +203,21 @@ fn sorts(browser: &Browser) {
     );
     let rows: Vec<(bool, f64)> = serde_json::from_value(rows).unwrap();
     assert!(
-        rows.len() > 2 && rows.iter().enumerate().all(|(at, (imix, _))| *imix == (at % 2 == 1)),
+        rows.len() > 2
+            && rows
+                .iter()
+                .enumerate()
+                .all(|(at, (imix, _))| *imix == (at % 2 == 1)),
         "{rows:?}"
     );
-    assert!(rows.iter().step_by(2).rev().map(|(_, share)| *share).is_sorted(), "{rows:?}");
+    assert!(
+        rows.iter()
+            .step_by(2)
+            .rev()
+            .map(|(_, share)| *share)
+            .is_sorted(),
+        "{rows:?}"
+    );
 }
 
 /// Tab goes to every link, button, field, scroll region and folded part, and marks where it is.
@@ -170,7 +237,8 @@ fn reaches_all(browser: &Browser) {
     let all = all.as_u64().unwrap() as usize;
     assert!(all > 5, "{all}");
     browser.press(&TAB.repeat(all + 2));
-    let missed = browser.run("return wanted.filter(e => !reached.has(e)).map(e => e.outerHTML.slice(0, 80))");
+    let missed = browser
+        .run("return wanted.filter(e => !reached.has(e)).map(e => e.outerHTML.slice(0, 80))");
     assert_eq!(missed, Value::Array(Vec::new()));
     assert_eq!(browser.run("return unmarked"), Value::Array(Vec::new()));
 }
@@ -179,25 +247,53 @@ fn reaches_all(browser: &Browser) {
 #[cfg_attr(not(chromedriver), ignore = "needs chromedriver")]
 fn a_site_is_searched_from_a_disk_and_loads_its_index_alone() {
     let records = Scratch::new();
-    let folder = records.path().join("archive/M_4Cores/C/a \"topic\"/results/<script>");
+    let folder = records
+        .path()
+        .join("archive/M_4Cores/C/a \"topic\"/results/<script>");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("pf-stateful.pps"), "1000000\n1010000\n1020000\n").unwrap();
-    std::fs::write(folder.join("<img src=x onerror=alert(1)>.pps"), "2000000\n2010000\n2020000\n").unwrap();
-    linerate_line(&format!("site {} -o {}", records.file("archive"), records.file("site"))).run().ok();
+    std::fs::write(
+        folder.join("pf-stateful.pps"),
+        "1000000\n1010000\n1020000\n",
+    )
+    .unwrap();
+    std::fs::write(
+        folder.join("<img src=x onerror=alert(1)>.pps"),
+        "2000000\n2010000\n2020000\n",
+    )
+    .unwrap();
+    linerate_line(&format!(
+        "site {} -o {}",
+        records.file("archive"),
+        records.file("site")
+    ))
+    .run()
+    .ok();
     let browser = Browser::new();
     browser.open(&records.file("site/index.html"));
     let loaded = || {
-        browser.run("return [...document.querySelectorAll('[src], link')].map(e => e.src.split('/').pop())")
+        browser.run(
+            "return [...document.querySelectorAll('[src], link')].map(e => e.src.split('/').pop())",
+        )
     };
-    assert_eq!(loaded(), Value::Array(Vec::new()), "nothing is loaded before the first letter");
+    assert_eq!(
+        loaded(),
+        Value::Array(Vec::new()),
+        "nothing is loaded before the first letter"
+    );
     browser.click(".search input");
     browser.press("stateful");
     let found = crate::common::wait_for("the index", || {
-        let rows = browser
-            .run("return [...document.querySelectorAll('.search tbody tr')].map(row => row.innerText)");
-        rows.as_array().filter(|rows| rows.len() == 1).map(|rows| rows[0].as_str().unwrap().to_string())
+        let rows = browser.run(
+            "return [...document.querySelectorAll('.search tbody tr')].map(row => row.innerText)",
+        );
+        rows.as_array()
+            .filter(|rows| rows.len() == 1)
+            .map(|rows| rows[0].as_str().unwrap().to_string())
     });
-    assert!(found.contains("1.010 Mpps") && found.contains("<script>"), "{found}");
+    assert!(
+        found.contains("1.010 Mpps") && found.contains("<script>"),
+        "{found}"
+    );
     assert_eq!(loaded(), serde_json::json!(["sets.js"]));
     // Neither another file nor a script that somebody put into a page.
     let refused = browser.run(

@@ -8,9 +8,16 @@ use std::time::{Duration, Instant};
 fn under_load(line: &str) -> (Campaign, f64, f64) {
     let campaign = Bench::new(line).run_beside();
     let summary = campaign.document("summary.json");
-    let load: u64 = campaign.trials.iter().map(|t| t["timing"]["run_ns"].as_u64().unwrap()).sum();
+    let load: u64 = campaign
+        .trials
+        .iter()
+        .map(|t| t["timing"]["run_ns"].as_u64().unwrap())
+        .sum();
     let [share, seconds] = ["load_share", "seconds"].map(|key| summary[key].as_f64().unwrap());
-    assert!(load as f64 / 1e9 / seconds <= share + 0.001, "{load} ns of {seconds} s, {share}");
+    assert!(
+        load as f64 / 1e9 / seconds <= share + 0.001,
+        "{load} ns of {seconds} s, {share}"
+    );
     (campaign, share, seconds)
 }
 
@@ -25,7 +32,10 @@ fn a_budget_ends_a_campaign() {
     let last = campaign.trials.last().unwrap();
     // The first block is run whole. A trial that was to begin within the budget may have waited for its turn.
     let waited = last["took_ns"].as_u64().unwrap();
-    assert!(last["block"] == 0 || last["began_ns"].as_u64().unwrap() <= 1_000_000_000 + waited, "{last}");
+    assert!(
+        last["block"] == 0 || last["began_ns"].as_u64().unwrap() <= 1_000_000_000 + waited,
+        "{last}"
+    );
 }
 
 #[test]
@@ -53,8 +63,14 @@ fn fit(order: &str) {
     let campaign = Bench::new(&line).run_beside();
     let summary = campaign.document("summary.json");
     let peak = summary["peak_memory"].as_u64().unwrap();
-    assert!(peak > 1 << 20 && peak < 200_000_000, "{order}: {peak} bytes");
-    assert_eq!(campaign.document("campaign.json")["asked"]["flows"], 5_000_000);
+    assert!(
+        peak > 1 << 20 && peak < 200_000_000,
+        "{order}: {peak} bytes"
+    );
+    assert_eq!(
+        campaign.document("campaign.json")["asked"]["flows"],
+        5_000_000
+    );
 }
 
 /// From the start of the program to the first sample of its first trial. The first trial is on the disk when it has ended:
@@ -72,7 +88,9 @@ fn first_sample() -> Duration {
     let began = Instant::now();
     let running = bench.program().start();
     let first = wait_for("the first trial", || {
-        crate::common::campaign::trials(&bench.directory()).into_iter().next()
+        crate::common::campaign::trials(&bench.directory())
+            .into_iter()
+            .next()
     });
     let recorded = began.elapsed();
     running.wait().ok();
@@ -88,7 +106,13 @@ fn figures_a_budget_is_kept() {
     let began = Instant::now();
     let line = "--budget 5s --duration 50ms --variant nft-stateless --variant nft-stateful --sizes 64,1518";
     let campaign = Bench::new(line).run();
-    let seconds = campaign.document("summary.json")["seconds"].as_f64().unwrap();
+    let seconds = campaign.document("summary.json")["seconds"]
+        .as_f64()
+        .unwrap();
     assert!(seconds <= 6.5, "{seconds}");
-    assert!(began.elapsed() < Duration::from_secs(20), "building and choosing took {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "building and choosing took {:?}",
+        began.elapsed()
+    );
 }

@@ -8,7 +8,9 @@ const BENCH: &str = "bench --family 4 --variant forwarding --batch 64 --quiet";
 
 /// A line of sh in a session of its own. `$linerate` and `$out` are there.
 fn session(scratch: &Scratch, line: &str) -> Program {
-    Program::with_own_run(line).env("linerate", LINERATE).env("out", &scratch.file("records"))
+    Program::with_own_run(line)
+        .env("linerate", LINERATE)
+        .env("out", &scratch.file("records"))
 }
 
 fn document(scratch: &Scratch, folder: &str, name: &str) -> Value {
@@ -19,7 +21,9 @@ fn document(scratch: &Scratch, folder: &str, name: &str) -> Value {
 fn warnings(scratch: &Scratch, folder: &str) -> Vec<String> {
     let summary = document(scratch, folder, "summary.json");
     let warnings = summary["warnings"].as_array().unwrap().iter();
-    warnings.map(|warning| warning["text"].as_str().unwrap().to_owned()).collect()
+    warnings
+        .map(|warning| warning["text"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -36,11 +40,26 @@ kill -$1 $p; wait $p; cat /proc/self/autogroup; }}
 end INT; end KILL; $linerate {BENCH} --trials 1 --duration 20ms --out $out; cat /proc/self/autogroup"
     );
     let ended = session(&scratch, &line).run().ok();
-    let nice: Vec<&str> =
-        ended.stdout.lines().filter_map(|line| line.split_once(" nice ")).map(|l| l.1).collect();
-    assert_eq!(nice, ["0", "-20", "0"], "after Ctrl-C, after kill -9, after the next one:\n{}", ended.stdout);
+    let nice: Vec<&str> = ended
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once(" nice "))
+        .map(|l| l.1)
+        .collect();
+    assert_eq!(
+        nice,
+        ["0", "-20", "0"],
+        "after Ctrl-C, after kill -9, after the next one:\n{}",
+        ended.stdout
+    );
     let host = document(&scratch, "records", "host.json");
-    assert!(host["priority"]["Ok"].as_str().unwrap().contains("autogroup -20"), "{host}");
+    assert!(
+        host["priority"]["Ok"]
+            .as_str()
+            .unwrap()
+            .contains("autogroup -20"),
+        "{host}"
+    );
 }
 
 #[test]
@@ -54,9 +73,16 @@ fn the_page_says_that_linerate_does_not_come_first() {
         "bench --family 4 --variant forwarding --trials 1 --duration 50ms --rate 1000pps --full --out {out}/of-user"
     );
     // Beside other tests its trial may be invalid: then the status is 1.
-    let page = linerate(line.split_whitespace()).user(65534).run().no_panic().stdout;
+    let page = linerate(line.split_whitespace())
+        .user(65534)
+        .run()
+        .no_panic()
+        .stdout;
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("linerate's threads do not come before other programs: "), "{page}");
+    assert!(
+        words.contains("linerate's threads do not come before other programs: "),
+        "{page}"
+    );
 }
 
 /// dd makes system calls alone: its user time is next to nothing.
@@ -73,8 +99,14 @@ kill $dd; [ $status -le 1 ]"
     );
     session(&scratch, &line).run().ok();
     let said = warnings(&scratch, "records");
-    let took = said.iter().find_map(|text| text.strip_prefix("other programs took ")?.split_once(" %"));
-    let took: f64 = took.unwrap_or_else(|| panic!("{said:?}")).0.parse().unwrap();
+    let took = said
+        .iter()
+        .find_map(|text| text.strip_prefix("other programs took ")?.split_once(" %"));
+    let took: f64 = took
+        .unwrap_or_else(|| panic!("{said:?}"))
+        .0
+        .parse()
+        .unwrap();
     assert!(took >= 20.0, "{said:?}");
 }
 
@@ -93,6 +125,10 @@ kill -INT $first; wait $first
     session(&scratch, &line).run().ok();
     for folder in ["records.1", "records.2"] {
         let said = warnings(&scratch, folder);
-        assert!(said.iter().any(|text| text.starts_with("another linerate measured")), "{folder}: {said:?}");
+        assert!(
+            said.iter()
+                .any(|text| text.starts_with("another linerate measured")),
+            "{folder}: {said:?}"
+        );
     }
 }

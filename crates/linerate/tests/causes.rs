@@ -8,7 +8,12 @@ use std::collections::BTreeMap;
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/causes");
 
 /// Findings about the machine, which are true when tests or compilers run beside the campaign.
-const OF_THE_MACHINE: [&str; 4] = ["other-programs", "steal", "mitigations", "frequency-governor"];
+const OF_THE_MACHINE: [&str; 4] = [
+    "other-programs",
+    "steal",
+    "mitigations",
+    "frequency-governor",
+];
 
 /// Parts of a statement, by variant.
 const SAYS: [(&str, &str); 7] = [
@@ -18,7 +23,10 @@ const SAYS: [(&str, &str); 7] = [
     ("frames-dropped-no-route", "no route"),
     ("frames-dropped-rule", "a rule of the firewall drops them"),
     ("frames-dropped-time-to-live", "time to live"),
-    ("frames-dropped-reverse-path", "the reverse-path filter expects"),
+    (
+        "frames-dropped-reverse-path",
+        "the reverse-path filter expects",
+    ),
 ];
 
 /// A variant and the findings about it: cause and statement, the first first.
@@ -30,24 +38,34 @@ struct Explained {
 impl Explained {
     /// The cause that was put in; `None` for a DUT without one.
     fn wanted(&self, causes: &[String]) -> Option<String> {
-        let all = causes.iter().filter(|cause| self.variant.starts_with(*cause));
+        let all = causes
+            .iter()
+            .filter(|cause| self.variant.starts_with(*cause));
         all.max_by_key(|cause| cause.len()).cloned()
     }
 
     /// The findings about the DUT, those about the machine left out unless they are wanted.
     fn of_dut(&self, wanted: Option<&str>) -> Vec<&(String, String)> {
         let counts = |cause: &str| !OF_THE_MACHINE.contains(&cause) || wanted == Some(cause);
-        self.findings.iter().filter(|(cause, _)| counts(cause)).collect()
+        self.findings
+            .iter()
+            .filter(|(cause, _)| counts(cause))
+            .collect()
     }
 
     /// Whether the right finding is the first, or there is none where nothing was put in.
     fn hit(&self, causes: &[String]) -> bool {
         let wanted = self.wanted(causes);
         let found = self.of_dut(wanted.as_deref());
-        let says = SAYS.iter().find(|(variant, _)| *variant == self.variant).map_or("", |(_, says)| says);
+        let says = SAYS
+            .iter()
+            .find(|(variant, _)| *variant == self.variant)
+            .map_or("", |(_, says)| says);
         match (wanted, found.first()) {
             (None, first) => first.is_none(),
-            (Some(wanted), Some((cause, statement))) => *cause == wanted && statement.contains(says),
+            (Some(wanted), Some((cause, statement))) => {
+                *cause == wanted && statement.contains(says)
+            }
             (Some(_), None) => false,
         }
     }
@@ -77,28 +95,41 @@ fn campaign(text: &str, profile: &str, more: &[&str]) -> (Vec<Explained>, Vec<St
     };
     let (campaign, summary) = (read("campaign.json"), read("summary.json"));
     let text = |value: &Value| value.as_str().unwrap().to_string();
-    let explained = summary["explanations"].as_array().unwrap().iter().map(|explanation| Explained {
-        variant: text(&campaign["slots"][explanation["slot"].as_u64().unwrap() as usize]["plan_variant"]),
-        findings: explanation["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|finding| (text(&finding["cause"]), text(&finding["statement"])))
-            .collect(),
-    });
+    let explained = summary["explanations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|explanation| Explained {
+            variant: text(
+                &campaign["slots"][explanation["slot"].as_u64().unwrap() as usize]["plan_variant"],
+            ),
+            findings: explanation["findings"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|finding| (text(&finding["cause"]), text(&finding["statement"])))
+                .collect(),
+        });
     let explained: Vec<Explained> = explained.collect();
     // Every rule is named once for each slot: found, absent or not examined.
     let all = &summary["explanations"][0];
     let named = |list: &str| all[list].as_array().unwrap().clone();
     let mut causes: Vec<String> = named("absent").iter().map(text).collect();
-    causes.extend(named("findings").iter().chain(&named("not_examined")).map(|of| text(&of["cause"])));
+    causes.extend(
+        named("findings")
+            .iter()
+            .chain(&named("not_examined"))
+            .map(|of| text(&of["cause"])),
+    );
     (explained, causes)
 }
 
 /// Each variant that was not explained as it should be.
 fn missed(explained: &[Explained], causes: &[String]) -> Vec<String> {
     let missed = explained.iter().filter(|explained| !explained.hit(causes));
-    missed.map(|explained| format!("{}: {:?}", explained.variant, explained.findings)).collect()
+    missed
+        .map(|explained| format!("{}: {:?}", explained.variant, explained.findings))
+        .collect()
 }
 
 /// Two causes of which a few samples are enough, or none: a rule set, and frames without a route.
@@ -106,8 +137,10 @@ fn missed(explained: &[Explained], causes: &[String]) -> Vec<String> {
 #[ignore = "needs root, nft and tc"]
 fn plain_causes_are_found_first() {
     let quick = r#"variants = ["clean", "linear-rules", "bridge-netfilter", "ipsec-policies", "#;
-    let (before, after) =
-        text("inline").split_once(quick).map(|(b, a)| (b.to_string(), a.to_string())).unwrap();
+    let (before, after) = text("inline")
+        .split_once(quick)
+        .map(|(b, a)| (b.to_string(), a.to_string()))
+        .unwrap();
     let plan = format!("{before}variants = [\"clean\", \"linear-rules\", {after}")
         .replace("50 ms", "20 ms")
         .replace("blocks = 2", "blocks = 1");
@@ -122,7 +155,8 @@ fn plain_causes_are_found_first() {
     }
     // Of the kernel's functions, other programs may have used some.
     let found = clean[0].of_dut(None);
-    let wrong = |cause: &str| cause.starts_with("linear-rules") || cause.starts_with("frames-dropped");
+    let wrong =
+        |cause: &str| cause.starts_with("linear-rules") || cause.starts_with("frames-dropped");
     assert!(!found.iter().any(|(cause, _)| wrong(cause)), "{found:?}");
 }
 
@@ -146,7 +180,11 @@ fn takes_minutes_the_hit_rate_of_every_cause() {
     let mut wrong = Vec::new();
     for _ in 0..CAMPAIGNS {
         for plan in ["inline", "program", "tester", "threaded", "host"] {
-            let more: &[&str] = if plan == "host" { &["--allow-host-changes"] } else { &[] };
+            let more: &[&str] = if plan == "host" {
+                &["--allow-host-changes"]
+            } else {
+                &[]
+            };
             let (explained, causes) = campaign(&text(plan), "1 s", more);
             wrong.extend(missed(&explained, &causes));
             for one in explained {

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netperf");
+const CORPUS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/corpus/netperf"
+);
 const ADDRESSES: &str =
     "[Master]\nplayer: 127.0.0.1\nconductor: 127.0.0.1\ncmdport: 6970\nresultsport: 6971\n";
 
@@ -17,7 +20,11 @@ fn test(trials: u32, players: &[&str]) -> Scratch {
     let mut main = format!("[Test]\ntrials: {trials}\n[Clients]\n");
     for (name, phases) in ('a'..).zip(players) {
         main += &format!("{name}: {name}.cfg \n");
-        fs::write(scratch.file(&format!("{name}.cfg")), format!("{ADDRESSES}{phases}")).unwrap();
+        fs::write(
+            scratch.file(&format!("{name}.cfg")),
+            format!("{ADDRESSES}{phases}"),
+        )
+        .unwrap();
     }
     fs::write(scratch.file("conductor.cfg"), main).unwrap();
     scratch
@@ -30,14 +37,24 @@ fn conduct(scratch: &Scratch, more: &[&str]) -> Program {
 
 /// The trials in a file of records.
 fn records(file: &str) -> Vec<Value> {
-    fs::read_to_string(file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    fs::read_to_string(file)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn steps(trial: &Value, worker: usize) -> Vec<(&str, &str, &Value)> {
     let steps = trial["workers"][worker]["steps"].as_array().unwrap();
     steps
         .iter()
-        .map(|s| (s["phase"].as_str().unwrap(), s["outcome"].as_str().unwrap(), &s["exit_status"]))
+        .map(|s| {
+            (
+                s["phase"].as_str().unwrap(),
+                s["outcome"].as_str().unwrap(),
+                &s["exit_status"],
+            )
+        })
         .collect()
 }
 
@@ -49,7 +66,10 @@ fn a_dry_run_says_what_would_be_done() {
             "[Startup]\nstep1: kldload x \n[Run]\nspawn1: vmstat 1 > v\nstep2: timeout9:ping h\n[Collect]\n[Reset]\nsetp1: true\n",
         ],
     );
-    let shown = conduct(&scratch, &["--dry-run", "--format", "json"]).run().ok().json();
+    let shown = conduct(&scratch, &["--dry-run", "--format", "json"])
+        .run()
+        .ok()
+        .json();
     let step = |command: &str, mode: &str, limit: Option<u32>| json!({"command": command, "mode": mode, "limit_s": limit});
     let expected = json!({
         "name": "conductor",
@@ -66,13 +86,30 @@ fn a_dry_run_says_what_would_be_done() {
     });
     assert_eq!(shown, expected);
 
-    let one =
-        conduct(&scratch, &["--dry-run", "-f", "json", "-t", "1", "-p", "run", "reset", "--limit", "60"])
-            .run()
-            .ok()
-            .json();
-    let phases: Vec<&str> =
-        one["workers"][0]["phases"].as_object().unwrap().keys().map(String::as_str).collect();
+    let one = conduct(
+        &scratch,
+        &[
+            "--dry-run",
+            "-f",
+            "json",
+            "-t",
+            "1",
+            "-p",
+            "run",
+            "reset",
+            "--limit",
+            "60",
+        ],
+    )
+    .run()
+    .ok()
+    .json();
+    let phases: Vec<&str> = one["workers"][0]["phases"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!((&one["trials"], phases), (&json!(1), vec!["reset", "run"]));
     assert_eq!(one["workers"][0]["phases"]["reset"][0]["limit_s"], 60);
     let text = conduct(&scratch, &["--dry-run"]).run().ok().stdout;
@@ -88,7 +125,10 @@ fn a_dry_run_says_what_would_be_done() {
 
 #[test]
 fn all_faults_are_told_at_once_and_nothing_is_run() {
-    let scratch = test(1, &["[Startup]\nstep1: touch ran\nstep1: b\n[Run]\n[Collect]\n"]);
+    let scratch = test(
+        1,
+        &["[Startup]\nstep1: touch ran\nstep1: b\n[Run]\n[Collect]\n"],
+    );
     let main = "[Test]\ntrials: 0\n[Clients]\na: a.cfg\nb: nowhere.cfg\n";
     fs::write(scratch.file("conductor.cfg"), main).unwrap();
     let says = [
@@ -101,8 +141,12 @@ fn all_faults_are_told_at_once_and_nothing_is_run() {
         let told = conduct(&scratch, more).run().fails(2, &says);
         assert_eq!(told.stdout, "");
     }
-    assert!(!scratch.path().join("ran").exists() && !scratch.path().join("linerate-results").exists());
-    linerate(["conduct", "no-such.cfg", "--dry-run"]).run().fails(1, &["cannot read the test no-such.cfg"]);
+    assert!(
+        !scratch.path().join("ran").exists() && !scratch.path().join("linerate-results").exists()
+    );
+    linerate(["conduct", "no-such.cfg", "--dry-run"])
+        .run()
+        .fails(1, &["cannot read the test no-such.cfg"]);
 }
 
 #[test]
@@ -110,16 +154,26 @@ fn arguments_that_fit_no_worker_are_told_at_once() {
     let scratch = test(1, &["[Startup]\n[Run]\n[Collect]\n[Reset]\n"; 2]);
     for name in ["a", "b"] {
         let player = fs::read_to_string(scratch.file(&format!("{name}.cfg"))).unwrap();
-        fs::write(scratch.file(&format!("{name}.cfg")), player.replace("127.0.0.1", "192.0.2.1")).unwrap();
+        fs::write(
+            scratch.file(&format!("{name}.cfg")),
+            player.replace("127.0.0.1", "192.0.2.1"),
+        )
+        .unwrap();
     }
-    conduct(&scratch, &["--local"])
-        .run()
-        .fails(2, &["a (192.0.2.1) cannot run here", "b (192.0.2.1) cannot run here"]);
+    conduct(&scratch, &["--local"]).run().fails(
+        2,
+        &[
+            "a (192.0.2.1) cannot run here",
+            "b (192.0.2.1) cannot run here",
+        ],
+    );
     conduct(&scratch, &["--map", "c=x", "--map", "192.0.2.7=y"])
         .run()
         .fails(2, &["--map c=x", "--map 192.0.2.7=y"]);
     for wrong in ["a", "=x", "a="] {
-        conduct(&scratch, &["--map", wrong]).run().fails(2, &["write NAME=SSH-DESTINATION"]);
+        conduct(&scratch, &["--map", wrong])
+            .run()
+            .fails(2, &["write NAME=SSH-DESTINATION"]);
     }
     conduct(&scratch, &["--workers", "zz", "--dry-run"])
         .run()
@@ -130,10 +184,11 @@ fn arguments_that_fit_no_worker_are_told_at_once() {
 fn trials_are_carried_out_and_recorded() {
     let a = "[Startup]\nstep1: echo ready > state; echo out; echo err >&2\n[Run]\nspawn1: sleep 60\nstep1: no-such-command\n\
              timeout1: echo early; sleep 60\n[Collect]\nstep1: cat state\n[Reset]\nstep1: rm state\nstep2: kill -9 $$\n";
-    let b =
-        "[Startup]\n[Run]\nstep1: while ! test -e state; do :; done; echo $((2 + 2))\n[Collect]\n[Reset]\n";
+    let b = "[Startup]\n[Run]\nstep1: while ! test -e state; do :; done; echo $((2 + 2))\n[Collect]\n[Reset]\n";
     let scratch = test(2, &[a, b]);
-    let ended = conduct(&scratch, &["--local", "--output", "out.jsonl"]).run().status(1);
+    let ended = conduct(&scratch, &["--local", "--output", "out.jsonl"])
+        .run()
+        .status(1);
     for line in [
         "trial 1 of 2",
         "2 steps failed",
@@ -163,12 +218,19 @@ fn trials_are_carried_out_and_recorded() {
         ];
         assert_eq!(steps(trial, 0), expected);
         let worker = &trial["workers"][0];
-        let outputs: Vec<&str> =
-            worker["steps"].as_array().unwrap().iter().map(|s| s["output"].as_str().unwrap()).collect();
+        let outputs: Vec<&str> = worker["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s["output"].as_str().unwrap())
+            .collect();
         assert_eq!((outputs[0], outputs[4]), ("out\nerr\n", "ready\n"));
         assert!(outputs[3].starts_with("early\n"), "{}", outputs[3]);
         assert!(outputs[2].contains("not found"), "{}", outputs[2]);
-        assert_eq!((&worker["failed_steps"], &worker["steps"][6]["signal"]), (&json!(2), &json!(9)));
+        assert_eq!(
+            (&worker["failed_steps"], &worker["steps"][6]["signal"]),
+            (&json!(2), &json!(9))
+        );
         let took = worker["steps"][3]["took_s"].as_f64().unwrap();
         assert!(took >= 1.0, "{took}");
         assert_eq!(
@@ -178,15 +240,24 @@ fn trials_are_carried_out_and_recorded() {
         assert_eq!(trial["workers"][1]["steps"][0]["output"], "4\n");
     }
     // Records are not written over.
-    conduct(&scratch, &["--local", "--output", "out.jsonl"]).run().fails(1, &["out.jsonl", "exists"]);
+    conduct(&scratch, &["--local", "--output", "out.jsonl"])
+        .run()
+        .fails(1, &["out.jsonl", "exists"]);
 }
 
 #[test]
 fn exit_statuses_that_look_like_signals_are_kept() {
-    let scratch = test(1, &["[Startup]\n[Run]\nstep1: exit 130\nstep2: exit 160\n[Collect]\n[Reset]\n"]);
-    let says =
-        ["`exit 130` ended with status 130, which may mean signal 2", "`exit 160` ended with status 160;"];
-    conduct(&scratch, &["--local", "-o", "out.jsonl"]).run().fails(1, &says);
+    let scratch = test(
+        1,
+        &["[Startup]\n[Run]\nstep1: exit 130\nstep2: exit 160\n[Collect]\n[Reset]\n"],
+    );
+    let says = [
+        "`exit 130` ended with status 130, which may mean signal 2",
+        "`exit 160` ended with status 160;",
+    ];
+    conduct(&scratch, &["--local", "-o", "out.jsonl"])
+        .run()
+        .fails(1, &says);
     let trial = records(&scratch.file("out.jsonl")).remove(0);
     let found: Vec<_> = trial["workers"][0]["steps"]
         .as_array()
@@ -194,24 +265,49 @@ fn exit_statuses_that_look_like_signals_are_kept() {
         .iter()
         .map(|s| (&s["exit_status"], &s["signal"]))
         .collect();
-    assert_eq!(found, [(&json!(130), &json!(2)), (&json!(160), &Value::Null)]);
+    assert_eq!(
+        found,
+        [(&json!(130), &json!(2)), (&json!(160), &Value::Null)]
+    );
 }
 
 #[test]
 fn what_ends_well_is_status_0_in_the_format_that_the_test_asks_for() {
-    let scratch = test(2, &["[Startup]\n[Run]\nstep1: echo '\"'\n[Collect]\n[Reset]\n"]);
+    let scratch = test(
+        2,
+        &["[Startup]\n[Run]\nstep1: echo '\"'\n[Collect]\n[Reset]\n"],
+    );
     let main = fs::read_to_string(scratch.file("conductor.cfg")).unwrap();
-    fs::write(scratch.file("conductor.cfg"), main.replace("[Clients]", "format: json\n[Clients]")).unwrap();
+    fs::write(
+        scratch.file("conductor.cfg"),
+        main.replace("[Clients]", "format: json\n[Clients]"),
+    )
+    .unwrap();
     let ended = conduct(&scratch, &["--local"]).run().ok();
-    let files: Vec<PathBuf> =
-        fs::read_dir(scratch.path().join("linerate-results")).unwrap().map(|e| e.unwrap().path()).collect();
+    let files: Vec<PathBuf> = fs::read_dir(scratch.path().join("linerate-results"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     assert_eq!(files.len(), 1);
     assert_eq!(ended.stdout, fs::read_to_string(&files[0]).unwrap());
-    assert_eq!(records(files[0].to_str().unwrap())[1]["workers"][0]["steps"][0]["output"], "\"\n");
+    assert_eq!(
+        records(files[0].to_str().unwrap())[1]["workers"][0]["steps"][0]["output"],
+        "\"\n"
+    );
     // A phase that is left out is not run, and neither is a worker.
-    let text =
-        conduct(&scratch, &["--local", "--phases", "reset", "--format", "text", "-t", "1"]).run().ok().stdout;
-    assert!(!text.contains("echo") && text.contains("no step failed"), "{text}");
+    let text = conduct(
+        &scratch,
+        &[
+            "--local", "--phases", "reset", "--format", "text", "-t", "1",
+        ],
+    )
+    .run()
+    .ok()
+    .stdout;
+    assert!(
+        !text.contains("echo") && text.contains("no step failed"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -224,7 +320,9 @@ fn an_interrupt_ends_what_runs_resets_and_records() {
     );
     let running = conduct(&scratch, &["--local", "-o", "out.jsonl"]).start();
     let begun = scratch.path().join("begun");
-    let sleeper: i32 = wait_for("the first step", || fs::read_to_string(&begun).ok()?.trim().parse().ok());
+    let sleeper: i32 = wait_for("the first step", || {
+        fs::read_to_string(&begun).ok()?.trim().parse().ok()
+    });
     running.signal(libc::SIGINT);
     running.wait().status(130);
     assert!(scratch.path().join("reset").exists() && !scratch.path().join("ran").exists());
@@ -233,15 +331,26 @@ fn an_interrupt_ends_what_runs_resets_and_records() {
     assert_eq!((trials.len(), &trials[0]["interrupted"]), (1, &json!(true)));
     assert_eq!(
         steps(&trials[0], 0),
-        [("startup", "interrupted", &Value::Null), ("reset", "ended", &json!(0))]
+        [
+            ("startup", "interrupted", &Value::Null),
+            ("reset", "ended", &json!(0))
+        ]
     );
 }
 
 #[test]
 fn a_second_interrupt_says_which_hosts_are_left_as_they_are() {
     let slow = "[Startup]\nstep1: touch dirty; exec sleep 60\n[Run]\n[Collect]\n[Reset]\nstep1: touch resetting; exec sleep 60\n";
-    let quick = "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\nstep1: touch quick\nstep2: true\n";
-    let scratch = test(1, &[slow, quick, "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\n"]);
+    let quick =
+        "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\nstep1: touch quick\nstep2: true\n";
+    let scratch = test(
+        1,
+        &[
+            slow,
+            quick,
+            "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\n",
+        ],
+    );
     let running = conduct(&scratch, &["--local", "-o", "out.jsonl"]).start();
     let made = |name: &str| wait_for(name, || scratch.path().join(name).exists().then_some(()));
     made("dirty");
@@ -263,12 +372,21 @@ fn names_of_workers_are_shown_without_control_characters() {
     let scratch = test(1, &["[Startup]\nstep1: false\n[Run]\n[Collect]\n[Reset]\n"]);
     let main = "[Test]\n[Clients]\na\u{1b}[2J: a.cfg\n";
     fs::write(scratch.file("conductor.cfg"), main).unwrap();
-    let ended =
-        conduct(&scratch, &["--local"]).run().fails(1, &["linerate: a?[2j, set-up of trial 1, step 1"]);
-    assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
-    let player = fs::read_to_string(scratch.file("a.cfg")).unwrap().replace("127.0.0.1", "192.0.2.1");
+    let ended = conduct(&scratch, &["--local"])
+        .run()
+        .fails(1, &["linerate: a?[2j, set-up of trial 1, step 1"]);
+    assert!(
+        !ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'),
+        "{}",
+        ended.stderr
+    );
+    let player = fs::read_to_string(scratch.file("a.cfg"))
+        .unwrap()
+        .replace("127.0.0.1", "192.0.2.1");
     fs::write(scratch.file("a.cfg"), player).unwrap();
-    let refused = conduct(&scratch, &["--local"]).run().fails(2, &["a?[2j (192.0.2.1) cannot run here"]);
+    let refused = conduct(&scratch, &["--local"])
+        .run()
+        .fails(2, &["a?[2j (192.0.2.1) cannot run here"]);
     assert!(!refused.stderr.contains('\u{1b}'), "{}", refused.stderr);
 }
 
@@ -276,10 +394,18 @@ fn names_of_workers_are_shown_without_control_characters() {
 fn a_full_disk_ends_the_test_after_reset_and_keeps_whole_trials() {
     let steps = "[Startup]\n[Run]\nstep1: head -c 3000 /dev/zero | tr '\\0' x\n[Collect]\n[Reset]\nstep1: echo >> resets\n";
     let scratch = test(5, &[steps]);
-    let ended = conduct(&scratch, &["--local", "-o", "out.jsonl"]).file_limit(6000).run();
+    let ended = conduct(&scratch, &["--local", "-o", "out.jsonl"])
+        .file_limit(6000)
+        .run();
     ended.fails(1, &["cannot write trial 2 to out.jsonl"]);
     assert_eq!(records(&scratch.file("out.jsonl")).len(), 1);
-    assert_eq!(fs::read_to_string(scratch.file("resets")).unwrap().lines().count(), 2);
+    assert_eq!(
+        fs::read_to_string(scratch.file("resets"))
+            .unwrap()
+            .lines()
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -293,12 +419,16 @@ fn nothing_is_left_when_linerate_is_killed() {
     let running = conduct(&scratch, &["--local"]).start();
     let pid = |name: &str| {
         let file = scratch.path().join(name);
-        wait_for(name, || fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok())
+        wait_for(name, || {
+            fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok()
+        })
     };
     let pids = [pid("spawned"), pid("begun")];
     running.signal(libc::SIGKILL);
     for pid in pids {
-        wait_for("the end of a step", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+        wait_for("the end of a step", || {
+            (!Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+        });
     }
 }
 
@@ -306,13 +436,30 @@ fn nothing_is_left_when_linerate_is_killed() {
 #[ignore = "needs root"]
 fn workers_run_in_the_namespaces_of_their_names() {
     let namespace = Namespace::new();
-    let scratch = test(1, &["[Startup]\n[Run]\nstep1: ip -o link\n[Collect]\n[Reset]\n"]);
-    fs::write(scratch.file("conductor.cfg"), format!("[Test]\n[Clients]\n{}: a.cfg\n", namespace.name))
-        .unwrap();
-    conduct(&scratch, &["--local", "-o", "out.jsonl"]).run().ok();
+    let scratch = test(
+        1,
+        &["[Startup]\n[Run]\nstep1: ip -o link\n[Collect]\n[Reset]\n"],
+    );
+    fs::write(
+        scratch.file("conductor.cfg"),
+        format!("[Test]\n[Clients]\n{}: a.cfg\n", namespace.name),
+    )
+    .unwrap();
+    conduct(&scratch, &["--local", "-o", "out.jsonl"])
+        .run()
+        .ok();
     let worker = records(&scratch.file("out.jsonl"))[0]["workers"][0].clone();
-    assert_eq!(worker["at"], format!("network namespace {}", namespace.name));
-    assert!(worker["steps"][0]["output"].as_str().unwrap().contains("t0@t1"), "{worker}");
+    assert_eq!(
+        worker["at"],
+        format!("network namespace {}", namespace.name)
+    );
+    assert!(
+        worker["steps"][0]["output"]
+            .as_str()
+            .unwrap()
+            .contains("t0@t1"),
+        "{worker}"
+    );
 }
 
 /// Within 200 MB of address space, most of it for the program itself and its threads' stacks.
@@ -320,9 +467,12 @@ fn workers_run_in_the_namespaces_of_their_names() {
 fn small_hostile_files_take_no_memory() {
     let scratch = test(1, &[]);
     let phases = "[Startup]\n[Collect]\n[Reset]\n[Run]\n";
-    let steps: String = (0..30_000).map(|n| format!("s{n}: {}\n", "x".repeat(25))).collect();
-    let doubled: String =
-        (1..10).map(|n| format!("v{n}: {}\n", format!("%(v{})s", n - 1).repeat(10))).collect();
+    let steps: String = (0..30_000)
+        .map(|n| format!("s{n}: {}\n", "x".repeat(25)))
+        .collect();
+    let doubled: String = (1..10)
+        .map(|n| format!("v{n}: {}\n", format!("%(v{})s", n - 1).repeat(10)))
+        .collect();
     let doubled = format!("v0: {}\n{doubled}", "x".repeat(100));
     for (players, body) in [
         (200, steps),
@@ -332,10 +482,18 @@ fn small_hostile_files_take_no_memory() {
         (8, "step1: a\n  b\n".repeat(70_000)),
     ] {
         let players: String = (0..players).map(|n| format!("w{n}: a.cfg\n")).collect();
-        fs::write(scratch.file("conductor.cfg"), format!("[Test]\n[Clients]\n{players}")).unwrap();
+        fs::write(
+            scratch.file("conductor.cfg"),
+            format!("[Test]\n[Clients]\n{players}"),
+        )
+        .unwrap();
         fs::write(scratch.file("a.cfg"), format!("{ADDRESSES}{phases}{body}")).unwrap();
         let script = format!("ulimit -v 200000; exec {LINERATE} conduct conductor.cfg --dry-run");
-        let ended = Program::new("sh").args(["-c", &script]).dir(scratch.path()).within(30).run();
+        let ended = Program::new("sh")
+            .args(["-c", &script])
+            .dir(scratch.path())
+            .within(30)
+            .run();
         assert!(ended.stderr.len() < 1 << 20);
         ended.status(2);
     }
@@ -364,7 +522,10 @@ fn all_published_tests_are_shown() {
     assert_eq!(tests.len(), 25);
     for test in tests {
         let test = test.to_str().unwrap();
-        let shown = linerate(["conduct", test, "--dry-run", "--format", "json"]).run().ok().json();
+        let shown = linerate(["conduct", test, "--dry-run", "--format", "json"])
+            .run()
+            .ok()
+            .json();
         for worker in shown["workers"].as_array().unwrap() {
             let phases: Vec<&String> = worker["phases"].as_object().unwrap().keys().collect();
             assert_eq!(phases, ["collect", "reset", "run", "startup"], "{test}");

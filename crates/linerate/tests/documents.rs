@@ -16,8 +16,8 @@ const TIMEOUT: u32 = 120;
 const MARK: &str = "=== end of command ===";
 /// Words that go with a number, and change with its size.
 const UNITS: [&str; 16] = [
-    "ns", "us", "ms", "s", "min", "h", "thousand", "million", "billion", "pps", "kpps", "Mpps", "Gpps",
-    "KiB", "MiB", "GiB",
+    "ns", "us", "ms", "s", "min", "h", "thousand", "million", "billion", "pps", "kpps", "Mpps",
+    "Gpps", "KiB", "MiB", "GiB",
 ];
 
 struct Block {
@@ -29,11 +29,15 @@ struct Block {
 
 impl Block {
     fn needs_root(&self) -> bool {
-        self.commands.iter().any(|(command, _)| command.contains("sudo "))
+        self.commands
+            .iter()
+            .any(|(command, _)| command.contains("sudo "))
     }
 
     fn is_make(&self) -> bool {
-        self.commands.iter().any(|(command, _)| command.starts_with("make "))
+        self.commands
+            .iter()
+            .any(|(command, _)| command.starts_with("make "))
     }
 }
 
@@ -56,7 +60,11 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
             inside = line == "```console";
             if inside {
                 let place = format!("{name}:{}", number + 1);
-                all.push(Block { place, not_run, commands: Vec::new() });
+                all.push(Block {
+                    place,
+                    not_run,
+                    commands: Vec::new(),
+                });
             }
             not_run = false;
         } else if !inside {
@@ -66,7 +74,9 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
             commands.push((command.into(), String::new()));
         } else {
             let commands = &mut all.last_mut().unwrap().commands;
-            let (_, output) = commands.last_mut().expect("a console block begins with a command");
+            let (_, output) = commands
+                .last_mut()
+                .expect("a console block begins with a command");
             *output += line;
             output.push('\n');
         }
@@ -87,7 +97,11 @@ fn run(block: &Block, folder: &Path) -> Vec<String> {
         script += &format!("{command}\nprintf '%s\\n' '{MARK}'\n");
     }
     let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
-    let path = format!("{}:{}:/usr/sbin:/sbin", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}:/usr/sbin:/sbin",
+        bin.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let output = Command::new("timeout")
         .args(["--kill-after=5", &TIMEOUT.to_string(), "sh", "-c", &script])
         .current_dir(folder)
@@ -95,15 +109,28 @@ fn run(block: &Block, folder: &Path) -> Vec<String> {
         .output()
         .expect("timeout (coreutils) runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_ne!(output.status.code(), Some(124), "{}: not over after {TIMEOUT} s:\n{text}", block.place);
+    assert_ne!(
+        output.status.code(),
+        Some(124),
+        "{}: not over after {TIMEOUT} s:\n{text}",
+        block.place
+    );
     let mut parts: Vec<String> = text.split(&format!("{MARK}\n")).map(String::from).collect();
     parts.pop(); // behind the last mark
-    assert_eq!(parts.len(), block.commands.len(), "{}: the shell gave up:\n{text}", block.place);
+    assert_eq!(
+        parts.len(),
+        block.commands.len(),
+        "{}: the shell gave up:\n{text}",
+        block.place
+    );
     parts
 }
 
 fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n")
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|o| o.stdout == b"0\n")
 }
 
 /// `#` for each number in a word, with signs, separators and SI prefix.
@@ -112,8 +139,12 @@ fn word(text: &str) -> String {
     let mut rest = text;
     while let Some(digit) = rest.find(|c: char| c.is_ascii_digit()) {
         let part = |c: char| c.is_ascii_digit() || "+-<>.,/".contains(c);
-        let start = rest[..digit].trim_end_matches(['+', '-', '<', '>', '.']).len();
-        let end = rest[digit..].find(|c| !part(c)).map_or(rest.len(), |n| digit + n);
+        let start = rest[..digit]
+            .trim_end_matches(['+', '-', '<', '>', '.'])
+            .len();
+        let end = rest[digit..]
+            .find(|c| !part(c))
+            .map_or(rest.len(), |n| digit + n);
         shape += &rest[..start];
         shape.push('#');
         rest = &rest[end..];
@@ -129,7 +160,11 @@ fn words(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for text in text.split_whitespace() {
         let bare = text.trim_end_matches([',', '.', ';', ':', ')']);
-        let word = if UNITS.contains(&bare) { "#".to_string() } else { word(text) };
+        let word = if UNITS.contains(&bare) {
+            "#".to_string()
+        } else {
+            word(text)
+        };
         let number = word.trim_end_matches([',', '.', ';', ':', ')']) == "#";
         match (number, out.last()) {
             (true, Some(last)) if last == "#" => {}
@@ -156,7 +191,12 @@ fn shape(text: &str) -> Vec<String> {
             Some(("met" | "undecided", what)) => what,
             _ => line,
         };
-        let cells: Vec<&str> = line.trim().split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
+        let cells: Vec<&str> = line
+            .trim()
+            .split("  ")
+            .map(str::trim)
+            .filter(|c| !c.is_empty())
+            .collect();
         let is_number = |c: &&&str| c.contains(|c: char| c.is_ascii_digit()) && words(c) == ["#"];
         let row = cells.len() >= 3 && cells[1..].iter().filter(is_number).count() >= 2;
         for word in words(if row { cells[0] } else { line }) {
@@ -199,7 +239,10 @@ fn check(block: &Block, folder: &Path) {
     for ((command, shown), found) in block.commands.iter().zip(run(block, folder)) {
         let (expected, actual) = (shape(shown), shape(&found));
         if let Err(at) = fits(&expected, &actual) {
-            let (good, bad) = (expected[at.saturating_sub(12)..at].join(" "), &expected[at..]);
+            let (good, bad) = (
+                expected[at.saturating_sub(12)..at].join(" "),
+                &expected[at..],
+            );
             let bad = bad[..bad.len().min(8)].join(" ");
             panic!(
                 "{}: $ {command}\nprints something else than the document shows. Missing: `{bad}`, after `{good}`. \
@@ -214,21 +257,34 @@ fn run_all(with_root: bool) {
     // Real loads come one after the other; the rest of a document waits for no other document.
     let documents = documents();
     let ran: usize = match with_root {
-        true => documents.iter().map(|document| run_document(document, true)).sum(),
+        true => documents
+            .iter()
+            .map(|document| run_document(document, true))
+            .sum(),
         false => std::thread::scope(|scope| {
-            let all: Vec<_> =
-                documents.iter().map(|document| scope.spawn(|| run_document(document, false))).collect();
-            all.into_iter().map(|ran| ran.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).sum()
+            let all: Vec<_> = documents
+                .iter()
+                .map(|document| scope.spawn(|| run_document(document, false)))
+                .collect();
+            all.into_iter()
+                .map(|ran| ran.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
+                .sum()
         }),
     };
-    assert!(ran >= 1, "no block was found: has the form of the documents changed?");
+    assert!(
+        ran >= 1,
+        "no block was found: has the form of the documents changed?"
+    );
 }
 
 /// Runs the blocks of a document in their order; how many there were.
 fn run_document(document: &Path, with_root: bool) -> usize {
     let mut ran = 0;
     let name = document.file_name().unwrap().to_string_lossy().into_owned();
-    let folder = std::env::temp_dir().join(format!("linerate-{name}-{}-{with_root}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!(
+        "linerate-{name}-{}-{with_root}",
+        std::process::id()
+    ));
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(Path::new(ROOT).join("testdata"), folder.join("testdata")).unwrap();
     for block in blocks(&name, &fs::read_to_string(document).unwrap()) {
@@ -261,16 +317,29 @@ fn make_targets_and_linked_files_exist() {
         let text = fs::read_to_string(&document).unwrap();
         for start in ["\n$ make ", "`make "] {
             for after in text.split(start).skip(1) {
-                let target = after.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap();
-                let found = makefile.lines().any(|l| l.starts_with(&format!("{target}:")));
-                assert!(found, "{}: the Makefile has no target {target}", document.display());
+                let target = after
+                    .split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+                    .next()
+                    .unwrap();
+                let found = makefile
+                    .lines()
+                    .any(|l| l.starts_with(&format!("{target}:")));
+                assert!(
+                    found,
+                    "{}: the Makefile has no target {target}",
+                    document.display()
+                );
                 targets += 1;
             }
         }
         for after in text.split("](").skip(1) {
             let link = after.split([')', '#']).next().unwrap();
             let file = document.parent().unwrap().join(link);
-            assert!(link.contains("://") || file.exists(), "{}: no file {link}", document.display());
+            assert!(
+                link.contains("://") || file.exists(),
+                "{}: no file {link}",
+                document.display()
+            );
         }
     }
     assert!(targets >= 2, "README.md names make bench and make test");
@@ -283,10 +352,20 @@ fn shapes_see_words_and_overlook_figures() {
     let table = "        offered     95 %\nlengths    Mpps  Mpps  interval  limit\nbridge 64 B  1.49  1.47..1.51  0  DUT\n";
     let other = "        offered     95 %\nlengths    kpps  kpps  interval  limit\nbridge 64 B  812  too few  <0.001  tester\n";
     assert!(same(table, other));
-    assert!(!same(table, &other.replace("bridge", "nat")), "the first column counts");
-    assert!(!same(table, &other.replace("limit", "bound")), "headings count");
-    assert!(!same(table, &format!("{other}nat 64 B  3  4  5\n")), "a row more is a difference");
-    let sentence = "forwards 1.49 million frames (95 % interval 1.4..1.5 million),\n671 ns per frame.\n";
+    assert!(
+        !same(table, &other.replace("bridge", "nat")),
+        "the first column counts"
+    );
+    assert!(
+        !same(table, &other.replace("limit", "bound")),
+        "headings count"
+    );
+    assert!(
+        !same(table, &format!("{other}nat 64 B  3  4  5\n")),
+        "a row more is a difference"
+    );
+    let sentence =
+        "forwards 1.49 million frames (95 % interval 1.4..1.5 million),\n671 ns per frame.\n";
     assert!(same(
         sentence,
         "forwards 972 thousand frames (95 % interval 940..989\nthousand), 1.03 us per frame.\n"
@@ -297,7 +376,10 @@ fn shapes_see_words_and_overlook_figures() {
     ));
     assert!(same("a\n...\nz 3\n", "a\nb\nc\nz 14,000\n") && same("...\n", "") && same("", ""));
     assert!(
-        !same("a\n...\nz\n", "a\nb\n") && !same("a\n", "") && !same("", "a\n") && !same("...\nb\n", "b c\n")
+        !same("a\n...\nz\n", "a\nb\n")
+            && !same("a\n", "")
+            && !same("", "a\n")
+            && !same("...\nb\n", "b c\n")
     );
     assert!(same("52.5kpps 1Gbit/s", "1.2Mpps 30Mbit/s") && !same("52 pps", "52 frames"));
 }

@@ -12,37 +12,62 @@ fn flame(args: &[&str]) -> crate::common::Program {
 
 #[test]
 fn functions_and_their_changes_are_those_of_the_document() {
-    let document =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profiles.md")).unwrap();
-    let shown: Vec<&str> =
-        document.split("```").filter(|part| part.starts_with("console\n$ linerate flame")).collect();
+    let document = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/profiles.md"
+    ))
+    .unwrap();
+    let shown: Vec<&str> = document
+        .split("```")
+        .filter(|part| part.starts_with("console\n$ linerate flame"))
+        .collect();
     assert_eq!(shown.len(), 2);
     for block in shown {
-        let (command, expected) =
-            block.trim_start_matches("console\n$ linerate flame ").split_once('\n').unwrap();
+        let (command, expected) = block
+            .trim_start_matches("console\n$ linerate flame ")
+            .split_once('\n')
+            .unwrap();
         let ended = flame(&command.split(' ').collect::<Vec<_>>()).run().ok();
-        assert_eq!(format!("{}{}", ended.stderr, ended.stdout), expected, "{command}");
+        assert_eq!(
+            format!("{}{}", ended.stderr, ended.stdout),
+            expected,
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn folded_stacks_are_those_that_were_published() {
-    let published = fs::read_to_string(format!("{PROFILES}/bench.ipf-stateless.inet4.stack")).unwrap();
-    let folded = flame(&["--folded", "bench.ipf-stateless.inet4.graph"]).run().ok();
+    let published =
+        fs::read_to_string(format!("{PROFILES}/bench.ipf-stateless.inet4.stack")).unwrap();
+    let folded = flame(&["--folded", "bench.ipf-stateless.inet4.graph"])
+        .run()
+        .ok();
     assert_eq!((folded.stdout, folded.stderr.as_str()), (published, ""));
-    let again = flame(&["--folded", "bench.ipf-stateless.inet4.stack"]).run().ok().stdout;
-    assert_eq!(again, fs::read_to_string(format!("{PROFILES}/bench.ipf-stateless.inet4.stack")).unwrap());
+    let again = flame(&["--folded", "bench.ipf-stateless.inet4.stack"])
+        .run()
+        .ok()
+        .stdout;
+    assert_eq!(
+        again,
+        fs::read_to_string(format!("{PROFILES}/bench.ipf-stateless.inet4.stack")).unwrap()
+    );
 }
 
 #[test]
 fn pictures_go_to_files_and_pipes() {
     let scratch = Scratch::new();
-    let svg = flame(&["bench.ipf-stateless.inet4.graph"]).run().ok().stdout;
+    let svg = flame(&["bench.ipf-stateless.inet4.graph"])
+        .run()
+        .ok()
+        .stdout;
     assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
     assert!(svg.contains("lock_delay (449 samples, 31.91%)") && !svg.contains("http-equiv"));
     let file = scratch.file("change.svg");
     let graphs = ["bench.off_default.1.pmc.graph", "bench.on.1.pmc.graph"];
-    let ended = flame(&[&graphs[..], &["--out", &file, "--title", "simple tx"]].concat()).run().ok();
+    let ended = flame(&[&graphs[..], &["--out", &file, "--title", "simple tx"]].concat())
+        .run()
+        .ok();
     assert_eq!(ended.stdout, "");
     let svg = fs::read_to_string(&file).unwrap();
     assert!(svg.contains("simple tx") && svg.contains("rxd_frag_to_sd ("));
@@ -50,40 +75,82 @@ fn pictures_go_to_files_and_pipes() {
 
 #[test]
 fn json_has_counts() {
-    let functions = flame(&["--json", "bench.ipf-stateless.inet4.graph"]).run().ok().json();
+    let functions = flame(&["--json", "bench.ipf-stateless.inet4.graph"])
+        .run()
+        .ok()
+        .json();
     assert_eq!(functions[0]["name"], "lock_delay");
     assert_eq!(
-        (functions[0]["own"].as_u64(), functions[0]["callers"][0][1].as_u64()),
+        (
+            functions[0]["own"].as_u64(),
+            functions[0]["callers"][0][1].as_u64()
+        ),
         (Some(1193), Some(1193))
     );
 }
 
 #[test]
 fn other_files_are_refused_and_a_reader_may_go_away() {
-    flame(&["LICENSE"]).run().fails(1, &["LICENSE", "no stacks", "pmcstat -G"]);
-    flame(&["no-such.graph"]).run().fails(1, &["cannot read no-such.graph"]);
-    flame(&["--folded", "--top", "3", "LICENSE"]).run().fails(2, &["--folded"]);
+    flame(&["LICENSE"])
+        .run()
+        .fails(1, &["LICENSE", "no stacks", "pmcstat -G"]);
+    flame(&["no-such.graph"])
+        .run()
+        .fails(1, &["cannot read no-such.graph"]);
+    flame(&["--folded", "--top", "3", "LICENSE"])
+        .run()
+        .fails(2, &["--folded"]);
     let line = format!(
         "{} flame --folded bench.ipf-stateless.inet4.graph | head -n 1; echo ${{PIPESTATUS[0]}}",
         crate::common::LINERATE
     );
-    let output = Command::new("bash").args(["-c", &line]).current_dir(PROFILES).output().unwrap();
+    let output = Command::new("bash")
+        .args(["-c", &line])
+        .current_dir(PROFILES)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.ends_with("\n0\n") && output.stderr.is_empty(), "{text}{output:?}");
+    assert!(
+        text.ends_with("\n0\n") && output.stderr.is_empty(),
+        "{text}{output:?}"
+    );
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn the_functions_of_a_busy_kernel_are_sampled() {
-    let copy = ["if=/dev/zero", "of=/dev/null", "bs=64k", "count=2000000", "status=none"];
+    let copy = [
+        "if=/dev/zero",
+        "of=/dev/null",
+        "bs=64k",
+        "count=2000000",
+        "status=none",
+    ];
     let mut load = Command::new("dd").args(copy).spawn().unwrap();
     let scratch = Scratch::new();
     let svg = scratch.file("busy.svg");
-    let ended = linerate(["profile", "--duration", "500ms", "--top", "1000", "--json", "--out", &svg]).run();
+    let ended = linerate([
+        "profile",
+        "--duration",
+        "500ms",
+        "--top",
+        "1000",
+        "--json",
+        "--out",
+        &svg,
+    ])
+    .run();
     load.kill().unwrap();
     load.wait().unwrap();
     let functions = ended.ok().json();
-    let of = |name: &str| functions.as_array().unwrap().iter().find(|f| f["name"] == name).cloned();
+    let of = |name: &str| {
+        functions
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|f| f["name"] == name)
+            .cloned()
+    };
     let read = of("vfs_read").unwrap_or_else(|| panic!("{functions:#}"));
     assert!(read["with_called"].as_u64() > Some(0), "{read}");
     assert!(fs::read_to_string(&svg).unwrap().contains("vfs_read ("));
@@ -91,7 +158,9 @@ fn the_functions_of_a_busy_kernel_are_sampled() {
 
 #[test]
 fn cpus_that_are_not_there_are_refused() {
-    linerate(["profile", "--cpus", "4095"]).run().fails(2, &["CPU 4095 is not online"]);
+    linerate(["profile", "--cpus", "4095"])
+        .run()
+        .fails(2, &["CPU 4095 is not online"]);
 }
 
 /// Tables of lockstat have stacks; distributions of DTrace have none, and `profile --read` prints them both.
@@ -113,7 +182,9 @@ fn tools_of_other_systems_are_read() {
         locks.contains("3 events in 2.00 s took 6.00 us together.\n") && locks.contains("igb0 tx"),
         "{locks}"
     );
-    let times = run(&["profile", "--read", "times.txt", "--json"]).ok().json();
+    let times = run(&["profile", "--read", "times.txt", "--json"])
+        .ok()
+        .json();
     assert_eq!(
         (&times[0]["name"], times[0]["ranges"][0]["count"].as_u64()),
         (&"ether_input to ether_output".into(), Some(3))

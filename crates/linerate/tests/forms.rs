@@ -43,13 +43,25 @@ fn campaign(scratch: &Scratch, blocks: u32) -> String {
     let plan = PLAN.replace("blocks = 8", &format!("blocks = {blocks}"));
     fs::write(scratch.file("plan.toml"), plan).unwrap();
     let records = scratch.file(&format!("records-{blocks}"));
-    let run = ["run", "plan.toml", "--simulate", "rate=200kpps", "--quiet", "--out", &records];
+    let run = [
+        "run",
+        "plan.toml",
+        "--simulate",
+        "rate=200kpps",
+        "--quiet",
+        "--out",
+        &records,
+    ];
     linerate(run).dir(scratch.path()).run().no_panic();
     for file in ["campaign.json", "summary.json"] {
         let path = format!("{records}/{file}");
         let text = fs::read_to_string(&path).unwrap();
         let mut document: Value = serde_json::from_str(&text).unwrap();
-        let of = if file == "campaign.json" { "slots" } else { "rows" };
+        let of = if file == "campaign.json" {
+            "slots"
+        } else {
+            "rows"
+        };
         document[of][2]["name"] = format!("{HOSTILE}\u{1}\u{fffe}\n2").into();
         if of == "rows" {
             found(&mut document);
@@ -57,7 +69,11 @@ fn campaign(scratch: &Scratch, blocks: u32) -> String {
         fs::write(path, document.to_string()).unwrap();
     }
     fs::create_dir(format!("{records}/profiles")).unwrap();
-    fs::write(format!("{records}/profiles/2.stack"), "main;a;b 30\nmain;<c> 10\n").unwrap();
+    fs::write(
+        format!("{records}/profiles/2.stack"),
+        "main;a;b 30\nmain;<c> 10\n",
+    )
+    .unwrap();
     records
 }
 
@@ -68,7 +84,10 @@ fn found(summary: &mut Value) {
             "mechanism": "", "changes": [], "gain": "", "weight": 0.5, "patch": null, "proof": null})
     };
     let explained = |slot: u32, findings: &[Value], open: &[&str]| {
-        let open: Vec<Value> = open.iter().map(|cause| json!({"cause": cause, "reason": "why"})).collect();
+        let open: Vec<Value> = open
+            .iter()
+            .map(|cause| json!({"cause": cause, "reason": "why"}))
+            .collect();
         json!({"slot": slot, "findings": findings, "absent": [], "not_examined": open, "stages": [], "balance": []})
     };
     let rules = of("linear-rules", "Each frame is compared with many rules.");
@@ -91,8 +110,13 @@ fn export(form: &str, records: &str) -> Ended {
 fn attributes(element: &BytesStart) -> BTreeMap<String, String> {
     let one = |attribute: Result<quick_xml::events::attributes::Attribute, _>| {
         let attribute = attribute.expect("an attribute");
-        let value = attribute.normalized_value(quick_xml::XmlVersion::Explicit1_0).expect("its value");
-        (String::from_utf8(attribute.key.0.to_vec()).unwrap(), value.into_owned())
+        let value = attribute
+            .normalized_value(quick_xml::XmlVersion::Explicit1_0)
+            .expect("its value");
+        (
+            String::from_utf8(attribute.key.0.to_vec()).unwrap(),
+            value.into_owned(),
+        )
     };
     element.attributes().map(one).collect()
 }
@@ -109,7 +133,11 @@ fn elements(xml: &str) -> Vec<Element> {
         match reader.read_event().expect("well-formed XML") {
             Event::Start(start) => {
                 let name = String::from_utf8(start.name().0.to_vec()).unwrap();
-                all.push((name.clone(), open.last().unwrap().clone(), attributes(&start)));
+                all.push((
+                    name.clone(),
+                    open.last().unwrap().clone(),
+                    attributes(&start),
+                ));
                 open.push(name);
             }
             Event::Empty(start) => {
@@ -130,7 +158,12 @@ fn elements(xml: &str) -> Vec<Element> {
 /// The children and the attributes that CI systems know (Jenkins' junit-10.xsd), with those that must be there.
 fn is_junit(all: &[Element]) {
     let known: [(&str, &str, &[&str], &[&str]); 7] = [
-        ("testsuites", "", &["tests", "failures", "errors"], &["name", "time"]),
+        (
+            "testsuites",
+            "",
+            &["tests", "failures", "errors"],
+            &["name", "time"],
+        ),
         (
             "testsuite",
             "testsuites",
@@ -146,14 +179,27 @@ fn is_junit(all: &[Element]) {
     for (name, parent, attributes) in all.iter().filter(|(name, ..)| name != "system-out") {
         let (_, inside, must, may) = known.iter().find(|known| known.0 == name).expect(name);
         assert_eq!(parent, inside, "{name}");
-        assert!(must.iter().all(|key| attributes.contains_key(*key)), "{name} {attributes:?}");
         assert!(
-            attributes.keys().all(|key| must.contains(&&**key) || may.contains(&&**key)),
+            must.iter().all(|key| attributes.contains_key(*key)),
+            "{name} {attributes:?}"
+        );
+        assert!(
+            attributes
+                .keys()
+                .all(|key| must.contains(&&**key) || may.contains(&&**key)),
             "{attributes:?}"
         );
     }
-    let of = |name: &str| all.iter().filter(|element| element.0 == name).count().to_string();
-    for suite in all.iter().filter(|element| element.0 == "testsuite" || element.0 == "testsuites") {
+    let of = |name: &str| {
+        all.iter()
+            .filter(|element| element.0 == name)
+            .count()
+            .to_string()
+    };
+    for suite in all
+        .iter()
+        .filter(|element| element.0 == "testsuite" || element.0 == "testsuites")
+    {
         assert_eq!(suite.2["tests"], of("testcase"));
         assert_eq!(suite.2["failures"], of("failure"));
         if let Some(skipped) = suite.2.get("skipped") {
@@ -164,8 +210,13 @@ fn is_junit(all: &[Element]) {
 
 /// The test case of this kind and name, with its outcome and the message of that.
 fn case<'a>(all: &'a [Element], kind: &str, name: &str) -> (&'a str, &'a str) {
-    let is = |(tag, _, a): &Element| tag == "testcase" && a["name"] == name && a["classname"].ends_with(kind);
-    let at = all.iter().position(is).unwrap_or_else(|| panic!("no case {kind} {name} in {all:#?}"));
+    let is = |(tag, _, a): &Element| {
+        tag == "testcase" && a["name"] == name && a["classname"].ends_with(kind)
+    };
+    let at = all
+        .iter()
+        .position(is)
+        .unwrap_or_else(|| panic!("no case {kind} {name} in {all:#?}"));
     match &all.get(at + 1) {
         Some((tag, _, a)) if tag == "failure" || tag == "skipped" => (tag, &a["message"]),
         _ => ("passed", ""),
@@ -177,34 +228,77 @@ fn ci_reads_each_verdict_of_a_campaign() {
     let scratch = Scratch::new();
     let all = elements(&export("junit", &campaign(&scratch, 8)).stdout);
     is_junit(&all);
-    assert_eq!(case(&all, ".campaign", "the campaign came to its end"), ("passed", ""));
-    assert_eq!(case(&all, ".audit", "forwarding"), ("passed", ""));
-    assert_eq!(case(&all, ".audit", &format!("{HOSTILE}   2")), ("passed", ""));
     assert_eq!(
-        case(&all, ".expectations", "nft-stateful is not proven to differ from forwarding"),
+        case(&all, ".campaign", "the campaign came to its end"),
         ("passed", "")
     );
-    let (failed, why) = case(&all, ".expectations", "nft-stateful is slower than forwarding");
-    assert!(failed == "failure" && why.contains("95 % interval"), "{failed} {why}");
+    assert_eq!(case(&all, ".audit", "forwarding"), ("passed", ""));
+    assert_eq!(
+        case(&all, ".audit", &format!("{HOSTILE}   2")),
+        ("passed", "")
+    );
+    assert_eq!(
+        case(
+            &all,
+            ".expectations",
+            "nft-stateful is not proven to differ from forwarding"
+        ),
+        ("passed", "")
+    );
+    let (failed, why) = case(
+        &all,
+        ".expectations",
+        "nft-stateful is slower than forwarding",
+    );
+    assert!(
+        failed == "failure" && why.contains("95 % interval"),
+        "{failed} {why}"
+    );
     let cells = ["tester-baseline", "forwarding", &format!("{HOSTILE}   2")];
     let found = cells.map(|cell| case(&all, ".findings", cell));
     // Noise says nothing of the DUT.
     let noise = format!("inconclusive: {HOSTILE}");
-    assert_eq!(found, [("skipped", "not examined: why"), ("passed", ""), ("skipped", &noise)]);
+    assert_eq!(
+        found,
+        [
+            ("skipped", "not examined: why"),
+            ("passed", ""),
+            ("skipped", &noise)
+        ]
+    );
     // Of two blocks there is no interval; a campaign that was killed has no verdict.
     let short = campaign(&scratch, 2);
     let all = elements(&export("junit", &short).stdout);
     is_junit(&all);
-    let (skipped, why) = case(&all, ".expectations", "nft-stateful is slower than forwarding");
-    assert!(skipped == "skipped" && why.starts_with("inconclusive: "), "{skipped} {why}");
+    let (skipped, why) = case(
+        &all,
+        ".expectations",
+        "nft-stateful is slower than forwarding",
+    );
+    assert!(
+        skipped == "skipped" && why.starts_with("inconclusive: "),
+        "{skipped} {why}"
+    );
     fs::remove_file(format!("{short}/summary.json")).unwrap();
     fs::write(format!("{short}/trials.jsonl"), "").unwrap();
     let all = elements(&export("junit", &short).stdout);
     is_junit(&all);
-    assert_eq!(case(&all, ".campaign", "the campaign came to its end").0, "failure");
-    assert_eq!(case(&all, ".audit", "forwarding"), ("skipped", "not measured: it has no trial"));
+    assert_eq!(
+        case(&all, ".campaign", "the campaign came to its end").0,
+        "failure"
+    );
+    assert_eq!(
+        case(&all, ".audit", "forwarding"),
+        ("skipped", "not measured: it has no trial")
+    );
     assert!(
-        case(&all, ".expectations", "nft-stateful is slower than forwarding").1.starts_with("not measured: ")
+        case(
+            &all,
+            ".expectations",
+            "nft-stateful is slower than forwarding"
+        )
+        .1
+        .starts_with("not measured: ")
     );
 }
 
@@ -220,13 +314,25 @@ fn ci_reads_the_verdicts_of_a_comparison() {
     numbers("slow", 900);
     fs::write(scratch.file("few"), "700\n1300\n").unwrap();
     let line = "compare before same slow few --fail-if-slower 3% --junit out.xml";
-    linerate(line.split(' ')).dir(scratch.path()).run().status(3);
+    linerate(line.split(' '))
+        .dir(scratch.path())
+        .run()
+        .status(3);
     let all = elements(&fs::read_to_string(scratch.file("out.xml")).unwrap());
     is_junit(&all);
-    assert_eq!(case(&all, ".comparisons", "same is not 3 % slower than before").0, "passed");
+    assert_eq!(
+        case(&all, ".comparisons", "same is not 3 % slower than before").0,
+        "passed"
+    );
     let (failed, why) = case(&all, ".comparisons", "slow is not 3 % slower than before");
-    assert!(failed == "failure" && why.contains("slow against before: -9.9"), "{failed} {why}");
-    assert_eq!(case(&all, ".comparisons", "few is not 3 % slower than before").0, "skipped");
+    assert!(
+        failed == "failure" && why.contains("slow against before: -9.9"),
+        "{failed} {why}"
+    );
+    assert_eq!(
+        case(&all, ".comparisons", "few is not 3 % slower than before").0,
+        "skipped"
+    );
 }
 
 /// A sample in the text format of Prometheus: its name, its labels and its value.
@@ -260,7 +366,14 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
             None => break,
         }
     }
-    (name.into(), labels, rest.strip_prefix("} ").expect("a value").parse().expect("a number"))
+    (
+        name.into(),
+        labels,
+        rest.strip_prefix("} ")
+            .expect("a value")
+            .parse()
+            .expect("a number"),
+    )
 }
 
 #[test]
@@ -269,11 +382,20 @@ fn a_node_exporter_reads_the_metrics() {
     let records = campaign(&scratch, 8);
     let file = scratch.file("linerate.prom");
     fs::write(&file, "old").unwrap();
-    linerate(["export", "prometheus", &records, "-o", &file]).run().ok();
+    linerate(["export", "prometheus", &records, "-o", &file])
+        .run()
+        .ok();
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.ends_with('\n'));
-    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| !name.to_string_lossy().contains("draft")), "{left:?}");
+    let left: Vec<_> = fs::read_dir(scratch.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert!(
+        left.iter()
+            .all(|name| !name.to_string_lossy().contains("draft")),
+        "{left:?}"
+    );
     // HELP, TYPE and all samples of a metric stand together; no series is there twice.
     let (mut open, mut seen, mut series) = (String::new(), HashSet::new(), HashSet::new());
     let mut found = BTreeMap::new();
@@ -291,24 +413,40 @@ fn a_node_exporter_reads_the_metrics() {
                 "{line}"
             );
             assert!(series.insert(format!("{name} {labels:?}")), "{line}");
-            found.insert((name, labels.get("cell").cloned().unwrap_or_default()), value);
+            found.insert(
+                (name, labels.get("cell").cloned().unwrap_or_default()),
+                value,
+            );
         }
     }
     let summary = fs::read_to_string(format!("{records}/summary.json")).unwrap();
     let summary: Value = serde_json::from_str(&summary).unwrap();
     let hostile = format!("{HOSTILE} \u{fffe} 2");
     for (row, cell) in
-        summary["rows"].as_array().unwrap().iter().zip(["tester-baseline", "forwarding", &hostile])
+        summary["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(["tester-baseline", "forwarding", &hostile])
     {
         let of = |name: &str| found[&(format!("linerate_{name}"), cell.to_string())];
         assert_eq!(of("received_frames_per_second"), row["received"]["median"]);
         assert_eq!(of("received_low_frames_per_second"), row["received"]["low"]);
-        assert_eq!(of("received_high_frames_per_second"), row["received"]["high"]);
+        assert_eq!(
+            of("received_high_frames_per_second"),
+            row["received"]["high"]
+        );
         assert_eq!(of("loss_ratio"), row["loss_ratio"]);
-        assert_eq!(of("latency_min_seconds"), row["latency_ns"]["min"].as_f64().unwrap() / 1e9);
+        assert_eq!(
+            of("latency_min_seconds"),
+            row["latency_ns"]["min"].as_f64().unwrap() / 1e9
+        );
         assert_eq!((of("trials"), of("invalid_trials")), (8.0, 0.0));
     }
-    let began = found[&("linerate_campaign_start_timestamp_seconds".to_string(), String::new())];
+    let began = found[&(
+        "linerate_campaign_start_timestamp_seconds".to_string(),
+        String::new(),
+    )];
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     assert!(began <= now && now - began < 3600.0, "{began} {now}");
 }
@@ -326,7 +464,10 @@ print(json.dumps({"duckdb": trials, "polars": medians, "cells": cells, "about": 
 "#;
 
 #[test]
-#[cfg_attr(not(readers), ignore = "needs DuckDB and Polars in target/python (scripts/setup test)")]
+#[cfg_attr(
+    not(readers),
+    ignore = "needs DuckDB and Polars in target/python (scripts/setup test)"
+)]
 fn duckdb_and_polars_find_the_medians_of_the_summary() {
     let scratch = Scratch::new();
     let records = campaign(&scratch, 8);
@@ -342,20 +483,43 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
     });
     fs::write(&path, changed.collect::<String>()).unwrap();
     fs::remove_file(format!("{records}/summary.json")).unwrap();
-    for (rows, file) in
-        [("trials", "trials.parquet"), ("cells", "cells.parquet"), ("trials", "again.parquet")]
-    {
-        linerate(["export", "parquet", &records, "--rows", rows, "-o", &scratch.file(file)]).run().ok();
+    for (rows, file) in [
+        ("trials", "trials.parquet"),
+        ("cells", "cells.parquet"),
+        ("trials", "again.parquet"),
+    ] {
+        linerate([
+            "export",
+            "parquet",
+            &records,
+            "--rows",
+            rows,
+            "-o",
+            &scratch.file(file),
+        ])
+        .run()
+        .ok();
     }
     let [once, again] =
         ["trials", "again"].map(|name| fs::read(scratch.file(&format!("{name}.parquet"))).unwrap());
     assert!(once == again, "other bytes");
     let summary = linerate(["show", &records, "--json"]).run().json();
-    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
-    let found = Program::new(python).args(["-c", QUERY]).dir(scratch.path()).run().ok().json();
+    let python = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target/python/bin/python"
+    );
+    let found = Program::new(python)
+        .args(["-c", QUERY])
+        .dir(scratch.path())
+        .run()
+        .ok()
+        .json();
     let of = |kind: &str, name: &Value, at: usize| {
         let rows = found[kind].as_array().unwrap();
-        rows.iter().find(|row| row[0] == *name).unwrap_or_else(|| panic!("{kind} has no {name}"))[at].clone()
+        rows.iter()
+            .find(|row| row[0] == *name)
+            .unwrap_or_else(|| panic!("{kind} has no {name}"))[at]
+            .clone()
     };
     let rows = summary["summary"]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 3);
@@ -369,15 +533,31 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
         assert_eq!(of("cells", name, 3), row["valid_trials"]);
         assert_eq!(of("cells", name, 4), row["limit"]);
     }
-    assert_eq!(rows.iter().filter(|row| row["valid_trials"] == 7).count(), 1);
+    assert_eq!(
+        rows.iter().filter(|row| row["valid_trials"] == 7).count(),
+        1
+    );
     let about: BTreeMap<String, String> = serde_json::from_value(found["about"].clone())
         .map(|pairs: Vec<(String, String)>| pairs.into_iter().collect())
         .unwrap();
-    assert_eq!((about["linerate.schema"].as_str(), about["linerate.rows"].as_str()), ("1", "trials"));
-    let columns: BTreeMap<String, String> = serde_json::from_str(&about["linerate.columns"]).unwrap();
+    assert_eq!(
+        (
+            about["linerate.schema"].as_str(),
+            about["linerate.rows"].as_str()
+        ),
+        ("1", "trials")
+    );
+    let columns: BTreeMap<String, String> =
+        serde_json::from_str(&about["linerate.columns"]).unwrap();
     let kinds: BTreeMap<String, String> = serde_json::from_value(found["kinds"].clone()).unwrap();
-    assert!(columns.keys().eq(kinds.keys()), "each column has its meaning");
-    assert_eq!(kinds["started"], "Datetime(time_unit='ms', time_zone='UTC')");
+    assert!(
+        columns.keys().eq(kinds.keys()),
+        "each column has its meaning"
+    );
+    assert_eq!(
+        kinds["started"],
+        "Datetime(time_unit='ms', time_zone='UTC')"
+    );
 }
 
 #[test]
@@ -399,21 +579,35 @@ fn a_broken_campaign_is_left_out_and_told() {
     let empty = Scratch::new();
     for form in ["junit", "prometheus", "parquet"] {
         let (all, to) = (empty.path().display().to_string(), empty.file("out"));
-        linerate(["export", form, &all, "-o", &to]).run().fails(1, &["holds no campaign"]);
-        assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0, "a file or a draft is left");
+        linerate(["export", form, &all, "-o", &to])
+            .run()
+            .fails(1, &["holds no campaign"]);
+        assert_eq!(
+            fs::read_dir(empty.path()).unwrap().count(),
+            0,
+            "a file or a draft is left"
+        );
     }
 }
 
 #[test]
 fn the_document_of_the_schema_has_each_column() {
     let document = include_str!("../../../docs/archive-schema.md");
-    let rows: Vec<&str> =
-        document.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let rows: Vec<&str> = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect();
     use linerate_report::export::{Rows, columns};
-    let all: HashSet<String> =
-        [Rows::Trials, Rows::Cells].into_iter().flat_map(columns).map(|(name, _)| name).collect();
+    let all: HashSet<String> = [Rows::Trials, Rows::Cells]
+        .into_iter()
+        .flat_map(columns)
+        .map(|(name, _)| name)
+        .collect();
     for (name, about) in [Rows::Trials, Rows::Cells].into_iter().flat_map(columns) {
-        assert!(document.contains(&format!("| `{name}` |")) && document.contains(&about), "{name}: {about}");
+        assert!(
+            document.contains(&format!("| `{name}` |")) && document.contains(&about),
+            "{name}: {about}"
+        );
     }
     assert!(rows.iter().all(|name| all.contains(*name)), "{rows:?}");
 }
@@ -423,30 +617,50 @@ fn a_picture_is_a_file_of_its_own() {
     let scratch = Scratch::new();
     let records = campaign(&scratch, 8);
     let list = export("picture", &records).stdout;
-    assert!(list.contains("  1  Forwarding rate of each cell\n"), "{list}");
-    assert!(list.contains("  The lab\n") && list.contains("  Flame graph: forwarding\n"), "{list}");
+    assert!(
+        list.contains("  1  Forwarding rate of each cell\n"),
+        "{list}"
+    );
+    assert!(
+        list.contains("  The lab\n") && list.contains("  Flame graph: forwarding\n"),
+        "{list}"
+    );
     for at in 1..=list.lines().count() {
         let file = scratch.file(&format!("{at}.svg"));
-        linerate(["export", "picture", &records, &at.to_string(), "-o", &file]).run().ok();
+        linerate(["export", "picture", &records, &at.to_string(), "-o", &file])
+            .run()
+            .ok();
         let svg = fs::read_to_string(&file).unwrap();
         let all = elements(&svg);
-        let known = |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'));
+        let known =
+            |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'));
         assert!(svg.chars().all(known), "{svg:?}");
         let (name, _, attributes) = &all[0];
         assert!(name == "svg" && attributes["xmlns"] == "http://www.w3.org/2000/svg");
         assert!(
-            all.iter().any(|(name, _, a)| name == "rect" && a["fill"] == "#FFFFFF" && a["width"] == "100%")
+            all.iter().any(|(name, _, a)| name == "rect"
+                && a["fill"] == "#FFFFFF"
+                && a["width"] == "100%")
         );
+        assert!(all.iter().all(|(name, _, a)| name != "script"
+            && !a.contains_key("class")
+            && !a.contains_key("style")));
         assert!(
-            all.iter()
-                .all(|(name, _, a)| name != "script" && !a.contains_key("class") && !a.contains_key("style"))
+            svg.contains("SIMULATED") && svg.contains("linerate 0."),
+            "{svg}"
         );
-        assert!(svg.contains("SIMULATED") && svg.contains("linerate 0."), "{svg}");
     }
-    let named = ["export", "picture", &records, "Forwarding rate of each cell"];
+    let named = [
+        "export",
+        "picture",
+        &records,
+        "Forwarding rate of each cell",
+    ];
     assert!(linerate(named).run().ok().stdout.contains("&lt;b a="));
     linerate(["export", "picture", &records, "none"])
         .run()
         .fails(2, &["no picture 'none'", "1  Forwarding rate"]);
-    linerate(["export", "picture", &records, "1", "-o", "x.png"]).run().fails(2, &["rsvg-convert"]);
+    linerate(["export", "picture", &records, "1", "-o", "x.png"])
+        .run()
+        .fails(2, &["rsvg-convert"]);
 }

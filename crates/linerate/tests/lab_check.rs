@@ -14,9 +14,24 @@ fn check(lab: &SshLab, text: &str, more: &[&str]) -> Ended {
     fs::write(scratch.file("LAB.toml"), text).unwrap();
     let prefix = lab.prefix();
     let config = lab.config().display().to_string();
-    let fixed = [LINERATE, "lab", "check", "LAB.toml", "--ssh-config", &config];
-    let args = prefix[1..].iter().map(String::as_str).chain(fixed).chain(more.iter().copied());
-    Program::new(&prefix[0]).args(args).dir(scratch.path()).run().no_panic()
+    let fixed = [
+        LINERATE,
+        "lab",
+        "check",
+        "LAB.toml",
+        "--ssh-config",
+        &config,
+    ];
+    let args = prefix[1..]
+        .iter()
+        .map(String::as_str)
+        .chain(fixed)
+        .chain(more.iter().copied());
+    Program::new(&prefix[0])
+        .args(args)
+        .dir(scratch.path())
+        .run()
+        .no_panic()
 }
 
 /// The problems of a host: severity, message, evidence, remedy. The lab's own are those of "".
@@ -34,9 +49,17 @@ fn problems<'j>(json: &'j Value, host: &str) -> Vec<[&'j str; 4]> {
 #[track_caller]
 fn has(json: &Value, host: &str, severity: &str, words: [&str; 3]) {
     let all = problems(json, host);
-    let fits =
-        |p: &&[&str; 4]| p[0] == severity && p[1..].iter().zip(words).all(|(text, word)| text.contains(word));
-    assert!(all.iter().any(|p| fits(&p)), "{host}: {severity} {words:?} is not among {all:#?}");
+    let fits = |p: &&[&str; 4]| {
+        p[0] == severity
+            && p[1..]
+                .iter()
+                .zip(words)
+                .all(|(text, word)| text.contains(word))
+    };
+    assert!(
+        all.iter().any(|p| fits(&p)),
+        "{host}: {severity} {words:?} is not among {all:#?}"
+    );
 }
 
 #[test]
@@ -45,7 +68,10 @@ fn a_lab_file_with_faults_is_told_with_all_of_them_and_nobody_is_asked() {
     let text = "isolated = 1\n[hosts.a]\nrole = \"dut\"\nssh = \"-oProxyCommand=touch x\"\n";
     fs::write(scratch.file("LAB.toml"), text).unwrap();
     let says = ["LAB.toml:1:", "LAB.toml:4:", "this lab has no generator"];
-    linerate(["lab", "check", "LAB.toml"]).dir(scratch.path()).run().fails(2, &says);
+    linerate(["lab", "check", "LAB.toml"])
+        .dir(scratch.path())
+        .run()
+        .fails(2, &says);
     linerate(["lab", "check", "nowhere"])
         .dir(scratch.path())
         .run()

@@ -12,8 +12,12 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
 
 /// The plans of a folder.
 fn plans(folder: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(Path::new(ROOT).join(folder)).unwrap().map(|e| e.unwrap().path());
-    let mut plans: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+    let entries = fs::read_dir(Path::new(ROOT).join(folder))
+        .unwrap()
+        .map(|e| e.unwrap().path());
+    let mut plans: Vec<PathBuf> = entries
+        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+        .collect();
     plans.sort();
     plans
 }
@@ -31,8 +35,15 @@ fn show(plan: &Path, more: &[&str]) -> Value {
 fn shipped_plans_have_no_faults() {
     let all: Vec<PathBuf> = plans(".").into_iter().chain(plans("lab")).collect();
     let files = all.iter().map(|p| p.to_str().unwrap());
-    let ended = linerate(["plan", "check"].into_iter().chain(files)).run().ok();
-    assert_eq!(ended.stdout.matches(": no faults; ").count(), all.len(), "{}", ended.stdout);
+    let ended = linerate(["plan", "check"].into_iter().chain(files))
+        .run()
+        .ok();
+    assert_eq!(
+        ended.stdout.matches(": no faults; ").count(),
+        all.len(),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -107,7 +118,11 @@ fn quick_forms_take_less_than_a_minute_each_and_eight_together() {
         let shown = show(&plan, &["--quick"]);
         let seconds = shown["timetable"]["total_ns"].as_f64().unwrap() / 1e9;
         assert!(seconds < 60.0, "{}: {seconds} s", plan.display());
-        assert!(shown["timetable"]["blocks"].as_u64().unwrap() >= 6, "{}: too few blocks", plan.display());
+        assert!(
+            shown["timetable"]["blocks"].as_u64().unwrap() >= 6,
+            "{}: too few blocks",
+            plan.display()
+        );
         all += seconds;
     }
     assert!(all > 60.0 && all < 480.0, "{all} s");
@@ -121,9 +136,21 @@ fn quick_forms_judge_what_their_authors_expect() {
         let campaign = &show(plan, &["--quick"])["campaign"];
         let judged = |e: &&Value| !e["pairs"].as_array().unwrap().is_empty();
         let expectations = campaign["expectations"].as_array().unwrap();
-        assert!(expectations.iter().filter(judged).count() >= 1, "{}", plan.display());
-        let ceilings = campaign["cells"].as_array().unwrap().iter().filter(|c| c["ceiling"].is_null());
-        assert!(ceilings.count() >= 1, "{}: what can the tester do?", plan.display());
+        assert!(
+            expectations.iter().filter(judged).count() >= 1,
+            "{}",
+            plan.display()
+        );
+        let ceilings = campaign["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|c| c["ceiling"].is_null());
+        assert!(
+            ceilings.count() >= 1,
+            "{}: what can the tester do?",
+            plan.display()
+        );
     }
 }
 
@@ -133,18 +160,33 @@ fn every_plan_is_shown_for_every_system_and_form() {
         let text = fs::read_to_string(&plan).unwrap();
         let path = plan.to_str().unwrap();
         let (named, others): (Vec<_>, Vec<_>) =
-            ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"].into_iter().partition(|system| {
-                let named = |l: &str| l.starts_with("systems") && l.contains(&format!("\"{system}\""));
-                text.lines().any(named) || (*system == "linux" && !text.contains("file = \"lab.toml\""))
-            });
+            ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"]
+                .into_iter()
+                .partition(|system| {
+                    let named =
+                        |l: &str| l.starts_with("systems") && l.contains(&format!("\"{system}\""));
+                    text.lines().any(named)
+                        || (*system == "linux" && !text.contains("file = \"lab.toml\""))
+                });
         if let Some(other) = others.first() {
             let ended = linerate(["plan", "show", path, "--system", other]).run();
             ended.fails(2, &["is not for", "it is for"]);
         }
         let [first, last] = [named.first(), named.last()];
-        for system in first.into_iter().chain(last.filter(|last| Some(*last) != first)) {
-            let shown = linerate(["plan", "show", path, "--system", system]).run().ok().stdout;
-            for part in ["What is measured", "Schedule", "What will be changed", "time      about"] {
+        for system in first
+            .into_iter()
+            .chain(last.filter(|last| Some(*last) != first))
+        {
+            let shown = linerate(["plan", "show", path, "--system", system])
+                .run()
+                .ok()
+                .stdout;
+            for part in [
+                "What is measured",
+                "Schedule",
+                "What will be changed",
+                "time      about",
+            ] {
                 assert!(shown.contains(part), "{path}: no '{part}' in\n{shown}");
             }
             assert!(shown.is_ascii(), "{path}");
@@ -155,7 +197,9 @@ fn every_plan_is_shown_for_every_system_and_form() {
             let quick = linerate(["plan", "show", path, "--quick"]).run().ok();
             assert!(quick.stdout.contains("(quick form)"), "{path}");
         } else {
-            linerate(["plan", "show", path, "--quick"]).run().fails(2, &["has no quick form"]);
+            linerate(["plan", "show", path, "--quick"])
+                .run()
+                .fails(2, &["has no quick form"]);
         }
     }
 }
@@ -168,7 +212,10 @@ fn bad_plans_are_told_with_their_places_and_nothing_is_touched() {
     let scratch = Scratch::new();
     let file = scratch.file("bad.toml");
     fs::write(&file, BAD).unwrap();
-    let ended = linerate(["plan", "check", &file]).dir(scratch.path()).run().status(2);
+    let ended = linerate(["plan", "check", &file])
+        .dir(scratch.path())
+        .run()
+        .status(2);
     for part in [
         "bad.toml:4:8: 64 of what? The unit is missing",
         "     4 | size = 64\n       |        ^^\n       = write \"64 B\"",
@@ -177,10 +224,20 @@ fn bad_plans_are_told_with_their_places_and_nothing_is_touched() {
         "did you mean 'duration'?",
         "bad.toml:11:10: -1 is negative",
     ] {
-        assert!(ended.stdout.contains(part), "no '{part}' in\n{}", ended.stdout);
+        assert!(
+            ended.stdout.contains(part),
+            "no '{part}' in\n{}",
+            ended.stdout
+        );
     }
-    linerate(["plan", "show", &file]).run().fails(2, &["bad.toml:4:8", "did you mean 'duration'?"]);
-    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "something was left behind");
+    linerate(["plan", "show", &file])
+        .run()
+        .fails(2, &["bad.toml:4:8", "did you mean 'duration'?"]);
+    assert_eq!(
+        fs::read_dir(scratch.path()).unwrap().count(),
+        1,
+        "something was left behind"
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), BAD);
 }
 
@@ -190,38 +247,65 @@ fn faults_as_json() {
     let (bad, good) = (scratch.file("bad.toml"), scratch.file("good.toml"));
     fs::write(&bad, BAD).unwrap();
     fs::write(&good, linerate(["plan", "example"]).run().ok().stdout).unwrap();
-    let faults = linerate(["plan", "check", "--json", &good, &bad]).run().status(2).json();
+    let faults = linerate(["plan", "check", "--json", &good, &bad])
+        .run()
+        .status(2)
+        .json();
     let list = faults.as_array().unwrap();
     assert!(
-        list.len() >= 4 && list.iter().all(|f| f["subject"] == bad.as_str() && f["severity"] == "fault"),
+        list.len() >= 4
+            && list
+                .iter()
+                .all(|f| f["subject"] == bad.as_str() && f["severity"] == "fault"),
         "{faults:#}"
     );
     let unit = list.iter().find(|f| f["line"] == 4).unwrap();
-    assert_eq!((unit["column"].as_u64(), unit["evidence"].as_str()), (Some(8), Some("size = 64")));
+    assert_eq!(
+        (unit["column"].as_u64(), unit["evidence"].as_str()),
+        (Some(8), Some("size = 64"))
+    );
     assert!(unit["remedy"].as_str().unwrap().contains("64 B"));
-    assert_eq!(linerate(["plan", "check", "--json", &good]).run().ok().json(), serde_json::json!([]));
+    assert_eq!(
+        linerate(["plan", "check", "--json", &good])
+            .run()
+            .ok()
+            .json(),
+        serde_json::json!([])
+    );
 }
 
 #[test]
 fn files_that_are_no_plans() {
     let scratch = Scratch::new();
-    linerate(["plan", "check", "/nonexistent.toml"]).run().fails(1, &["/nonexistent.toml", "No such file"]);
+    linerate(["plan", "check", "/nonexistent.toml"])
+        .run()
+        .fails(1, &["/nonexistent.toml", "No such file"]);
     linerate(["plan", "show", scratch.path().to_str().unwrap()])
         .run()
         .fails(1, &["cannot read the plan", "directory"]);
-    linerate(["plan", "check", "/dev/zero"]).run().fails(1, &["/dev/zero", "not a regular file"]);
+    linerate(["plan", "check", "/dev/zero"])
+        .run()
+        .fails(1, &["/dev/zero", "not a regular file"]);
     linerate(["plan", "check"]).run().fails(2, &["FILE"]);
     let large = scratch.file("large.toml");
-    fs::File::create(&large).unwrap().set_len(100 << 20).unwrap();
+    fs::File::create(&large)
+        .unwrap()
+        .set_len(100 << 20)
+        .unwrap();
     let noise = scratch.file("noise.toml");
     fs::write(&noise, b"title = \"\xff\xfe\"\n").unwrap();
-    for (file, says) in [(&large, "at most 1048576 bytes"), (&noise, "byte 9 is not UTF-8")] {
+    for (file, says) in [
+        (&large, "at most 1048576 bytes"),
+        (&noise, "byte 9 is not UTF-8"),
+    ] {
         let ended = linerate(["plan", "check", file]).run().status(2);
         assert!(ended.stdout.contains(says), "{}", ended.stdout);
     }
     // A good plan beside a file that cannot be read is checked all the same.
     let good = plans(".").remove(0);
-    let ended = linerate(["plan", "check", "/nonexistent.toml", good.to_str().unwrap()]).run().status(1);
+    let ended = linerate(["plan", "check", "/nonexistent.toml", good.to_str().unwrap()])
+        .run()
+        .status(1);
     assert!(ended.stdout.contains("no faults"), "{}", ended.stdout);
 }
 
@@ -248,7 +332,10 @@ fn the_document_has_every_key() {
     assert!(all.len() > 80, "{all:?}");
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let words: std::collections::HashSet<&str> = text.split(|c| !is_word(c)).collect();
-    let missing: Vec<&String> = all.iter().filter(|key| !words.contains(key.as_str())).collect();
+    let missing: Vec<&String> = all
+        .iter()
+        .filter(|key| !words.contains(key.as_str()))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -259,12 +346,25 @@ fn standard_input_is_checked_and_shown() {
         Program::new("sh").args(["-c", &script]).within(20).run()
     };
     let ended = shell("linerate plan example | linerate plan check -").ok();
-    assert!(ended.stdout.starts_with("<stdin>: no faults; "), "{}", ended.stdout);
-    assert!(shell("linerate plan example | linerate plan show -").ok().stdout.contains("Schedule"));
+    assert!(
+        ended.stdout.starts_with("<stdin>: no faults; "),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        shell("linerate plan example | linerate plan show -")
+            .ok()
+            .stdout
+            .contains("Schedule")
+    );
     shell("linerate plan example | linerate plan check - -").fails(2, &["can be read once only"]);
     shell("echo nonsense | linerate lab check -").fails(2, &["<stdin>:1"]);
     // However much comes.
     let ended = shell("yes | linerate plan check -").status(2);
-    assert!(ended.stdout.contains("too large") || ended.stdout.contains("bytes"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("too large") || ended.stdout.contains("bytes"),
+        "{}",
+        ended.stdout
+    );
     shell("yes | linerate lab check -").status(2);
 }

@@ -40,10 +40,16 @@ fn a_record_keeps_the_plan_as_its_author_wrote_it() {
     // Arguments over the file are part of the plan that was carried out, and so is what a bench is asked for.
     run("search plan.toml --duration 100ms --budget 2s --simulate ok --out search --quiet");
     run("bench --family 4 --trials 1 --duration 20ms --simulate ok --out bench --quiet");
-    for (records, says) in [("search", "budget = \"2 s\""), ("bench", "duration = \"20 ms\"")] {
+    for (records, says) in [
+        ("search", "budget = \"2 s\""),
+        ("bench", "duration = \"20 ms\""),
+    ] {
         assert!(source(records).contains(says), "{}", source(records));
         fs::write(scratch.file("again.toml"), source(records)).unwrap();
-        linerate_line("plan check again.toml").dir(scratch.path()).run().ok();
+        linerate_line("plan check again.toml")
+            .dir(scratch.path())
+            .run()
+            .ok();
     }
 }
 
@@ -61,7 +67,10 @@ fn records_of_version_1_are_read() {
     assert_eq!(shown(V1), page);
     let json = linerate(["show", "--json", V1]).run().ok().json();
     assert_eq!(json["campaign"]["version"], 2);
-    assert_eq!(json["campaign"]["slots"][0]["traffic"]["mix"]["lengths_fcs"], json!([64]));
+    assert_eq!(
+        json["campaign"]["slots"][0]["traffic"]["mix"]["lengths_fcs"],
+        json!([64])
+    );
     assert_eq!(json["campaign"]["planned"]["source"], Value::Null);
     let schema = linerate(["show", "--schema"]).run().ok().json();
     assert_eq!(faults(&schema, &json), Vec::<String>::new());
@@ -88,7 +97,16 @@ fn a_slot_says_nothing_twice() {
     let campaign = document(&scratch, "bench/campaign.json");
     let slot = campaign["slots"][1].as_object().unwrap();
     assert_eq!(slot["traffic"]["mix"]["lengths_fcs"], json!([1017]));
-    for field in ["family", "transport", "frame", "lengths_fcs", "l4_checksum", "signed", "flows", "order"] {
+    for field in [
+        "family",
+        "transport",
+        "frame",
+        "lengths_fcs",
+        "l4_checksum",
+        "signed",
+        "flows",
+        "order",
+    ] {
         assert!(!slot.contains_key(field), "{field}");
     }
     let cell = campaign["planned"]["plan"]["cells"][1].as_object().unwrap();
@@ -101,11 +119,19 @@ fn a_slot_says_nothing_twice() {
 /// The words of a type: `integer or null`, `list of numbers`.
 fn of_type(schema: &Value, root: &Value) -> String {
     let listed = |all: &[Value], between: &str| {
-        all.iter().map(|one| of_type(one, root)).collect::<Vec<_>>().join(between)
+        all.iter()
+            .map(|one| of_type(one, root))
+            .collect::<Vec<_>>()
+            .join(between)
     };
-    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix("#/$defs/"))
+    {
         let words = words(&root["$defs"][name]);
-        return words.map_or(format!("[{name}](#{})", name.to_lowercase()), |words| words.join(", "));
+        return words.map_or(format!("[{name}](#{})", name.to_lowercase()), |words| {
+            words.join(", ")
+        });
     }
     if let Some(any) = schema["anyOf"].as_array() {
         return listed(any, " or ");
@@ -124,7 +150,9 @@ fn of_type(schema: &Value, root: &Value) -> String {
             None => format!("list of {}", of_type(&schema["items"], root)),
         },
         Value::String(name) if name == "object" => match &schema["additionalProperties"] {
-            Value::Object(_) => format!("name -> {}", of_type(&schema["additionalProperties"], root)),
+            Value::Object(_) => {
+                format!("name -> {}", of_type(&schema["additionalProperties"], root))
+            }
             _ => "object".into(),
         },
         Value::String(name) => name.clone(),
@@ -147,14 +175,18 @@ fn words(schema: &Value) -> Option<Vec<String>> {
 
 /// The definitions that a schema refers to, with those that they refer to, in the order of the fields.
 fn refers_to<'s>(schema: &'s Value, root: &'s Value, known: &mut Vec<&'s str>) {
-    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"))
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix("#/$defs/"))
         && !known.contains(&name)
     {
         known.push(name);
         refers_to(&root["$defs"][name], root, known);
     }
     match schema {
-        Value::Object(members) => members.values().for_each(|inner| refers_to(inner, root, known)),
+        Value::Object(members) => members
+            .values()
+            .for_each(|inner| refers_to(inner, root, known)),
         Value::Array(items) => items.iter().for_each(|inner| refers_to(inner, root, known)),
         _ => {}
     }
@@ -162,8 +194,14 @@ fn refers_to<'s>(schema: &'s Value, root: &'s Value, known: &mut Vec<&'s str>) {
 
 fn row(name: &str, field: &Value, absent: bool, root: &Value) -> String {
     let absent = if absent { ", or absent" } else { "" };
-    let about = field["description"].as_str().unwrap_or_default().replace('|', "\\|");
-    format!("| `{name}` | {}{absent} | {about} |\n", of_type(field, root))
+    let about = field["description"]
+        .as_str()
+        .unwrap_or_default()
+        .replace('|', "\\|");
+    format!(
+        "| `{name}` | {}{absent} | {about} |\n",
+        of_type(field, root)
+    )
 }
 
 fn section(name: &str, root: &Value) -> String {
@@ -179,7 +217,10 @@ fn section(name: &str, root: &Value) -> String {
     } else if let Some(forms) = schema["oneOf"].as_array() {
         out += "| form | type | |\n|---|---|---|\n";
         for form in forms {
-            let (name, inner) = match form["properties"].as_object().and_then(|all| all.iter().next()) {
+            let (name, inner) = match form["properties"]
+                .as_object()
+                .and_then(|all| all.iter().next())
+            {
                 Some((name, inner)) => (name.as_str(), inner),
                 None => (form["const"].as_str().unwrap_or_default(), form),
             };
@@ -199,21 +240,45 @@ const WRITE: &str = "LINERATE_WRITE_DOCUMENTS";
 fn the_document_of_all_fields_is_that_of_the_schema() {
     let types = schema_of_types();
     if std::env::var_os(WRITE).is_some() {
-        fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../report/src/printed.schema.json"), &types).unwrap();
+        fs::write(
+            concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../report/src/printed.schema.json"
+            ),
+            &types,
+        )
+        .unwrap();
     }
-    assert!(SCHEMA == types, "printed.schema.json is not that of the types: {WRITE}=1 writes it");
+    assert!(
+        SCHEMA == types,
+        "printed.schema.json is not that of the types: {WRITE}=1 writes it"
+    );
     let root = linerate_line("show --schema").run().ok().json();
-    let files = ["Campaign", "HostFacts", "TrialRecord", "SlotFacts", "Summary"];
+    let files = [
+        "Campaign",
+        "HostFacts",
+        "TrialRecord",
+        "SlotFacts",
+        "Summary",
+    ];
     let mut names = files.to_vec();
-    files.into_iter().for_each(|name| refers_to(&root["$defs"][name], &root, &mut names));
+    files
+        .into_iter()
+        .for_each(|name| refers_to(&root["$defs"][name], &root, &mut names));
     let beginning = "# Fields of records\n\nAll fields of the files of a record ([records.md](records.md)), as the JSON Schema has them that `linerate show --schema` prints. A test \
         makes this page of that schema. Rates are frames/s, times nanoseconds (`_ns`), lengths bytes with FCS (`_fcs`), shares 0 to 1.\n\nFiles: \
         `campaign.json` is a [Campaign](#campaign), `host.json` [HostFacts](#hostfacts), each line of `trials.jsonl` a [TrialRecord](#trialrecord), each line of \
         `facts.jsonl` [SlotFacts](#slotfacts), `summary.json` a [Summary](#summary).\n";
     let with_fields = |name: &&&str| words(&root["$defs"][**name]).is_none();
-    let all: String = names.iter().filter(with_fields).map(|name| section(name, &root)).collect();
-    let (file, made) =
-        (concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record-fields.md"), format!("{beginning}{all}"));
+    let all: String = names
+        .iter()
+        .filter(with_fields)
+        .map(|name| section(name, &root))
+        .collect();
+    let (file, made) = (
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record-fields.md"),
+        format!("{beginning}{all}"),
+    );
     if std::env::var_os(WRITE).is_some() {
         fs::write(file, &made).unwrap();
     }
@@ -223,11 +288,21 @@ fn the_document_of_all_fields_is_that_of_the_schema() {
     );
     // The guide names no field that is not there.
     let guide = fs::read_to_string(file.replace("record-fields", "records")).unwrap();
-    let known = |field: &str| root["$defs"].as_object().unwrap().values().any(|of| has_field(of, field));
+    let known = |field: &str| {
+        root["$defs"]
+            .as_object()
+            .unwrap()
+            .values()
+            .any(|of| has_field(of, field))
+    };
     let mut within = false;
     for line in guide.lines() {
         within = line.starts_with("| field |") || within && line.starts_with('|');
-        let first = line.split('|').nth(1).filter(|_| within).unwrap_or_default();
+        let first = line
+            .split('|')
+            .nth(1)
+            .filter(|_| within)
+            .unwrap_or_default();
         for field in first.split('`').skip(1).step_by(2) {
             let last = field.trim_end_matches("[]").rsplit('.').next().unwrap();
             assert!(known(last), "docs/records.md: no field '{field}' in {line}");
@@ -237,5 +312,9 @@ fn the_document_of_all_fields_is_that_of_the_schema() {
 
 fn has_field(schema: &Value, field: &str) -> bool {
     schema["properties"].get(field).is_some()
-        || schema["oneOf"].as_array().into_iter().flatten().any(|form| has_field(form, field))
+        || schema["oneOf"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|form| has_field(form, field))
 }

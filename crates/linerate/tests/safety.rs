@@ -17,24 +17,44 @@ struct Outside {
 
 impl Outside {
     fn now() -> Self {
-        let settings = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
-        let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+        let settings = [
+            "net/ipv4/ip_forward",
+            "net/ipv6/conf/all/forwarding",
+            "net/ipv4/conf/all/rp_filter",
+        ];
+        let read =
+            |name: &&str| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
         let links = crate::common::lab::ip("-o link").ok().stdout;
-        Outside { links, settings: settings.iter().map(read).collect(), names: crate::common::lab::names() }
+        Outside {
+            links,
+            settings: settings.iter().map(read).collect(),
+            names: crate::common::lab::names(),
+        }
     }
 
     #[track_caller]
     fn is_untouched(&self, when: &str) {
         let now = Outside::now();
-        assert_eq!((&now.links, &now.settings), (&self.links, &self.settings), "{when}");
+        assert_eq!(
+            (&now.links, &now.settings),
+            (&self.links, &self.settings),
+            "{when}"
+        );
         // Other programs' names may go meanwhile; none may come.
-        let new: Vec<_> = now.names.lines().filter(|l| !self.names.contains(*l)).collect();
+        let new: Vec<_> = now
+            .names
+            .lines()
+            .filter(|l| !self.names.contains(*l))
+            .collect();
         assert!(new.is_empty(), "{when}: {new:?} are left");
     }
 }
 
 fn send_in(namespace: &Namespace, more: &str) -> Program {
-    let line = format!("send --netns {} -i t0 -n 100 -D 02:00:00:00:00:01 {more}", namespace.name);
+    let line = format!(
+        "send --netns {} -i t0 -n 100 -D 02:00:00:00:00:01 {more}",
+        namespace.name
+    );
     linerate_line(&line)
 }
 
@@ -44,8 +64,15 @@ fn an_interface_that_leads_elsewhere_is_refused_with_the_reason() {
     let namespace = Namespace::new();
     let refused = |says: &[&str]| {
         let remedy = ["t0", "RFC 6815", "--isolated-lab t0"];
-        let receive = linerate_line(&format!("receive --netns {} -i t0 -n 1 --duration 1s", namespace.name));
-        for program in [send_in(&namespace, ""), receive, send_in(&namespace, "--isolated-lab t1")] {
+        let receive = linerate_line(&format!(
+            "receive --netns {} -i t0 -n 1 --duration 1s",
+            namespace.name
+        ));
+        for program in [
+            send_in(&namespace, ""),
+            receive,
+            send_in(&namespace, "--isolated-lab t1"),
+        ] {
             program.run().fails(1, &[says, &remedy].concat());
         }
         assert_eq!(namespace.sent(), 0, "it was refused and yet sent");
@@ -66,7 +93,9 @@ fn an_interface_that_leads_elsewhere_is_refused_with_the_reason() {
 fn an_interface_named_as_an_isolated_lab_is_used_with_a_warning() {
     let namespace = Namespace::new();
     namespace.ip("addr add 192.0.2.1/24 dev t0").ok();
-    let sent = send_in(&namespace, "--isolated-lab t0 --port af-packet").run().ok();
+    let sent = send_in(&namespace, "--isolated-lab t0 --port af-packet")
+        .run()
+        .ok();
     for part in ["warning", "192.0.2.1", "--isolated-lab t0 was given"] {
         assert!(sent.stderr.contains(part), "{}", sent.stderr);
     }
@@ -78,10 +107,16 @@ fn an_interface_named_as_an_isolated_lab_is_used_with_a_warning() {
 #[ignore = "needs root: run by make test as root"]
 fn what_an_interface_is_connected_with_is_examined() {
     let namespace = Namespace::new();
-    for line in ["link add br0 type bridge", "link set t0 master br0", "addr add 203.0.113.1/24 dev br0"] {
+    for line in [
+        "link add br0 type bridge",
+        "link set t0 master br0",
+        "addr add 203.0.113.1/24 dev br0",
+    ] {
         namespace.ip(line).ok();
     }
-    send_in(&namespace, "").run().fails(1, &["203.0.113.1", "connected with"]);
+    send_in(&namespace, "")
+        .run()
+        .fails(1, &["203.0.113.1", "connected with"]);
 }
 
 #[test]
@@ -89,14 +124,26 @@ fn what_an_interface_is_connected_with_is_examined() {
 fn interfaces_that_cannot_carry_the_frames_are_named_with_the_remedy() {
     let namespace = Namespace::new();
     let long = send_in(&namespace, "--isolated-lab t0 --size 3000").run();
-    long.fails(1, &["MTU of 2982", "t0 has 1500", "ip link set t0 mtu 2982"]);
+    long.fails(
+        1,
+        &["MTU of 2982", "t0 has 1500", "ip link set t0 mtu 2982"],
+    );
     namespace.ip("link set t1 down").ok();
-    send_in(&namespace, "--isolated-lab t0").run().fails(1, &["t0 has no carrier"]);
+    send_in(&namespace, "--isolated-lab t0")
+        .run()
+        .fails(1, &["t0 has no carrier"]);
     namespace.ip("link set t0 down").ok();
-    send_in(&namespace, "--isolated-lab t0").run().fails(1, &["t0 is down", "ip link set t0 up"]);
+    send_in(&namespace, "--isolated-lab t0")
+        .run()
+        .fails(1, &["t0 is down", "ip link set t0 up"]);
     let missing = format!("send --netns {} -i t9 -n 1", namespace.name);
-    linerate_line(&missing).run().fails(1, &["no interface t9", &namespace.name]);
-    let no_mac = format!("send --netns {} -i t0 --isolated-lab t0 -n 1", namespace.name);
+    linerate_line(&missing)
+        .run()
+        .fails(1, &["no interface t9", &namespace.name]);
+    let no_mac = format!(
+        "send --netns {} -i t0 --isolated-lab t0 -n 1",
+        namespace.name
+    );
     namespace.ip("link set t0 up").ok();
     namespace.ip("link set t1 up").ok();
     linerate_line(&no_mac).run().fails(2, &["-D MAC"]);
@@ -113,32 +160,64 @@ fn what_root_has_left_is_not_in_a_plain_user_s_way() {
          echo '{record}' >/run/linerate/labs/dead.json; setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups \
          {copy} bench --family 4 --trials 1 --duration 20ms --out records"
     );
-    let ended = Program::with_own_run(&line).dir(scratch.path()).run().no_panic();
-    assert!(scratch.path().join("records/trials.jsonl").exists(), "{ended:?}");
-    assert!(ended.stderr.contains("not root: the tester uses AF_PACKET sockets"), "{}", ended.stderr);
+    let ended = Program::with_own_run(&line)
+        .dir(scratch.path())
+        .run()
+        .no_panic();
+    assert!(
+        scratch.path().join("records/trials.jsonl").exists(),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("not root: the tester uses AF_PACKET sockets"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn root_without_all_powers_measures_by_sockets_and_is_told() {
     let bench = "bench --family 4 --trials 1 --batch 32 --duration 20ms --out";
-    for (number, apart) in ["unshare -Ur", "setpriv --bounding-set -sys_admin"].into_iter().enumerate() {
+    for (number, apart) in ["unshare -Ur", "setpriv --bounding-set -sys_admin"]
+        .into_iter()
+        .enumerate()
+    {
         let scratch = Scratch::new();
         let line = format!("{apart} {} {bench} records", crate::common::LINERATE);
         let mut words = line.split_whitespace();
-        let ended = Program::new(words.next().unwrap()).args(words).dir(scratch.path()).run().no_panic();
+        let ended = Program::new(words.next().unwrap())
+            .args(words)
+            .dir(scratch.path())
+            .run()
+            .no_panic();
         let why = ["cannot load the eBPF program", "not root"][number];
         for part in [why, "the tester uses AF_PACKET sockets"] {
-            assert!(ended.stderr.contains(part), "{apart}: no '{part}' in {}", ended.stderr);
+            assert!(
+                ended.stderr.contains(part),
+                "{apart}: no '{part}' in {}",
+                ended.stderr
+            );
         }
         let campaign = std::fs::read_to_string(scratch.file("records/campaign.json")).unwrap();
-        assert!(campaign.contains("\"generator\": \"af-packet\""), "{campaign}");
+        assert!(
+            campaign.contains("\"generator\": \"af-packet\""),
+            "{campaign}"
+        );
     }
     // A plan says so on its page.
     let scratch = Scratch::new();
     let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
-    let run = Program::new("unshare").args(["-Ur", crate::common::LINERATE, "run", "plan.toml", "--full"]);
+    let run = Program::new("unshare").args([
+        "-Ur",
+        crate::common::LINERATE,
+        "run",
+        "plan.toml",
+        "--full",
+    ]);
     let page = run.dir(scratch.path()).run().no_panic().stdout;
     assert!(page.contains("uses AF_PACKET sockets"), "{page}");
 }
@@ -147,7 +226,10 @@ fn root_without_all_powers_measures_by_sockets_and_is_told() {
 fn copy_for_all(scratch: &Scratch) -> String {
     let copy = scratch.file("linerate");
     // By another process: a child of another test could hold the file open for writing, and it could not be run.
-    Program::new("cp").args([crate::common::LINERATE, &copy]).run().ok();
+    Program::new("cp")
+        .args([crate::common::LINERATE, &copy])
+        .run()
+        .ok();
     std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o777)).unwrap();
     copy
@@ -158,16 +240,27 @@ fn copy_for_all(scratch: &Scratch) -> String {
 fn without_privilege_there_is_a_clear_message() {
     let scratch = Scratch::new();
     let copy = copy_for_all(&scratch);
-    let as_nobody =
-        |line: &str| Program::new(&copy).args(line.split_whitespace()).user(NOBODY).dir(scratch.path());
-    as_nobody("bench --simulate ok --trials 1 --duration 20ms").run().ok();
+    let as_nobody = |line: &str| {
+        Program::new(&copy)
+            .args(line.split_whitespace())
+            .user(NOBODY)
+            .dir(scratch.path())
+    };
+    as_nobody("bench --simulate ok --trials 1 --duration 20ms")
+        .run()
+        .ok();
     for line in ["bench --port xdp --trials 1", "lab up"] {
         let refused = as_nobody(line).run().fails(1, &["linerate: "]);
         let says = refused.stderr.to_lowercase();
-        assert!(says.contains("root") && says.contains("sudo"), "{line}: {says}");
+        assert!(
+            says.contains("root") && says.contains("sudo"),
+            "{line}: {says}"
+        );
     }
     // Without a port, a user namespace is enough if users may have one; otherwise the message names the setting to allow.
-    let bench = as_nobody("bench --family 4 --trials 1 --duration 200ms --out records").run().no_panic();
+    let bench = as_nobody("bench --family 4 --trials 1 --duration 200ms --out records")
+        .run()
+        .no_panic();
     match bench.status.code() {
         Some(0) => {
             assert!(bench.stderr.contains("not root"), "{}", bench.stderr);
@@ -187,14 +280,24 @@ fn without_privilege_there_is_a_clear_message() {
             let ended = as_nobody("run plan.toml --out rules").run().no_panic();
             assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
             let trials = crate::common::campaign::trials(&scratch.path().join("rules"));
-            let slots: std::collections::BTreeSet<u64> =
-                trials.iter().map(|trial| trial["slot"].as_u64().unwrap()).collect();
-            assert_eq!(slots.len(), 3, "both stand, and the tester alone: {ended:?}");
+            let slots: std::collections::BTreeSet<u64> = trials
+                .iter()
+                .map(|trial| trial["slot"].as_u64().unwrap())
+                .collect();
+            assert_eq!(
+                slots.len(),
+                3,
+                "both stand, and the tester alone: {ended:?}"
+            );
         }
         _ => drop(bench.fails(1, &["root"])),
     }
     let lab = Lab::up(&["forwarding"]);
-    let send = as_nobody(&format!("send --netns {} -i g0 -n 1", lab.namespace("generator"))).run();
+    let send = as_nobody(&format!(
+        "send --netns {} -i g0 -n 1",
+        lab.namespace("generator")
+    ))
+    .run();
     let says = send.fails(1, &["linerate: "]).stderr.to_lowercase();
     assert!(says.contains("root") && says.contains("sudo"), "{says}");
 }
@@ -206,16 +309,29 @@ fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
     let before = Outside::now();
     let bench = Bench::new("--family 4 --budget 40s --variant nft-stateful");
     let running = bench.program().start();
-    wait_for("two trials", || (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+    wait_for("two trials", || {
+        (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(())
+    });
     let namespaces = namespaces_of(running.pid());
-    assert!(namespaces >= 3, "generator, receiver and DUTs: {namespaces}");
+    assert!(
+        namespaces >= 3,
+        "generator, receiver and DUTs: {namespaces}"
+    );
     running.signal(libc::SIGKILL);
     let ended = running.wait().no_panic();
     let campaign = bench.read(ended);
     before.is_untouched("after kill -9");
     let shown = linerate(["show", campaign.path()]).run().ok();
-    assert!(shown.stderr.contains("did not come to its end"), "{}", shown.stderr);
-    assert!(shown.stdout.contains("forwarding IPv4 64 B"), "{}", shown.stdout);
+    assert!(
+        shown.stderr.contains("did not come to its end"),
+        "{}",
+        shown.stderr
+    );
+    assert!(
+        shown.stdout.contains("forwarding IPv4 64 B"),
+        "{}",
+        shown.stdout
+    );
     Bench::new("--family 4 --trials 1 --duration 50ms").run();
     before.is_untouched("after the next run");
 }
@@ -223,9 +339,13 @@ fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
 /// Network namespaces that a process has open, other than the one it is in.
 fn namespaces_of(pid: i32) -> usize {
     let links = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-    let targets = links.flatten().filter_map(|l| std::fs::read_link(l.path()).ok());
-    let names: std::collections::BTreeSet<_> =
-        targets.map(|t| t.display().to_string()).filter(|t| t.starts_with("net:[")).collect();
+    let targets = links
+        .flatten()
+        .filter_map(|l| std::fs::read_link(l.path()).ok());
+    let names: std::collections::BTreeSet<_> = targets
+        .map(|t| t.display().to_string())
+        .filter(|t| t.starts_with("net:["))
+        .collect();
     names.len()
 }
 
@@ -244,8 +364,15 @@ fn ctrl_c_at_any_moment_puts_everything_back() {
         let code = ended.status.code();
         // Within the first milliseconds the program has not begun to listen, and ends by the signal itself.
         let by_signal = code.is_none() && after_ms < 100;
-        assert!(code == Some(130) || by_signal, "after {after_ms} ms: {ended:?}");
-        assert!(ended.took < Duration::from_secs(60), "{after_ms} ms: {:?}", ended.took);
+        assert!(
+            code == Some(130) || by_signal,
+            "after {after_ms} ms: {ended:?}"
+        );
+        assert!(
+            ended.took < Duration::from_secs(60),
+            "{after_ms} ms: {:?}",
+            ended.took
+        );
         before.is_untouched(&format!("after {after_ms} ms"));
         let campaign = bench.read(ended);
         if !campaign.trials.is_empty() {
@@ -260,13 +387,24 @@ fn ctrl_c_at_any_moment_puts_everything_back() {
 fn the_records_of_an_interrupted_campaign_are_whole() {
     let bench = Bench::new("--family 4 --budget 40s --duration 50ms");
     let running = bench.program().start();
-    wait_for("six trials", || (crate::common::campaign::trials(&bench.directory()).len() >= 6).then_some(()));
+    wait_for("six trials", || {
+        (crate::common::campaign::trials(&bench.directory()).len() >= 6).then_some(())
+    });
     running.signal(libc::SIGINT);
     let campaign = bench.read(running.wait().status(130));
     let rows = campaign.document("summary.json")["rows"].clone();
-    let counted: u64 = rows.as_array().unwrap().iter().map(|r| r["trials"].as_u64().unwrap()).sum();
+    let counted: u64 = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["trials"].as_u64().unwrap())
+        .sum();
     assert_eq!(counted, campaign.trials.len() as u64, "a trial was lost");
-    assert!(campaign.ended.stdout.contains("frames a second"), "{}", campaign.ended.stdout);
+    assert!(
+        campaign.ended.stdout.contains("frames a second"),
+        "{}",
+        campaign.ended.stdout
+    );
 }
 
 /// The deadline of a load is in the generator's program: it holds even if no other program is left to stop it.
@@ -276,7 +414,11 @@ fn a_load_ends_by_itself_when_its_program_is_stopped() {
     let lab = Lab::up(&["forwarding"]);
     let _receiver = lab.receive("r1", "").start();
     let sent = || {
-        let shown = lab.exec("generator", &["ip", "-j", "-s", "link", "show", "g1"]).run().ok().json();
+        let shown = lab
+            .exec("generator", &["ip", "-j", "-s", "link", "show", "g1"])
+            .run()
+            .ok()
+            .json();
         shown[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
     };
     let running = lab.send("g1", "--duration 1s -R 50k").start();
@@ -300,7 +442,11 @@ fn killing_a_sender_ends_its_load() {
     let lab = Lab::up(&["forwarding"]);
     let _receiver = lab.receive("r1", "").start();
     let sent = || {
-        let shown = lab.exec("generator", &["ip", "-j", "-s", "link", "show", "g1"]).run().ok().json();
+        let shown = lab
+            .exec("generator", &["ip", "-j", "-s", "link", "show", "g1"])
+            .run()
+            .ok()
+            .json();
         shown[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
     };
     for (signal, code) in [(libc::SIGKILL, None), (libc::SIGINT, Some(130))] {

@@ -11,7 +11,10 @@ const LOAD_SECONDS: f64 = 0.2;
 fn searched(line: &str) -> Value {
     for _ in 0..5 {
         let records = Scratch::new();
-        let line = format!("search {line} --budget 5min --json --out {}", records.file("search"));
+        let line = format!(
+            "search {line} --budget 5min --json --out {}",
+            records.file("search")
+        );
         let found = linerate_line(&line).within(400).first().run().json();
         let search = &found["summary"]["searches"][0];
         match search["ended"].as_str() {
@@ -24,14 +27,18 @@ fn searched(line: &str) -> Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is a number"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is a number"))
 }
 
 /// The figures of a test of RFC 2544 with frames of 64 bytes, by `rfc2544` in short trials.
 fn tested(line: &str, test: &str) -> Value {
     let records = Scratch::new();
-    let line =
-        format!("rfc2544 --quick --size 64 --test {test} {line} --json --out {}", records.file("tests"));
+    let line = format!(
+        "rfc2544 --quick --size 64 --test {test} {line} --json --out {}",
+        records.file("tests")
+    );
     let found = linerate_line(&line).within(200).first().run().ok().json();
     found["summary"]["benchmarks"][0]["tests"][0]["figures"][test].clone()
 }
@@ -48,7 +55,11 @@ fn takes_minutes_both_methods_find_the_time_of_an_interruption() {
     // A stall of this machine shifts stamps, and loses no frame.
     let closest = runs.iter().map(apart).fold(f64::INFINITY, f64::min);
     assert!(closest <= 2.0 * gap, "{runs:#?} with gaps of {gap} ns");
-    assert!(runs.iter().all(|run| number(&run["by_stamps_ns"]) >= 100e6 - 2.0 * gap), "{runs:#?}");
+    assert!(
+        runs.iter()
+            .all(|run| number(&run["by_stamps_ns"]) >= 100e6 - 2.0 * gap),
+        "{runs:#?}"
+    );
     let event = &reset["event"];
     let lasted = number(&event["ended_ns"]) - number(&event["began_ns"]);
     let first = number(&reset["runs"][0]["by_stamps_ns"]);
@@ -64,7 +75,11 @@ fn takes_minutes_a_queue_recovers_at_once_and_takes_the_burst_that_it_holds() {
     let gap = 1e9 / number(&recovery["reduced"]);
     assert!(number(&recovery["mean_ns"]) <= 2.0 * gap, "{recovery:#}");
     assert!(
-        recovery["runs"].as_array().unwrap().iter().all(|run| number(&run["lost"]) > 500.0),
+        recovery["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|run| number(&run["lost"]) > 500.0),
         "{recovery:#}"
     );
     // Q R / (R - r), within a batch.
@@ -76,10 +91,14 @@ fn takes_minutes_a_queue_recovers_at_once_and_takes_the_burst_that_it_holds() {
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_delay_variation_is_that_of_known_delays() {
-    let line = "--variant known-delays=5us/185us --duration 50ms --repeats 20 --link-speed 1344kbit/s";
+    let line =
+        "--variant known-delays=5us/185us --duration 50ms --repeats 20 --link-speed 1344kbit/s";
     let found = tested(line, "delay-variation");
     let runs = found["runs"].as_array().unwrap();
-    let quietest = runs.iter().min_by(|a, b| number(&a["pdv_ns"]).total_cmp(&number(&b["pdv_ns"]))).unwrap();
+    let quietest = runs
+        .iter()
+        .min_by(|a, b| number(&a["pdv_ns"]).total_cmp(&number(&b["pdv_ns"])))
+        .unwrap();
     let [least, _, largest] = [0, 1, 2].map(|at| number(&quietest["ipdv_ns"][at]));
     for found in [number(&quietest["pdv_ns"]), -least, largest] {
         assert!((175e3..300e3).contains(&found), "{found}: {quietest}");
@@ -95,7 +114,8 @@ fn takes_minutes_a_rate_that_is_known_is_found() {
     const PASSES: f64 = 10_000.0 + 200.0 / LOAD_SECONDS;
     let mut off: Vec<f64> = Vec::new();
     for _ in 0..20 {
-        let line = "--variant known-queue=200@10000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 20kpps";
+        let line =
+            "--variant known-queue=200@10000 --goal 0:100ms:2100ms:0.5 --width 0.3% --max 20kpps";
         off.push(number(&searched(line)["conditional"]) / PASSES - 1.0);
     }
     assert!(off.iter().all(|off| off.abs() <= 0.005), "{off:?}");
@@ -111,7 +131,10 @@ fn takes_minutes_a_floor_of_loss_bounds_the_rate_without_loss() {
     let lower = number(&goal["lower"]);
     // Of 81 trials that lose a frame with the probability n / N, half lose one where this is 0.5 +- 0.055.
     let off = lower / half - 1.0;
-    assert!(off.abs() <= 3.0 * 2.0 * 0.055, "{lower} for {half}: {goal:#}");
+    assert!(
+        off.abs() <= 3.0 * 2.0 * 0.055,
+        "{lower} for {half}: {goal:#}"
+    );
     eprintln!("{off}");
     // With 0.5 % allowed, one frame in 20,000 is nothing.
     let goal = searched("--variant known-loss=20000 --goal 0.5%:100ms:2100ms:0.5 --max 200kpps");
@@ -125,11 +148,16 @@ fn takes_minutes_two_searches_for_the_same_rate_agree_within_their_intervals() {
     let interval = || {
         let goal = searched("--goal 0:20ms:420ms:0.5 --width 2%");
         let end = |at: usize, open: f64| goal["interval"][at].as_f64().unwrap_or(open);
-        (end(0, 0.0), end(1, f64::INFINITY), goal["conditional"].as_f64())
+        (
+            end(0, 0.0),
+            end(1, f64::INFINITY),
+            goal["conditional"].as_f64(),
+        )
     };
     let pairs: Vec<_> = (0..10).map(|_| (interval(), interval())).collect();
-    let agree =
-        |((low, high, _), (other_low, other_high, _)): &(_, _)| low <= other_high && other_low <= high;
+    let agree = |((low, high, _), (other_low, other_high, _)): &(_, _)| {
+        low <= other_high && other_low <= high
+    };
     let agreeing = pairs.iter().filter(|pair| agree(pair)).count();
     assert!(agreeing >= 9, "{pairs:#?}");
     eprintln!("{pairs:#?}");
@@ -147,9 +175,17 @@ fn changing(trials: &str, what: &str) -> Ended {
     );
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
     let line = format!("run plan.toml --out {}", scratch.file("records"));
-    let ended = linerate_line(&line).dir(scratch.path()).within(150).first().run().no_panic();
+    let ended = linerate_line(&line)
+        .dir(scratch.path())
+        .within(150)
+        .first()
+        .run()
+        .no_panic();
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Ended { stdout: words(ended.stdout), ..ended }
+    Ended {
+        stdout: words(ended.stdout),
+        ..ended
+    }
 }
 
 const SEARCH: &str = "measure = \"search\"\ngoals = [\"0.5%:1s:5s:0.5\"]\nduration = \"1 s\"\nmax-load = \"20 kpps\"\nbudget = \"40 s\"";
@@ -162,7 +198,9 @@ fn takes_minutes_a_link_that_goes_down_is_named() {
     for trials in [SEARCH, tested] {
         let ended = changing(trials, "ip link set dev {out} down");
         assert!(
-            ended.stdout.contains("and then none in three successive trials: the DUT or a link went down"),
+            ended
+                .stdout
+                .contains("and then none in three successive trials: the DUT or a link went down"),
             "{ended:?}"
         );
         assert!(!ended.stdout.contains(" regular"), "{ended:?}");
@@ -176,7 +214,15 @@ fn takes_minutes_a_loss_that_grows_with_time_is_named() {
     let grows = "nft add table ip t; nft add chain ip t f { type filter hook forward priority 0 \\\\; }; \
                  for i in 1 2 3 4 5 6 7 8 9; do nft add rule ip t f numgen random mod 100 \\\\< 5 drop; sleep 1; done";
     let ended: Vec<String> = (0..3).map(|_| changing(SEARCH, grows).stdout).collect();
-    assert!(ended.iter().all(|page| !page.contains(" regular")), "{ended:#?}");
+    assert!(
+        ended.iter().all(|page| !page.contains(" regular")),
+        "{ended:#?}"
+    );
     // Other work of this machine ends a search early, for the tester keeps no load then.
-    assert!(ended.iter().any(|page| page.contains("the loss has grown with time")), "{ended:#?}");
+    assert!(
+        ended
+            .iter()
+            .any(|page| page.contains("the loss has grown with time")),
+        "{ended:#?}"
+    );
 }

@@ -15,13 +15,22 @@ fn serve(directory: &Path) -> (Running, String) {
     let directory = directory.display().to_string();
     let mut server = linerate(["serve", &directory, "--listen", "127.0.0.1:0"]).start();
     let line = server.wait_for_line("http://");
-    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_string();
+    let address = line
+        .split("http://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_string();
     (server, address)
 }
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     stream
 }
 
@@ -29,7 +38,9 @@ fn connect(address: &str) -> TcpStream {
 fn sent(address: &str, request: &[u8]) -> String {
     let mut stream = connect(address);
     // The server may have answered already.
-    let _ = stream.write_all(request).and_then(|()| stream.shutdown(Shutdown::Write));
+    let _ = stream
+        .write_all(request)
+        .and_then(|()| stream.shutdown(Shutdown::Write));
     answer(stream)
 }
 
@@ -40,7 +51,10 @@ fn answer(mut stream: TcpStream) -> String {
 }
 
 fn get(address: &str, path: &str) -> String {
-    sent(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+    sent(
+        address,
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes(),
+    )
 }
 
 fn status(answer: &str) -> &str {
@@ -72,7 +86,10 @@ fn nobody_gets_more_than_the_pages_of_campaigns() {
     for own in ["/one/", "/two/deep/", "/it%27s%20%3Cb%3E%26%22%C3%A9%22/"] {
         assert!(index.contains(&format!("href=\".{own}\"")), "no {own}");
         let page = get(&at, own);
-        assert!(status(&page) == "200" && page.contains("SIMULATED") && !page.contains("Refresh:"), "{own}");
+        assert!(
+            status(&page) == "200" && page.contains("SIMULATED") && !page.contains("Refresh:"),
+            "{own}"
+        );
         assert!(page.contains("Content-Security-Policy: frame-ancestors 'none'"));
     }
     for other in [
@@ -90,34 +107,57 @@ fn nobody_gets_more_than_the_pages_of_campaigns() {
         assert_eq!(status(&get(&at, other)), "404", "{other}");
     }
     let host = |text: &str| format!("GET / HTTP/1.1\r\n{text}\r\n");
-    for rebound in
-        ["", "Host: evil.example\r\n", "Host: localhost\r\nHost: evil.example\r\n", "Host: 192.0.2.1\r\n"]
-    {
-        assert_eq!(status(&sent(&at, host(rebound).as_bytes())), "421", "{rebound}");
+    for rebound in [
+        "",
+        "Host: evil.example\r\n",
+        "Host: localhost\r\nHost: evil.example\r\n",
+        "Host: 192.0.2.1\r\n",
+    ] {
+        assert_eq!(
+            status(&sent(&at, host(rebound).as_bytes())),
+            "421",
+            "{rebound}"
+        );
     }
     let head = sent(&at, b"HEAD /one/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(
         status(&head) == "200" && body(&head).is_empty() && !head.contains("Content-Length: 0"),
         "{head}"
     );
-    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PRI"] {
+    for method in [
+        "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PRI",
+    ] {
         let answer = sent(
             &at,
-            format!("{method} /one/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nsome=form")
-                .as_bytes(),
+            format!(
+                "{method} /one/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nsome=form"
+            )
+            .as_bytes(),
         );
-        assert!(status(&answer) == "405" && answer.contains("Allow: GET, HEAD"), "{method} {answer}");
+        assert!(
+            status(&answer) == "405" && answer.contains("Allow: GET, HEAD"),
+            "{method} {answer}"
+        );
     }
     for wrong in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
         b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\0\0\0\0\r\n\r\n",
     ] {
-        assert!(["400", "404"].contains(&status(&sent(&at, wrong))), "{wrong:?}");
+        assert!(
+            ["400", "404"].contains(&status(&sent(&at, wrong))),
+            "{wrong:?}"
+        );
     }
-    let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(100_000));
+    let long = format!(
+        "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "a".repeat(100_000)
+    );
     assert_eq!(status(&sent(&at, long.as_bytes())), "431");
-    assert_eq!(status(&sent(&at, host(&"a: b\r\n".repeat(1000)).as_bytes())), "400");
+    assert_eq!(
+        status(&sent(&at, host(&"a: b\r\n".repeat(1000)).as_bytes())),
+        "400"
+    );
     server.signal(SIGINT);
     server.wait().ok();
 }
@@ -139,7 +179,10 @@ fn idle_and_many_connections_do_not_shut_others_out() {
     // Answered connections are counted until their threads end.
     let until = Instant::now() + Duration::from_secs(10);
     while status(&get(&at, "/")) != "200" {
-        assert!(Instant::now() < until, "connections that were answered still count");
+        assert!(
+            Instant::now() < until,
+            "connections that were answered still count"
+        );
     }
     server.signal(SIGINT);
     server.wait().ok();
@@ -147,7 +190,9 @@ fn idle_and_many_connections_do_not_shut_others_out() {
 
 #[test]
 fn the_page_of_a_running_campaign_renews_itself() {
-    let bench = Bench::new("--simulate ok --family 4 --trials 1000000 --budget 24h --duration 20ms --quiet");
+    let bench = Bench::new(
+        "--simulate ok --family 4 --trials 1000000 --budget 24h --duration 20ms --quiet",
+    );
     let records = bench.directory();
     let mut running = bench.program().start();
     while fs::metadata(records.join("trials.jsonl")).map_or(true, |file| file.len() < 20_000) {
@@ -157,7 +202,10 @@ fn the_page_of_a_running_campaign_renews_itself() {
     let (server, at) = serve(records.parent().unwrap());
     assert!(get(&at, "/").contains("<td>running</td>"));
     let page = get(&at, "/records/");
-    assert!(status(&page) == "200" && page.contains("\r\nRefresh: 5\r\n"), "{page}");
+    assert!(
+        status(&page) == "200" && page.contains("\r\nRefresh: 5\r\n"),
+        "{page}"
+    );
     assert!(page.contains("This page renews itself every 5 s."));
     assert!(page.contains("This campaign is running: ") && body(&page).ends_with("</html>\n"));
     running.signal(SIGINT);
@@ -175,9 +223,12 @@ fn a_site_is_served_without_hidden_files_and_links() {
     let site = scratch.path().join("site");
     fs::create_dir_all(site.join("data")).unwrap();
     fs::create_dir_all(site.join("empty")).unwrap();
-    for (name, text) in
-        [("index.html", "<p>here"), ("data/a b.json", "{}"), ("data/index.html", "<p>data"), (".secret", "s")]
-    {
+    for (name, text) in [
+        ("index.html", "<p>here"),
+        ("data/a b.json", "{}"),
+        ("data/index.html", "<p>data"),
+        (".secret", "s"),
+    ] {
         fs::write(site.join(name), text).unwrap();
     }
     fs::write(scratch.path().join("outside.txt"), "outside").unwrap();
@@ -217,13 +268,26 @@ fn a_site_is_served_without_hidden_files_and_links() {
 #[test]
 fn other_machines_need_an_option() {
     let scratch = campaigns();
-    let refused = linerate_line("serve . --listen 0.0.0.0:0").dir(scratch.path()).run();
+    let refused = linerate_line("serve . --listen 0.0.0.0:0")
+        .dir(scratch.path())
+        .run();
     refused.fails(2, &["0.0.0.0:0", "--allow-network", "ssh -L"]);
-    let mut server = linerate_line("serve . --listen 0.0.0.0:0 --allow-network").dir(scratch.path()).start();
+    let mut server = linerate_line("serve . --listen 0.0.0.0:0 --allow-network")
+        .dir(scratch.path())
+        .start();
     server.wait_for_line("http://0.0.0.0:");
     server.signal(SIGINT);
-    assert!(server.wait().ok().stderr.contains("everyone who reaches 0.0.0.0:0"));
+    assert!(
+        server
+            .wait()
+            .ok()
+            .stderr
+            .contains("everyone who reaches 0.0.0.0:0")
+    );
     linerate_line("serve none").run().fails(1, &["none"]);
     let empty = Scratch::new();
-    linerate_line("serve .").dir(empty.path()).run().fails(1, &["neither campaigns nor a site"]);
+    linerate_line("serve .")
+        .dir(empty.path())
+        .run()
+        .fails(1, &["neither campaigns nor a site"]);
 }

@@ -31,7 +31,10 @@ sysctls = { "net.ipv4.icmp_echo_ignore_all" = 1 }
 fn verdicts(tuned: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_string();
     let changes = tuned["changes"].as_array().unwrap();
-    changes.iter().map(|change| (text(&change["name"]), text(&change["verdict"]))).collect()
+    changes
+        .iter()
+        .map(|change| (text(&change["name"]), text(&change["verdict"])))
+        .collect()
 }
 
 #[test]
@@ -39,11 +42,20 @@ fn verdicts(tuned: &Value) -> Vec<(String, String)> {
 fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     let scratch = Scratch::new();
     fs::write(scratch.file("plan.toml"), PLAN.replace("ECHO", "")).unwrap();
-    let tune = linerate_line("tune plan.toml --out tuned --json --seed 1").dir(scratch.path()).within(120);
+    let tune = linerate_line("tune plan.toml --out tuned --json --seed 1")
+        .dir(scratch.path())
+        .within(120);
     let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
-    assert_eq!(verdicts(&tuned)[0], ("short".into(), "kept".into()), "{tuned:#}");
+    assert_eq!(
+        verdicts(&tuned)[0],
+        ("short".into(), "kept".into()),
+        "{tuned:#}"
+    );
     assert_eq!(tuned["together"]["verdict"], "proven");
-    assert!(tuned["together"]["ratio"]["low"].as_f64().unwrap() > 1.5, "{tuned:#}");
+    assert!(
+        tuned["together"]["ratio"]["low"].as_f64().unwrap() > 1.5,
+        "{tuned:#}"
+    );
     // The plan of the result can be carried out, and each campaign is a record like any other.
     let show = |line: &str| linerate_line(line).dir(scratch.path()).run().ok().stdout;
     assert!(show("plan check tuned/kept.toml").contains("no faults"));
@@ -55,12 +67,21 @@ fn takes_minutes_the_change_that_helps_is_found_and_proven() {
 fn a_dut_that_no_change_reaches_gives_no_finding() {
     let scratch = Scratch::new();
     fs::write(scratch.file("plan.toml"), PLAN.replace("ECHO", ECHO)).unwrap();
-    let tune = linerate_line("tune plan.toml --simulate rate=100kpps --out tuned --json").dir(scratch.path());
+    let tune = linerate_line("tune plan.toml --simulate rate=100kpps --out tuned --json")
+        .dir(scratch.path());
     let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
     let verdicts = verdicts(&tuned);
-    assert!(verdicts.iter().all(|(_, verdict)| verdict != "kept" && verdict != "harmful"), "{verdicts:?}");
+    assert!(
+        verdicts
+            .iter()
+            .all(|(_, verdict)| verdict != "kept" && verdict != "harmful"),
+        "{verdicts:?}"
+    );
     let screened = &tuned["changes"][0]["screened"]["ratio"];
-    assert!((screened["median"].as_f64().unwrap() - 1.0).abs() < 0.01, "{screened}");
+    assert!(
+        (screened["median"].as_f64().unwrap() - 1.0).abs() < 0.01,
+        "{screened}"
+    );
 }
 
 #[test]
@@ -68,22 +89,39 @@ fn plans_without_changes_are_refused() {
     let scratch = Scratch::new();
     let refused = |text: &str, says: &str| {
         fs::write(scratch.file("plan.toml"), text.replace("ECHO", ECHO)).unwrap();
-        let ended = linerate_line("tune plan.toml --simulate ok").dir(scratch.path()).run();
+        let ended = linerate_line("tune plan.toml --simulate ok")
+            .dir(scratch.path())
+            .run();
         assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
         assert!(ended.stderr.contains(says), "{}", ended.stderr);
-        assert!(!scratch.path().join("linerate-results").exists(), "nothing is made for nothing");
+        assert!(
+            !scratch.path().join("linerate-results").exists(),
+            "nothing is made for nothing"
+        );
     };
     refused(
-        &PLAN.replace("[traffic]", "[factors.f]\nsets = \"traffic.flows\"\nlevels = [1, 2]\n[traffic]"),
+        &PLAN.replace(
+            "[traffic]",
+            "[factors.f]\nsets = \"traffic.flows\"\nlevels = [1, 2]\n[traffic]",
+        ),
         "factor 'f'",
     );
     refused(
-        &PLAN.replace("ECHO", &ECHO.replace("sysctls = {", "rules.before = 7\nsysctls = {")),
+        &PLAN.replace(
+            "ECHO",
+            &ECHO.replace("sysctls = {", "rules.before = 7\nsysctls = {"),
+        ),
         "both set rules.before",
     );
-    refused(&PLAN.replace("[traffic]", "[traffic]\nflos = 1"), "did you mean 'flows'");
+    refused(
+        &PLAN.replace("[traffic]", "[traffic]\nflos = 1"),
+        "did you mean 'flows'",
+    );
     // One block of the screening takes longer.
-    refused(&PLAN.replace("blocks = 6", "budget = \"300 ms\""), "takes at least");
+    refused(
+        &PLAN.replace("blocks = 6", "budget = \"300 ms\""),
+        "takes at least",
+    );
     // The message says what takes the time: on hosts it is not the load.
     let of_hosts = "[lab]\nfile = \"LAB.toml\"\nlink-speed = \"1 Gbit/s\"";
     let of_hosts = PLAN
@@ -102,14 +140,23 @@ fn takes_minutes_three_of_ten_settings_are_found_in_18_of_20() {
     for seed in 0..20 {
         let scratch = Scratch::new();
         let line = format!("tune tune --budget 60s --seed {seed} --out tuned --json");
-        let ended = linerate_line(&line).dir(scratch.path()).within(240).run().ok();
+        let ended = linerate_line(&line)
+            .dir(scratch.path())
+            .within(240)
+            .run()
+            .ok();
         let tuned: Value = serde_json::from_str(&ended.stdout).unwrap();
         let of = |wanted: &str| -> Vec<String> {
-            verdicts(&tuned).into_iter().filter(|(_, v)| v == wanted).map(|(name, _)| name).collect()
+            verdicts(&tuned)
+                .into_iter()
+                .filter(|(_, v)| v == wanted)
+                .map(|(name, _)| name)
+                .collect()
         };
         let (kept, harmful) = (of("kept"), of("harmful"));
         println!("seed {seed}: kept {kept:?}, harmful {harmful:?}");
-        found += usize::from(kept == ["short-rules", "no-bridge-netfilter"] && harmful == ["shaper"]);
+        found +=
+            usize::from(kept == ["short-rules", "no-bridge-netfilter"] && harmful == ["shaper"]);
     }
     assert!(found >= 18, "{found} of 20");
 }

@@ -24,7 +24,10 @@ fn a_simulated_dut_that_is_fine_loses_nothing() {
     assert_eq!(campaign.trials.len(), 4);
     for trial in &campaign.trials {
         let (sent, received) = sent_and_received(trial);
-        assert!(sent > 0 && sent == received && duplicates(trial) == 0, "{sent} {received}");
+        assert!(
+            sent > 0 && sent == received && duplicates(trial) == 0,
+            "{sent} {received}"
+        );
     }
 }
 
@@ -79,7 +82,12 @@ fn a_simulated_rate_is_measured() {
     let campaign = simulated("rate=50kpps", "--rate 100kpps --trials 7 --duration 100ms");
     let received = median(&rates(&campaign.of("forwarding"), "received"));
     assert!((received / 5e4 - 1.0).abs() < 0.02, "{received}");
-    assert!(campaign.of("forwarding").iter().all(|t| located(t, "simulated DUT: over its rate") > 0));
+    assert!(
+        campaign
+            .of("forwarding")
+            .iter()
+            .all(|t| located(t, "simulated DUT: over its rate") > 0)
+    );
 }
 
 #[test]
@@ -88,30 +96,54 @@ fn a_simulated_delay_is_measured() {
     let p50 = |variant: &str| campaign.row(variant)["latency_ns"]["p50"].as_u64().unwrap();
     // A busy machine adds, and the buckets of the histogram are some per cent wide; nothing takes away.
     assert!(p50("forwarding") >= 19_000_000, "{}", p50("forwarding"));
-    assert!(p50("tester-baseline") < 19_000_000, "{}", p50("tester-baseline"));
+    assert!(
+        p50("tester-baseline") < 19_000_000,
+        "{}",
+        p50("tester-baseline")
+    );
 }
 
 #[test]
 fn records_are_whole_and_show_prints_the_same() {
     let bench = Bench::new("--simulate loss=1000 --trials 2 --duration 20ms --sizes 64,imix").run();
     let folder = std::fs::read_dir(&bench.directory).unwrap();
-    let mut found: Vec<String> = folder.map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    let mut found: Vec<String> = folder
+        .map(|f| f.unwrap().file_name().into_string().unwrap())
+        .collect();
     found.sort();
-    assert_eq!(found, ["campaign.json", "host.json", "summary.json", "trials.jsonl"]);
+    assert_eq!(
+        found,
+        ["campaign.json", "host.json", "summary.json", "trials.jsonl"]
+    );
     let printed = &bench.ended.stdout;
-    assert!(printed.starts_with("SIMULATED: all figures below are of a simulated DUT"), "{printed}");
-    assert!(printed.ends_with(&format!("records  {}\n", bench.path())), "{printed}");
+    assert!(
+        printed.starts_with("SIMULATED: all figures below are of a simulated DUT"),
+        "{printed}"
+    );
+    assert!(
+        printed.ends_with(&format!("records  {}\n", bench.path())),
+        "{printed}"
+    );
     let shown = linerate(["show", bench.path()]).run().ok();
     assert_eq!(&shown.stdout, printed);
     assert_eq!(shown.stderr, "");
     let json = linerate(["show", bench.path(), "--json"]).run().ok().json();
     assert_eq!(json["summary"], bench.document("summary.json"));
-    let with_trials = linerate(["show", bench.path(), "--trials"]).run().ok().stdout;
+    let with_trials = linerate(["show", bench.path(), "--trials"])
+        .run()
+        .ok()
+        .stdout;
     let full = linerate(["show", bench.path(), "--full"]).run().ok().stdout;
-    assert!(with_trials.starts_with(&full) && full.lines().count() > 30, "{full}");
+    assert!(
+        with_trials.starts_with(&full) && full.lines().count() > 30,
+        "{full}"
+    );
     // A block is every size in every family, with the DUT and without.
     assert_eq!(bench.trials.len(), 2 * 2 * 2 * 2);
-    let lines = with_trials.lines().filter(|l| l.contains(" ok ") || l.contains(" FAILED ")).count();
+    let lines = with_trials
+        .lines()
+        .filter(|l| l.contains(" ok ") || l.contains(" FAILED "))
+        .count();
     assert_eq!(lines, bench.trials.len(), "{with_trials}");
 }
 
@@ -119,7 +151,11 @@ fn records_are_whole_and_show_prints_the_same() {
 fn json_is_the_whole_campaign() {
     let bench = Bench::new(&format!("{QUICK} --json")).run();
     let document = bench.ended.json();
-    for (key, file) in [("campaign", "campaign.json"), ("host", "host.json"), ("summary", "summary.json")] {
+    for (key, file) in [
+        ("campaign", "campaign.json"),
+        ("host", "host.json"),
+        ("summary", "summary.json"),
+    ] {
         assert_eq!(document[key], bench.document(file), "{key}");
     }
     assert_eq!(document["directory"], bench.path());
@@ -131,9 +167,15 @@ fn records_without_out_are_under_linerate_results() {
     let scratch = Scratch::new();
     let bench = format!("bench {QUICK}");
     for name in ["mine", "../../a/b"] {
-        linerate_line(&bench).args(["--name", name]).dir(scratch.path()).run().ok();
+        linerate_line(&bench)
+            .args(["--name", name])
+            .dir(scratch.path())
+            .run()
+            .ok();
     }
-    let results: Vec<_> = std::fs::read_dir(scratch.path().join("linerate-results")).unwrap().collect();
+    let results: Vec<_> = std::fs::read_dir(scratch.path().join("linerate-results"))
+        .unwrap()
+        .collect();
     assert_eq!(results.len(), 2);
     for folder in results {
         let folder = folder.unwrap();
@@ -141,7 +183,11 @@ fn records_without_out_are_under_linerate_results() {
         assert!(name.contains("Z-"), "TIME-NAME: {name}");
         assert!(folder.path().join("summary.json").exists());
     }
-    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "a name leads out of the folder");
+    assert_eq!(
+        std::fs::read_dir(scratch.path()).unwrap().count(),
+        1,
+        "a name leads out of the folder"
+    );
 }
 
 #[test]
@@ -152,13 +198,18 @@ fn a_cut_off_last_trial_is_left_out_and_said() {
     std::fs::write(&path, format!("{text}{}", &text[..100])).unwrap();
     let shown = linerate(["show", bench.path(), "--trials"]).run().ok();
     assert!(
-        shown.stderr.contains("the last line of trials.jsonl is cut off and left out"),
+        shown
+            .stderr
+            .contains("the last line of trials.jsonl is cut off and left out"),
         "{}",
         shown.stderr
     );
     // Every verb says that trials are missing, and a program that reads the exit status of an export hears it.
     std::fs::write(&path, text.split_inclusive('\n').next().unwrap()).unwrap();
-    let missing = format!("summary.json counts {} trials, and trials.jsonl holds 1", bench.trials.len());
+    let missing = format!(
+        "summary.json counts {} trials, and trials.jsonl holds 1",
+        bench.trials.len()
+    );
     let folder = bench.path();
     for (line, status) in [("show", 0), ("report", 0), ("export junit", 1)] {
         let ended = linerate_line(&format!("{line} {folder}")).run().no_panic();
@@ -171,11 +222,23 @@ fn a_cut_off_last_trial_is_left_out_and_said() {
     // Without a summary, as after kill -9, it is computed from the trials.
     std::fs::remove_file(bench.directory.join("summary.json")).unwrap();
     let shown = linerate(["show", bench.path()]).run().ok();
-    assert!(shown.stderr.contains("did not come to its end"), "{}", shown.stderr);
-    assert!(shown.stderr.contains(&format!("its {} trials", bench.trials.len())), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("did not come to its end"),
+        "{}",
+        shown.stderr
+    );
+    assert!(
+        shown
+            .stderr
+            .contains(&format!("its {} trials", bench.trials.len())),
+        "{}",
+        shown.stderr
+    );
     // A broken line in the middle is another matter.
     std::fs::write(&path, format!("{}\n{text}", &text[..100])).unwrap();
-    linerate(["show", bench.path()]).run().fails(1, &["trials.jsonl", "line 1"]);
+    linerate(["show", bench.path()])
+        .run()
+        .fails(1, &["trials.jsonl", "line 1"]);
 }
 
 #[test]
@@ -184,19 +247,26 @@ fn records_are_not_mixed_with_others_and_not_taken_from_the_future() {
     let before = std::fs::read(bench.directory.join("trials.jsonl")).unwrap();
     let again = linerate_line(&format!("bench {QUICK} --out {}", bench.path())).run();
     again.fails(1, &[bench.path(), "is not empty", "name a new folder"]);
-    assert_eq!(std::fs::read(bench.directory.join("trials.jsonl")).unwrap(), before);
+    assert_eq!(
+        std::fs::read(bench.directory.join("trials.jsonl")).unwrap(),
+        before
+    );
     let path = bench.directory.join("campaign.json");
     let mut campaign = bench.document("campaign.json");
     campaign["version"] = 99.into();
     std::fs::write(&path, campaign.to_string()).unwrap();
-    linerate(["show", bench.path()]).run().fails(1, &["campaign.json", "99", "use a newer linerate"]);
+    linerate(["show", bench.path()])
+        .run()
+        .fails(1, &["campaign.json", "99", "use a newer linerate"]);
 }
 
 #[test]
 fn show_of_something_else_says_what_is_there() {
     let scratch = Scratch::new();
     let here = scratch.path().to_str().unwrap();
-    linerate(["show", here]).run().fails(1, &[here, "not a record", "no campaign.json"]);
+    linerate(["show", here])
+        .run()
+        .fails(1, &[here, "not a record", "no campaign.json"]);
     linerate(["show", &scratch.file("nope")])
         .run()
         .fails(1, &["cannot read the record", "nope: No such file"]);
@@ -228,12 +298,24 @@ fn ctrl_c_keeps_what_was_measured() {
 fn a_bench_that_was_stopped_is_resumed() {
     let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --trials 40");
     let running = bench.program().start();
-    wait_for("two trials", || (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+    wait_for("two trials", || {
+        (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(())
+    });
     running.signal(libc::SIGINT);
     let ended = running.wait().status(130);
-    assert!(ended.stderr.contains("to resume: linerate run --resume"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("to resume: linerate run --resume"),
+        "{}",
+        ended.stderr
+    );
     let path = bench.directory();
-    let resume = ["run", "--simulate", "loss=1000", "--resume", path.to_str().unwrap()];
+    let resume = [
+        "run",
+        "--simulate",
+        "loss=1000",
+        "--resume",
+        path.to_str().unwrap(),
+    ];
     let campaign = bench.read(linerate(resume).run().ok());
     all_valid(&campaign.trials);
     assert_eq!(campaign.trials.len(), 80);
@@ -249,32 +331,56 @@ fn headers_and_endpoints_are_options() {
     run("bench --simulate ok --trials 2 --duration 10ms --extension-headers none,chain --out headers")
         .no_panic();
     let slots = |folder: &str| {
-        let text = std::fs::read_to_string(scratch.path().join(folder).join("campaign.json")).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["slots"].as_array().unwrap().clone()
+        let text =
+            std::fs::read_to_string(scratch.path().join(folder).join("campaign.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["slots"]
+            .as_array()
+            .unwrap()
+            .clone()
     };
     let all = slots("mixed");
     for slot in &all {
         let flows = &slot["traffic"]["flows"];
         assert_eq!(
-            [&flows["addresses"], &flows["ports"], &slot["traffic"]["source_macs"]],
+            [
+                &flows["addresses"],
+                &flows["ports"],
+                &slot["traffic"]["source_macs"]
+            ],
             ["random", "random:7", "random"]
         );
     }
-    let names =
-        |all: &[Value]| all.iter().map(|slot| slot["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
-    assert!(names(&all).contains(&"forwarding IPv4 with 90 % IPv6 84 B".into()), "{:?}", names(&all));
+    let names = |all: &[Value]| {
+        all.iter()
+            .map(|slot| slot["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        names(&all).contains(&"forwarding IPv4 with 90 % IPv6 84 B".into()),
+        "{:?}",
+        names(&all)
+    );
     assert!(
         names(&slots("headers")).contains(&"forwarding IPv6 with chain 124 B".into()),
         "{:?}",
         names(&slots("headers"))
     );
-    run("bench --simulate ok --family 4 --extension-headers chain").fails(2, &["only in IPv6 UDP frames"]);
+    run("bench --simulate ok --family 4 --extension-headers chain")
+        .fails(2, &["only in IPv6 UDP frames"]);
     let line = "rfc2544 --simulate rate=10kpps --quick --test throughput --size 64 --out tests";
-    run(&format!("{line} --addresses random --ports random --source-macs random")).ok();
+    run(&format!(
+        "{line} --addresses random --ports random --source-macs random"
+    ))
+    .ok();
     let rows = run("conformance tests --json").no_panic().stdout;
     let rows: Value = serde_json::from_str(&rows).unwrap();
     for id in ["4814-4.2", "4814-4.4", "4814-4.5"] {
-        let row = rows["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap();
+        let row = rows["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["id"] == id)
+            .unwrap();
         assert_eq!(row["status"], "met", "{row}");
     }
 }
@@ -284,13 +390,26 @@ fn headers_and_endpoints_are_options() {
 fn the_plan_of_a_bench_is_a_plan() {
     let scratch = Scratch::new();
     let line = "bench --sizes 64,imix --variant nft-stateful --variant nft-stateful --states new --rate 10kpps --seed 7 --trials 6 --duration 20ms";
-    let plan = linerate_line(&format!("{line} --print-plan")).run().ok().stdout;
+    let plan = linerate_line(&format!("{line} --print-plan"))
+        .run()
+        .ok()
+        .stdout;
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
-    linerate_line("plan check plan.toml").dir(scratch.path()).run().ok();
-    linerate_line("run plan.toml --simulate ok --out run").dir(scratch.path()).run().no_panic();
-    linerate_line(&format!("{line} --simulate ok --out bench")).dir(scratch.path()).run().no_panic();
+    linerate_line("plan check plan.toml")
+        .dir(scratch.path())
+        .run()
+        .ok();
+    linerate_line("run plan.toml --simulate ok --out run")
+        .dir(scratch.path())
+        .run()
+        .no_panic();
+    linerate_line(&format!("{line} --simulate ok --out bench"))
+        .dir(scratch.path())
+        .run()
+        .no_panic();
     let plan = |folder: &str| {
-        let text = std::fs::read_to_string(scratch.path().join(folder).join("campaign.json")).unwrap();
+        let text =
+            std::fs::read_to_string(scratch.path().join(folder).join("campaign.json")).unwrap();
         let mut planned = serde_json::from_str::<Value>(&text).unwrap()["planned"].take();
         // `bench` has no file.
         planned["file"].take();
@@ -303,12 +422,24 @@ fn the_plan_of_a_bench_is_a_plan() {
 fn a_file_that_may_not_grow_is_named_and_earlier_trials_are_safe() {
     let bench = Bench::new("--simulate ok --family 4 --duration 10ms --trials 1000");
     let ended = bench.program().file_limit(48 << 10).run();
-    let ended = ended.fails(1, &["trials.jsonl", "File too large", "trials are safe", "ulimit -f"]);
+    let ended = ended.fails(
+        1,
+        &[
+            "trials.jsonl",
+            "File too large",
+            "trials are safe",
+            "ulimit -f",
+        ],
+    );
     let campaign = bench.read(ended);
     all_valid(&campaign.trials);
     assert!(campaign.trials.len() > 3, "{}", campaign.trials.len());
     let safe = format!("the first {} trials are safe", campaign.trials.len());
-    assert!(campaign.ended.stderr.contains(&safe), "{safe}: {}", campaign.ended.stderr);
+    assert!(
+        campaign.ended.stderr.contains(&safe),
+        "{safe}: {}",
+        campaign.ended.stderr
+    );
     assert_eq!(campaign.document("summary.json")["stopped"], "failed");
     let shown = linerate(["show", campaign.path()]).run().ok();
     assert!(!shown.stderr.contains("cut off"), "{}", shown.stderr);
@@ -323,7 +454,13 @@ fn a_reader_that_goes_away_is_no_error() {
     let bench = bench.read(ended);
     assert_eq!(bench.trials.len(), 2);
     let show = format!("show {} --trials", bench.path());
-    for line in [&show, &format!("{show} --json"), "bench --help", "help send", "lab status --json"] {
+    for line in [
+        &show,
+        &format!("{show} --json"),
+        "bench --help",
+        "help send",
+        "lab status --json",
+    ] {
         let mut running = linerate_line(line).start();
         running.close_stdout();
         running.wait().ok();

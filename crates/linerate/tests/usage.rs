@@ -4,26 +4,60 @@ use crate::common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// Arguments, and words that the message must contain.
 const REFUSED: [(&str, &[&str]); 51] = [
-    ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
+    (
+        "bench --rate 0",
+        &["--rate", "'0'", "sends nothing", "0.001pps"],
+    ),
     (
         "bench --rate 10Tbit/s:l1",
-        &["--rate", "14,880,952,380", "use a lower rate, longer frames, more --cpus"],
+        &[
+            "--rate",
+            "14,880,952,380",
+            "use a lower rate, longer frames, more --cpus",
+        ],
     ),
     ("bench --rate 1Gbit/s", &["1Gbit/s", ":l1", ":l2"]),
-    ("bench --rate 50%", &["--rate", "share of line rate", "--link-speed 10G"]),
-    ("bench --rate 10", &["--rate", "The unit is missing", "10pps"]),
-    ("bench --rate 10k", &["--rate", "The unit is missing", "10kpps"]),
-    ("bench --duration 5", &["--duration", "The unit is missing", "5 s"]),
-    ("run rules --budget 5", &["--budget", "'5' has no unit", "5s"]),
-    ("send --write out.pcap --duration 5", &["--duration", "'5' has no unit", "5s"]),
-    ("bench --variant known-delay=5", &["known-delay", "The unit is missing", "5 us"]),
+    (
+        "bench --rate 50%",
+        &["--rate", "share of line rate", "--link-speed 10G"],
+    ),
+    (
+        "bench --rate 10",
+        &["--rate", "The unit is missing", "10pps"],
+    ),
+    (
+        "bench --rate 10k",
+        &["--rate", "The unit is missing", "10kpps"],
+    ),
+    (
+        "bench --duration 5",
+        &["--duration", "The unit is missing", "5 s"],
+    ),
+    (
+        "run rules --budget 5",
+        &["--budget", "'5' has no unit", "5s"],
+    ),
+    (
+        "send --write out.pcap --duration 5",
+        &["--duration", "'5' has no unit", "5s"],
+    ),
+    (
+        "bench --variant known-delay=5",
+        &["known-delay", "The unit is missing", "5 us"],
+    ),
     ("bench --rate fast", &["--rate", "fast"]),
     ("bench --sizes 63", &["--sizes", "63", "64 to 16000"]),
     ("bench --sizes 16001", &["16001", "64 to 16000"]),
-    ("bench --variant pf", &["'pf'", "nft-stateful", "known-loss=N"]),
+    (
+        "bench --variant pf",
+        &["'pf'", "nft-stateful", "known-loss=N"],
+    ),
     ("bench --variant known-rate=0", &["known-rate", "from 1"]),
     ("bench --variant known-delay=1s", &["known-delay", "200us"]),
-    ("bench --cpus 999", &["CPU 999", "not online", "there are [0"]),
+    (
+        "bench --cpus 999",
+        &["CPU 999", "not online", "there are [0"],
+    ),
     ("bench --cpus 1-0", &["1-0", "write \"0-1\""]),
     ("bench --dut-cpus 0", &["--dut-cpus", "--mode threaded"]),
     ("bench --duration 1ms", &["--duration", "10 ms"]),
@@ -33,20 +67,53 @@ const REFUSED: [(&str, &[&str]); 51] = [
     ("bench --budget 100ms", &["--budget", "more time"]),
     ("bench --simulate bogus", &["--simulate", "bogus", "loss=N"]),
     ("bench --simulate rate=10%", &["--simulate", "500kpps"]),
-    ("search --goal nrd", &["--goal", "'nrd' is not a goal", "ndr", "LOSS:FINAL:SUM:EXCEED"]),
-    ("search --goal ndr --goal rfc2544", &["1 s and of 60 s", "one duration for all goals"]),
-    ("search --min 2Mpps --max 1Mpps", &["2000000 frames/s", "must be above 0 and below the highest"]),
+    (
+        "search --goal nrd",
+        &[
+            "--goal",
+            "'nrd' is not a goal",
+            "ndr",
+            "LOSS:FINAL:SUM:EXCEED",
+        ],
+    ),
+    (
+        "search --goal ndr --goal rfc2544",
+        &["1 s and of 60 s", "one duration for all goals"],
+    ),
+    (
+        "search --min 2Mpps --max 1Mpps",
+        &["2000000 frames/s", "must be above 0 and below the highest"],
+    ),
     ("search --width 0%", &["--width", "'0%' is nothing"]),
     ("search --step 5%", &["--loss-curve"]),
-    ("search --loss-curve --step 0%", &["--step", "'0%' is nothing"]),
-    ("search --max 5pps", &["--max", "below the highest, 5 frames/s", "name a lower one with --min"]),
-    ("rfc2544 --test throughput --verify 2", &["--verify", "add --search bisection"]),
-    ("search --min 1pps --duration 100ms", &["less than one frame", "longer trials"]),
+    (
+        "search --loss-curve --step 0%",
+        &["--step", "'0%' is nothing"],
+    ),
+    (
+        "search --max 5pps",
+        &[
+            "--max",
+            "below the highest, 5 frames/s",
+            "name a lower one with --min",
+        ],
+    ),
+    (
+        "rfc2544 --test throughput --verify 2",
+        &["--verify", "add --search bisection"],
+    ),
+    (
+        "search --min 1pps --duration 100ms",
+        &["less than one frame", "longer trials"],
+    ),
     ("search --max 1Gbit/s:l1", &["--max", "500 kpps"]),
     ("send -n 5", &["--interface"]),
     ("send --write out.pcap -n 0", &["--count", "--duration"]),
     ("send --write out.pcap -l 13", &["--len", "14"]),
-    ("send --write out.pcap -6 --size 64", &["64 bytes is too short", "at least 84"]),
+    (
+        "send --write out.pcap -6 --size 64",
+        &["64 bytes is too short", "at least 84"],
+    ),
     ("receive", &["--interface"]),
     ("calc line-rate 0", &["'0'", "10G", "1.488Mpps"]),
     ("calc line-rate 1Gpps --sizes 63", &["63", "64 to 16000"]),
@@ -56,7 +123,10 @@ const REFUSED: [(&str, &[&str]); 51] = [
     ("calc pf-states 0", &["states of 0 is impossible", "from 1"]),
     ("calc bdp --link 10G", &["two of link speed"]),
     ("calc rss --queues 300", &["queues of 300", "from 1 to 128"]),
-    ("calc trials --difference 0% --deviation 1%", &["difference of 0 % is impossible"]),
+    (
+        "calc trials --difference 0% --deviation 1%",
+        &["difference of 0 % is impossible"],
+    ),
     ("calc convert 1Gbit/s", &["1Gbit/s:l1", "1Gbit/s:l3"]),
 ];
 
@@ -66,7 +136,11 @@ fn bad_arguments_are_refused_with_what_to_do() {
     for (line, says) in REFUSED {
         linerate_line(line).dir(scratch.path()).run().fails(2, says);
     }
-    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
+    assert_eq!(
+        std::fs::read_dir(scratch.path()).unwrap().count(),
+        0,
+        "something was left behind"
+    );
 }
 
 /// A FIFO would be waited for.
@@ -76,7 +150,10 @@ fn files_are_regular_ones_and_what_a_shell_hands_over() {
     let fifo = scratch.file("fifo");
     Program::new("mkfifo").args([&fifo]).run().ok();
     std::fs::create_dir(scratch.file("records")).unwrap();
-    Program::new("mkfifo").args([scratch.file("records/campaign.json")]).run().ok();
+    Program::new("mkfifo")
+        .args([scratch.file("records/campaign.json")])
+        .run()
+        .ok();
     let lines = [
         "plan check FIFO",
         "plan show FIFO",
@@ -91,10 +168,17 @@ fn files_are_regular_ones_and_what_a_shell_hands_over() {
         "show records",
     ];
     for line in lines {
-        let ended =
-            linerate_line(&line.replace("FIFO", &fifo)).dir(scratch.path()).within(20).run().no_panic();
+        let ended = linerate_line(&line.replace("FIFO", &fifo))
+            .dir(scratch.path())
+            .within(20)
+            .run()
+            .no_panic();
         assert!(!ended.status.success(), "{line}");
-        assert!(ended.stderr.contains("not a regular file"), "{line}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("not a regular file"),
+            "{line}: {}",
+            ended.stderr
+        );
     }
     let numbers = "printf '%s\\n' 1 2 3 4 5";
     for line in [
@@ -102,9 +186,15 @@ fn files_are_regular_ones_and_what_a_shell_hands_over() {
         format!("{numbers} | {LINERATE} stat /dev/stdin"),
         format!("{numbers} | {LINERATE} stat -"),
         format!("{LINERATE} plan check <({LINERATE} plan example)"),
-        format!("{LINERATE} lab example three-hosts | {LINERATE} plan check /dev/stdin; [ $? = 2 ]"),
+        format!(
+            "{LINERATE} lab example three-hosts | {LINERATE} plan check /dev/stdin; [ $? = 2 ]"
+        ),
     ] {
-        Program::new("bash").args(["-c", &line]).within(20).run().ok();
+        Program::new("bash")
+            .args(["-c", &line])
+            .within(20)
+            .run()
+            .ok();
     }
 }
 
@@ -125,30 +215,57 @@ fn a_lab_file_that_is_not_there_is_an_error_of_each_verb() {
         "tune lab/tuning --simulate ok",
         "plan show lab/forwarding",
     ] {
-        let ended = linerate_line(&format!("{line} --lab no-such.toml")).dir(scratch.path()).run();
+        let ended = linerate_line(&format!("{line} --lab no-such.toml"))
+            .dir(scratch.path())
+            .run();
         ended.fails(1, &["no-such.toml", "No such file"]);
     }
-    linerate_line("search --system freebsd --simulate ok").run().fails(2, &["--lab"]);
-    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
+    linerate_line("search --system freebsd --simulate ok")
+        .run()
+        .fails(2, &["--lab"]);
+    assert_eq!(
+        std::fs::read_dir(scratch.path()).unwrap().count(),
+        0,
+        "something was left behind"
+    );
 }
 
 #[test]
 fn bad_flow_ranges_are_refused() {
     let scratch = Scratch::new();
     let cases: [(&str, &str, &[&str]); 6] = [
-        ("198.18.10.20-198.18.10.1", "198.19.10.1", &["198.18.10.20", "backwards", "write 198.18.10.1"]),
-        ("198.18.10.1:20-198.18.10.1:10", "198.19.10.1", &["backwards"]),
+        (
+            "198.18.10.20-198.18.10.1",
+            "198.19.10.1",
+            &["198.18.10.20", "backwards", "write 198.18.10.1"],
+        ),
+        (
+            "198.18.10.1:20-198.18.10.1:10",
+            "198.19.10.1",
+            &["backwards"],
+        ),
         ("198.18.10.1", "2001:2::1", &["IPv"]),
         ("198.18.10.300", "198.19.10.1", &["198.18.10.300"]),
         ("198.18.10.1:70000", "198.19.10.1", &["70000"]),
         ("", "198.19.10.1", &[]),
     ];
     for (source, destination, says) in cases {
-        let program = linerate(["send", "--write", "out.pcap", "-s", source, "-d", destination]);
+        let program = linerate([
+            "send",
+            "--write",
+            "out.pcap",
+            "-s",
+            source,
+            "-d",
+            destination,
+        ]);
         program.dir(scratch.path()).run().fails(2, says);
     }
     let wrong = "send --write out.pcap -6 -s 198.18.10.1:1-198.18.10.2 -d 198.19.10.1";
-    linerate_line(wrong).dir(scratch.path()).run().fails(2, &["IPv4", "-4 or -6"]);
+    linerate_line(wrong)
+        .dir(scratch.path())
+        .run()
+        .fails(2, &["IPv4", "-4 or -6"]);
     assert!(!scratch.path().join("out.pcap").exists());
 }
 
@@ -162,19 +279,33 @@ fn files_that_cannot_be_are_named() {
         .fails(1, &["/nonexistent/in.pcap", "No such file"]);
     let scratch = Scratch::new();
     let file = scratch.file("noise");
-    for noise in ["", "no capture at all, but long enough for a header", "\u{0}"] {
+    for noise in [
+        "",
+        "no capture at all, but long enough for a header",
+        "\u{0}",
+    ] {
         std::fs::write(&file, noise).unwrap();
-        linerate(["receive", "--read", &file]).run().fails(1, &[&file]);
+        linerate(["receive", "--read", &file])
+            .run()
+            .fails(1, &[&file]);
     }
-    linerate_line("bench --simulate ok --trials 1 --out /proc/no").run().fails(1, &["/proc/no"]);
+    linerate_line("bench --simulate ok --trials 1 --out /proc/no")
+        .run()
+        .fails(1, &["/proc/no"]);
 }
 
 #[test]
 fn interfaces_that_are_not_there_are_named() {
     for verb in ["send", "receive"] {
-        linerate_line(&format!("{verb} -i nosuch0")).run().fails(1, &["nosuch0"]);
-        linerate_line(&format!("{verb} -i lo --isolated-lab lo")).run().fails(1, &["loopback", "RFC 6815"]);
-        linerate_line(&format!("{verb} -i x0 --netns nosuchns")).run().fails(1, &["nosuchns"]);
+        linerate_line(&format!("{verb} -i nosuch0"))
+            .run()
+            .fails(1, &["nosuch0"]);
+        linerate_line(&format!("{verb} -i lo --isolated-lab lo"))
+            .run()
+            .fails(1, &["loopback", "RFC 6815"]);
+        linerate_line(&format!("{verb} -i x0 --netns nosuchns"))
+            .run()
+            .fails(1, &["nosuchns"]);
     }
 }
 
@@ -189,10 +320,17 @@ fn output_that_does_not_arrive_is_an_error() {
     std::fs::create_dir_all(&results).unwrap();
     std::fs::write(results.join("forwarding.pps"), "1000000\n1000001\n").unwrap();
     let bench = "bench --simulate ok --family 4 --trials 1 --duration 20ms";
-    linerate_line(&format!("{bench} --out campaign")).dir(scratch.path()).run().ok();
+    linerate_line(&format!("{bench} --out campaign"))
+        .dir(scratch.path())
+        .run()
+        .ok();
     let shell = |line: &str, to: &str| {
         let script = format!("{{ {LINERATE} {line} {to}; }}");
-        Program::new("sh").args(["-c", &script]).dir(scratch.path()).run().no_panic()
+        Program::new("sh")
+            .args(["-c", &script])
+            .dir(scratch.path())
+            .run()
+            .no_panic()
     };
     for line in [
         "--help",
@@ -240,7 +378,13 @@ fn help_teaches_by_example() {
         let help = linerate([verb, "--help"]).run().ok().stdout;
         assert!(help.contains("Example"), "{verb}: {help}");
         assert!(help.contains(&format!("linerate {verb}")), "{verb}: {help}");
-        assert!(linerate([verb, "-h"]).run().ok().stdout.starts_with(help.lines().next().unwrap()));
+        assert!(
+            linerate([verb, "-h"])
+                .run()
+                .ok()
+                .stdout
+                .starts_with(help.lines().next().unwrap())
+        );
     }
     for action in ["up", "down", "status"] {
         linerate(["lab", action, "--help"]).run().ok();
@@ -255,16 +399,24 @@ fn help_teaches_by_example() {
 #[test]
 fn examples_of_the_help_work() {
     let scratch = Scratch::new();
-    let help =
-        linerate_line("bench --help").run().ok().stdout + &linerate_line("send --help").run().ok().stdout;
-    let unprivileged = help.lines().map(str::trim).filter(|l| l.starts_with("linerate ")).filter_map(|l| {
-        let command = l.split("   ").next().unwrap();
-        let unprivileged = command.contains("--simulate") || command.contains("--write");
-        command.strip_prefix("linerate ").filter(|_| unprivileged)
-    });
+    let help = linerate_line("bench --help").run().ok().stdout
+        + &linerate_line("send --help").run().ok().stdout;
+    let unprivileged = help
+        .lines()
+        .map(str::trim)
+        .filter(|l| l.starts_with("linerate "))
+        .filter_map(|l| {
+            let command = l.split("   ").next().unwrap();
+            let unprivileged = command.contains("--simulate") || command.contains("--write");
+            command.strip_prefix("linerate ").filter(|_| unprivileged)
+        });
     let mut ran = 0;
     for line in unprivileged {
-        let bounded = if line.starts_with("bench") { format!("{line} --trials 1") } else { line.into() };
+        let bounded = if line.starts_with("bench") {
+            format!("{line} --trials 1")
+        } else {
+            line.into()
+        };
         linerate_line(&bounded).dir(scratch.path()).run().ok();
         ran += 1;
     }
@@ -274,9 +426,20 @@ fn examples_of_the_help_work() {
 #[test]
 fn the_documents_of_make_install_are_written() {
     let scratch = Scratch::new();
-    linerate(["documents", scratch.path().to_str().unwrap()]).run().ok();
-    for file in ["linerate.1", "linerate-bench.1", "linerate.bash", "_linerate", "linerate.fish"] {
-        assert!(std::fs::metadata(scratch.path().join(file)).unwrap().len() > 100, "{file}");
+    linerate(["documents", scratch.path().to_str().unwrap()])
+        .run()
+        .ok();
+    for file in [
+        "linerate.1",
+        "linerate-bench.1",
+        "linerate.bash",
+        "_linerate",
+        "linerate.fish",
+    ] {
+        assert!(
+            std::fs::metadata(scratch.path().join(file)).unwrap().len() > 100,
+            "{file}"
+        );
     }
 }
 
@@ -291,16 +454,35 @@ fn conformance_is_computed_from_records_and_needs_a_claim() {
             .ok();
     };
     made("search --loss-curve --duration 20ms", "curve");
-    let said = ["RFC 2544 frame-loss: not compliant (2544-6)", "2544-26.3a  S", "2544-24a", "08 00 45 00"];
-    let ended = linerate_line("conformance curve").dir(scratch.path()).run().fails(3, &[]);
+    let said = [
+        "RFC 2544 frame-loss: not compliant (2544-6)",
+        "2544-26.3a  S",
+        "2544-24a",
+        "08 00 45 00",
+    ];
+    let ended = linerate_line("conformance curve")
+        .dir(scratch.path())
+        .run()
+        .fails(3, &[]);
     for part in said {
         assert!(ended.stdout.contains(part), "no {part} in {}", ended.stdout);
     }
-    let json = linerate_line("conformance curve --json").dir(scratch.path()).run().fails(3, &[]).stdout;
+    let json = linerate_line("conformance curve --json")
+        .dir(scratch.path())
+        .run()
+        .fails(3, &[])
+        .stdout;
     let found: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(found["rows"].as_array().unwrap().len(), 107);
-    let row =
-        |id: &str| found["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone();
+    let row = |id: &str| {
+        found["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["id"] == id)
+            .unwrap()
+            .clone()
+    };
     assert_eq!(row("2544-26.3a")["status"], "met", "{}", row("2544-26.3a"));
     assert_eq!(row("2544-24a")["status"], "deviation");
     made("bench --duration 20ms --trials 2", "rates");

@@ -16,10 +16,17 @@ const BAR: f64 = 0.5;
 const ROUNDS: usize = 15;
 
 fn setup(tool: Firewall, filter: Kind) -> Setup {
-    let rules = RuleSet { hash_sized: false, ..RuleSet::new(tool, filter) };
-    let settings = Settings { rules: Some(rules), ..Settings::default() };
+    let rules = RuleSet {
+        hash_sized: false,
+        ..RuleSet::new(tool, filter)
+    };
+    let settings = Settings {
+        rules: Some(rules),
+        ..Settings::default()
+    };
     let name = format!("{tool:?} {filter:?}").to_lowercase();
-    Setup::from_settings(&name, 0, &settings, &[Family::V4]).expect("a minimal rule set has no faults")
+    Setup::from_settings(&name, 0, &settings, &[Family::V4])
+        .expect("a minimal rule set has no faults")
 }
 
 fn lab(setup: &Setup) -> EmbeddedLab {
@@ -33,14 +40,17 @@ fn lab(setup: &Setup) -> EmbeddedLab {
         host_changes: Consent::Refused,
         interrupted: None,
     };
-    EmbeddedLab::build(spec, std::slice::from_ref(setup)).expect("the lab can be built: this needs root")
+    EmbeddedLab::build(spec, std::slice::from_ref(setup))
+        .expect("the lab can be built: this needs root")
 }
 
 fn main() -> ExitCode {
     let tools = [Firewall::Nftables, Firewall::Iptables];
     let sets: Vec<Setup> = tools
         .into_iter()
-        .flat_map(|tool| [Kind::Stateless, Kind::Stateful, Kind::Nat].map(|filter| setup(tool, filter)))
+        .flat_map(|tool| {
+            [Kind::Stateless, Kind::Stateful, Kind::Nat].map(|filter| setup(tool, filter))
+        })
         .filter(|setup| setup.lacking().is_empty())
         .collect();
     let Some(first) = sets.first() else {
@@ -49,11 +59,21 @@ fn main() -> ExitCode {
     };
     let (mut times, mut standing) = (BTreeMap::<String, Vec<f64>>::new(), lab(first));
     for _ in 0..ROUNDS {
-        for (from, to) in sets.iter().flat_map(|from| sets.iter().map(move |to| (from, to))) {
-            standing.lanes[0].exchange(from).expect("the rule set is loaded");
+        for (from, to) in sets
+            .iter()
+            .flat_map(|from| sets.iter().map(move |to| (from, to)))
+        {
+            standing.lanes[0]
+                .exchange(from)
+                .expect("the rule set is loaded");
             let began = Instant::now();
-            standing.lanes[0].exchange(to).expect("the rule set is loaded");
-            times.entry(format!("to {}", to.name)).or_default().push(began.elapsed().as_secs_f64());
+            standing.lanes[0]
+                .exchange(to)
+                .expect("the rule set is loaded");
+            times
+                .entry(format!("to {}", to.name))
+                .or_default()
+                .push(began.elapsed().as_secs_f64());
         }
     }
     drop(standing);
@@ -61,7 +81,10 @@ fn main() -> ExitCode {
         for to in &sets {
             let began = Instant::now();
             let built = lab(to);
-            times.entry(format!("anew {}", to.name)).or_default().push(began.elapsed().as_secs_f64());
+            times
+                .entry(format!("anew {}", to.name))
+                .or_default()
+                .push(began.elapsed().as_secs_f64());
             drop(built);
         }
     }
@@ -69,14 +92,29 @@ fn main() -> ExitCode {
 }
 
 fn report(times: &mut BTreeMap<String, Vec<f64>>) -> ExitCode {
-    println!("{:<28} {:>10} {:>10} {:>6}", "", "median ms", "longest", "n");
+    println!(
+        "{:<28} {:>10} {:>10} {:>6}",
+        "", "median ms", "longest", "n"
+    );
     let mut met = true;
     for (what, seconds) in times {
         seconds.sort_by(f64::total_cmp);
         let (median, longest) = (seconds[seconds.len() / 2], seconds[seconds.len() - 1]);
-        println!("{what:<28} {:>10.1} {:>10.1} {:>6}", median * 1e3, longest * 1e3, seconds.len());
+        println!(
+            "{what:<28} {:>10.1} {:>10.1} {:>6}",
+            median * 1e3,
+            longest * 1e3,
+            seconds.len()
+        );
         met &= !what.starts_with("to ") || median < BAR;
     }
-    println!("bar: an exchange below {BAR} s: {}", if met { "met" } else { "MISSED" });
-    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "bar: an exchange below {BAR} s: {}",
+        if met { "met" } else { "MISSED" }
+    );
+    if met {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -64,7 +64,14 @@ pub fn serve(
     // Not being allowed to is no error.
     let _ahead = Ahead::this();
     let changes = Host::this().begin();
-    let mut worker = Worker { options, to, cancel: cancelled, ports: BTreeMap::new(), armed: None, changes };
+    let mut worker = Worker {
+        options,
+        to,
+        cancel: cancelled,
+        ports: BTreeMap::new(),
+        armed: None,
+        changes,
+    };
     std::thread::spawn(move || worker.run(&todo));
     // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
     // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
@@ -72,7 +79,13 @@ pub fn serve(
     let _connection = ports::connection_goes_first();
     let (lines, written) = write_on_thread(output);
     read_on_thread(input, inputs);
-    let clean = Loop { session, tasks, lines, cancel }.run(&events, interrupted);
+    let clean = Loop {
+        session,
+        tasks,
+        lines,
+        cancel,
+    }
+    .run(&events, interrupted);
     let _ = written.recv_timeout(PARTING);
     clean
 }
@@ -82,8 +95,16 @@ fn clock_name() -> String {
     let read = |path| std::fs::read_to_string(path).ok();
     let boot = read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = read("/proc/self/timens_offsets").unwrap_or_default();
-    let offset = namespace.split_ascii_whitespace().skip_while(|word| *word != "monotonic").take(3);
-    [boot.trim()].into_iter().filter(|boot| !boot.is_empty()).chain(offset).collect::<Vec<_>>().join(" ")
+    let offset = namespace
+        .split_ascii_whitespace()
+        .skip_while(|word| *word != "monotonic")
+        .take(3);
+    [boot.trim()]
+        .into_iter()
+        .filter(|boot| !boot.is_empty())
+        .chain(offset)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The deciding thread.
@@ -146,7 +167,12 @@ fn read_on_thread(mut input: impl Read + Send + 'static, to: SyncSender<Event>) 
                 _ => break,
             };
             let heard_ns = monotonic_ns();
-            let pass_on = |line: &[u8]| drop(to.send(Event::Line { bytes: line.to_vec(), heard_ns }));
+            let pass_on = |line: &[u8]| {
+                drop(to.send(Event::Line {
+                    bytes: line.to_vec(),
+                    heard_ns,
+                }))
+            };
             if lines.take(&piece[..length], pass_on).is_err() {
                 return pass_on(b"a line that is longer than any message");
             }
@@ -170,11 +196,19 @@ fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Said>
         for said in waiting {
             let line = match said {
                 Said::Line(line) => line,
-                Said::Time { id, heard_ns } => {
-                    encode(id, &Reply::Time { heard_ns, answered_ns: monotonic_ns() })
-                }
+                Said::Time { id, heard_ns } => encode(
+                    id,
+                    &Reply::Time {
+                        heard_ns,
+                        answered_ns: monotonic_ns(),
+                    },
+                ),
             };
-            if output.write_all(&line).and_then(|()| output.flush()).is_err() {
+            if output
+                .write_all(&line)
+                .and_then(|()| output.flush())
+                .is_err()
+            {
                 break;
             }
         }
@@ -233,13 +267,17 @@ impl Worker {
                 // An XDP program must be removed before another can be attached to the same interface.
                 self.ports.remove(&wanted.name);
                 let made = ports::make(&wanted, &self.options, &mut self.changes)?;
-                let prepared = Reply::Prepared { backend: made.port.backend(), why: made.why.clone() };
+                let prepared = Reply::Prepared {
+                    backend: made.port.backend(),
+                    why: made.why.clone(),
+                };
                 self.ports.insert(wanted.name.clone(), made);
                 return Ok(prepared);
             }
             Request::Release { ports } => {
                 self.silence();
-                self.ports.retain(|name, _| !ports.is_empty() && !ports.contains(name));
+                self.ports
+                    .retain(|name, _| !ports.is_empty() && !ports.contains(name));
             }
             Request::Arm { ports, order } => return self.arm(ports, order),
             Request::Stop {} => {
@@ -249,17 +287,26 @@ impl Worker {
             Request::Go { at_ns } => return self.run_load(at_ns),
             Request::Counters { ports } => {
                 let named = |name: &String| Some((name.clone(), self.ports.get(name)?.counters()));
-                return Ok(Reply::Counters { ports: ports.iter().filter_map(named).collect() });
+                return Ok(Reply::Counters {
+                    ports: ports.iter().filter_map(named).collect(),
+                });
             }
             Request::Stamps { ports } => {
                 let named = |name: &String| Some((name.clone(), self.ports.get(name)?.stamps()));
-                let all = ports.iter().filter_map(named).map(|(name, stamps)| Ok((name, stamps?)));
-                let ports = all.collect::<Result<_, Error>>().map_err(|e| system("reading stamps", e))?;
+                let all = ports
+                    .iter()
+                    .filter_map(named)
+                    .map(|(name, stamps)| Ok((name, stamps?)));
+                let ports = all
+                    .collect::<Result<_, Error>>()
+                    .map_err(|e| system("reading stamps", e))?;
                 return Ok(Reply::Stamps { ports });
             }
             _ => {
                 self.ports.clear();
-                self.changes.undo().map_err(|e| system("putting the cards' time stamps back", e))?;
+                self.changes
+                    .undo()
+                    .map_err(|e| system("putting the cards' time stamps back", e))?;
             }
         }
         Ok(Reply::Done {})
@@ -270,7 +317,9 @@ impl Worker {
         self.silence();
         // Interrupts and softirqs of a tester's cards may come to any of them.
         let cpus = cpu::online_cpus().unwrap_or_default();
-        let turn = Turn::within(TURN_WITHIN, &order.turn, &cpus, || self.cancel.load(Ordering::Relaxed));
+        let turn = Turn::within(TURN_WITHIN, &order.turn, &cpus, || {
+            self.cancel.load(Ordering::Relaxed)
+        });
         let turn = match turn {
             Ok(turn) => turn,
             Err(taken) => return Ok(Reply::Busy { by: taken.words() }),
@@ -278,39 +327,74 @@ impl Worker {
         let waited_ns = turn.waited_ns;
         // Where frames go both ways, a receiver of the other direction takes the frames of the interface that answers come to.
         let hears = |made: &Made| order.answer && made.sends;
-        let hearing = self.ports.iter().filter(|(name, made)| names.contains(name) && hears(made));
+        let hearing = self
+            .ports
+            .iter()
+            .filter(|(name, made)| names.contains(name) && hears(made));
         let hearing: Vec<u32> = hearing.map(|(_, made)| made.ifindex).collect();
         for made in self.ports.values_mut().filter(|made| !made.sends) {
             made.port.let_through(hearing.contains(&made.ifindex));
         }
-        for (_, made) in self.ports.iter_mut().filter(|(name, _)| names.contains(name)) {
-            made.answer(order.answer).map_err(|e| system("preparing answers", e))?;
+        for (_, made) in self
+            .ports
+            .iter_mut()
+            .filter(|(name, _)| names.contains(name))
+        {
+            made.answer(order.answer)
+                .map_err(|e| system("preparing answers", e))?;
             if made.sends {
                 // An earlier load's threads are waited for now, not at the start.
-                made.port.stop().map_err(|e| system("ending the load before", e))?;
+                made.port
+                    .stop()
+                    .map_err(|e| system("ending the load before", e))?;
             } else {
                 made.port.set_clocks(&order.ahead_ns);
             }
-            made.read_before().map_err(|e| system("arming the load", e))?;
+            made.read_before()
+                .map_err(|e| system("arming the load", e))?;
         }
-        self.armed = Some(Armed { ports: names, order, _turn: turn });
+        self.armed = Some(Armed {
+            ports: names,
+            order,
+            _turn: turn,
+        });
         Ok(Reply::Armed { waited_ns })
     }
 
     /// Nothing is answered any more.
     fn silence(&mut self) {
-        self.ports.values_mut().for_each(|made| made.answerer = None);
+        self.ports
+            .values_mut()
+            .for_each(|made| made.answerer = None);
     }
 
     /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.
     fn run_load(&mut self, at_ns: u64) -> Result<Reply, Fault> {
-        let armed = self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
-        let ports = self.ports.iter_mut().filter(|(name, _)| armed.ports.contains(name)).collect();
+        let armed = self
+            .armed
+            .take()
+            .ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
+        let ports = self
+            .ports
+            .iter_mut()
+            .filter(|(name, _)| armed.ports.contains(name))
+            .collect();
         let (at_ns, order) = (at_ns.max(monotonic_ns()), armed.order);
-        let mut load = RunningLoad { at_ns, order, ports, before: None, to: &self.to, cancel: &self.cancel };
+        let mut load = RunningLoad {
+            at_ns,
+            order,
+            ports,
+            before: None,
+            to: &self.to,
+            cancel: &self.cancel,
+        };
         let ran = load.start().and_then(|()| load.watch());
         let after = read_cpus();
-        let mut faults: Vec<String> = ran.err().map(|error| error.to_string()).into_iter().collect();
+        let mut faults: Vec<String> = ran
+            .err()
+            .map(|error| error.to_string())
+            .into_iter()
+            .collect();
         for (name, made) in &mut load.ports {
             if made.sends
                 && let Err(error) = made.port.stop()
@@ -319,7 +403,11 @@ impl Worker {
             }
         }
         load.report();
-        let busy: BTreeSet<u32> = load.ports.iter().flat_map(|(_, made)| made.cpus()).collect();
+        let busy: BTreeSet<u32> = load
+            .ports
+            .iter()
+            .flat_map(|(_, made)| made.cpus())
+            .collect();
         let cpus = load.before.zip(after).map(|(before, after)| {
             let mut shares = after.0.since(&before.0, Kernel::Linux);
             let others = cpu::of_others([&before.0, &after.0], [&before.1, &after.1]);
@@ -328,12 +416,19 @@ impl Worker {
             }
             shares
         });
-        Ok(Reply::Ended { faults, cpus: cpus.unwrap_or_default() })
+        Ok(Reply::Ended {
+            faults,
+            cpus: cpus.unwrap_or_default(),
+        })
     }
 }
 
 fn system(what: &str, why: impl ToString) -> Fault {
-    Fault::new(what, why, "run the agent as root, and look at the host's kernel log")
+    Fault::new(
+        what,
+        why,
+        "run the agent as root, and look at the host's kernel log",
+    )
 }
 
 /// A load under way.
@@ -350,10 +445,19 @@ struct RunningLoad<'a> {
 impl RunningLoad<'_> {
     /// Receivers count from now on; generators are ready to send at their moment.
     fn start(&mut self) -> Result<(), Error> {
-        let load = Load { not_before_ns: self.at_ns, ..self.order.load };
+        let load = Load {
+            not_before_ns: self.at_ns,
+            ..self.order.load
+        };
         for (name, made) in self.ports.iter_mut().filter(|(_, made)| !made.sends) {
             made.port.start(&load)?;
-            say(self.to, Reply::Began { port: name.to_string(), at_ns: monotonic_ns() });
+            say(
+                self.to,
+                Reply::Began {
+                    port: name.to_string(),
+                    at_ns: monotonic_ns(),
+                },
+            );
         }
         self.sleep_until(self.at_ns.saturating_sub(AHEAD_NS), || false);
         if self.cancelled() {
@@ -389,11 +493,21 @@ impl RunningLoad<'_> {
 
     /// Reports generators whose first frame has left.
     fn announce(&self, begun: &mut [bool]) -> Result<(), Error> {
-        let waiting = self.ports.iter().zip(begun).filter(|((_, made), begun)| made.sends && !**begun);
+        let waiting = self
+            .ports
+            .iter()
+            .zip(begun)
+            .filter(|((_, made), begun)| made.sends && !**begun);
         for ((name, made), begun) in waiting {
             if let Some(at_ns) = made.port.began_ns() {
                 *begun = true;
-                say(self.to, Reply::Began { port: name.to_string(), at_ns });
+                say(
+                    self.to,
+                    Reply::Began {
+                        port: name.to_string(),
+                        at_ns,
+                    },
+                );
             } else if monotonic_ns() > self.at_ns + START_WITHIN_NS {
                 return Err(Error::Refused(format!(
                     "no frame left port {name} within {} s: is the interface up?",
@@ -419,7 +533,14 @@ impl RunningLoad<'_> {
     fn report(&self) {
         for (name, made) in &self.ports {
             let (frames, at_ns) = (made.port.frames(), monotonic_ns());
-            say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames }));
+            say(
+                self.to,
+                Reply::Sample(Sample {
+                    port: name.to_string(),
+                    at_ns,
+                    frames,
+                }),
+            );
         }
     }
 

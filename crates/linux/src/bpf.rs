@@ -11,34 +11,55 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-pub static GENERATOR: Object =
-    Object::new("generator", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o")));
-pub static RECEIVER: Object =
-    Object::new("receiver", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.bpf.o")));
+pub static GENERATOR: Object = Object::new(
+    "generator",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o")),
+);
+pub static RECEIVER: Object = Object::new(
+    "receiver",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.bpf.o")),
+);
 /// Both ends of connections.
-pub static CONNECTIONS: Object =
-    Object::new("connections", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/connections.bpf.o")));
+pub static CONNECTIONS: Object = Object::new(
+    "connections",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/connections.bpf.o")),
+);
 /// Programs that make a DUT.
-pub static DUT: Object = Object::new("dut", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dut.bpf.o")));
+pub static DUT: Object = Object::new(
+    "dut",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dut.bpf.o")),
+);
 /// Programs of AF_XDP sockets.
-pub static SOCKETS: Object =
-    Object::new("xsk", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o")));
+pub static SOCKETS: Object = Object::new(
+    "xsk",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o")),
+);
 /// Whether a driver transmits redirected frames.
-pub static REDIRECT: Object =
-    Object::relocated("redirect", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o")));
+pub static REDIRECT: Object = Object::relocated(
+    "redirect",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o")),
+);
 /// Samples of stacks.
-pub static PROFILE: Object =
-    Object::new("profile", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));
+pub static PROFILE: Object = Object::new(
+    "profile",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")),
+);
 
 /// Frames that the kernel drops.
-pub static DROPS: Object =
-    Object::relocated("drops", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o")));
+pub static DROPS: Object = Object::relocated(
+    "drops",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o")),
+);
 /// Times of frames in the stack.
-pub static STAGES: Object =
-    Object::relocated("stages", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o")));
+pub static STAGES: Object = Object::relocated(
+    "stages",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stages.bpf.o")),
+);
 /// Waits for locks.
-pub static LOCKS: Object =
-    Object::relocated("locks", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/locks.bpf.o")));
+pub static LOCKS: Object = Object::relocated(
+    "locks",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/locks.bpf.o")),
+);
 
 /// An object file as clang made it. A process keeps its loader: aya parses the types of the whole kernel for each new one (15 ms),
 /// and most of these programs have nothing to relocate against them.
@@ -52,11 +73,21 @@ pub struct Object {
 
 impl Object {
     const fn new(name: &'static str, bytes: &'static [u8]) -> Object {
-        Object { name, bytes, relocated: false, loader: Mutex::new(None) }
+        Object {
+            name,
+            bytes,
+            relocated: false,
+            loader: Mutex::new(None),
+        }
     }
 
     const fn relocated(name: &'static str, bytes: &'static [u8]) -> Object {
-        Object { name, bytes, relocated: true, loader: Mutex::new(None) }
+        Object {
+            name,
+            bytes,
+            relocated: true,
+            loader: Mutex::new(None),
+        }
     }
 
     /// Loads the maps with these numbers of elements, and constants: numbers, and others with the bytes that they have in C. Other
@@ -70,7 +101,11 @@ impl Object {
         bytes: &[(&'static str, &[u8])],
         elements: &[(&'static str, u32)],
     ) -> Result<Ebpf, Error> {
-        let types = if self.relocated { Some(kernel_types()?) } else { None };
+        let types = if self.relocated {
+            Some(kernel_types()?)
+        } else {
+            None
+        };
         let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
         let loader = loader.get_or_insert_with(EbpfLoader::new);
         loader.btf(types);
@@ -83,7 +118,9 @@ impl Object {
         for &(name, count) in elements {
             loader.map_max_entries(name, count);
         }
-        loader.load(self.bytes).map_err(|e| program_error(self.name, &e))
+        loader
+            .load(self.bytes)
+            .map_err(|e| program_error(self.name, &e))
     }
 }
 
@@ -134,7 +171,10 @@ pub fn program_error(program: &str, error: &dyn std::error::Error) -> Error {
     }
     let lines: Vec<&str> = reason.lines().filter(|l| !l.trim().is_empty()).collect();
     let tail = lines[lines.len().saturating_sub(6)..].join("; ");
-    Error::Program { program: program.into(), reason: tail }
+    Error::Program {
+        program: program.into(),
+        reason: tail,
+    }
 }
 
 /// Loads the XDP program `name` of an object.
@@ -155,8 +195,10 @@ pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, Error
 /// The interface cannot transmit redirected frames.
 pub fn set_devmap(ebpf: &mut Ebpf, name: &str, element: u32, ifindex: u32) -> Result<(), Error> {
     let missing = || Error::Refused(format!("there is no device map '{name}'"));
-    let mut map = DevMap::try_from(ebpf.map_mut(name).ok_or_else(missing)?).map_err(|_| missing())?;
-    map.set(element, ifindex, None, 0).map_err(|e| program_error(name, &e))
+    let mut map =
+        DevMap::try_from(ebpf.map_mut(name).ok_or_else(missing)?).map_err(|_| missing())?;
+    map.set(element, ifindex, None, 0)
+        .map_err(|e| program_error(name, &e))
 }
 
 /// A `BPF_MAP_TYPE_ARRAY` with `BPF_F_MMAPABLE`, as elements of `T`, which the kernel side reads and writes at the same
@@ -174,14 +216,23 @@ impl<T: Copy> MappedArray<T> {
     /// # Errors
     /// There is no such array, or the kernel refuses to map it.
     pub fn take(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<Self, Error> {
-        assert_eq!(size_of::<T>() % 8, 0, "array elements are rounded up to 8 bytes");
+        assert_eq!(
+            size_of::<T>() % 8,
+            0,
+            "array elements are rounded up to 8 bytes"
+        );
         let Some(Map::Array(map)) = ebpf.take_map(name) else {
             return Err(Error::Refused(format!("there is no BPF array '{name}'")));
         };
         let bytes = (len * size_of::<T>()).next_multiple_of(4096);
         let memory = Mapping::shared(map.fd(), bytes, 0);
         let memory = memory.doing(format_args!("map BPF array {name}"))?;
-        Ok(MappedArray { memory, len, _map: map, _elements: PhantomData })
+        Ok(MappedArray {
+            memory,
+            len,
+            _map: map,
+            _elements: PhantomData,
+        })
     }
 
     fn element(&self, index: usize) -> *mut T {
@@ -203,7 +254,10 @@ impl<T: Copy> MappedArray<T> {
 
     /// Replaces the first elements.
     pub fn fill(&self, values: &[T]) {
-        values.iter().enumerate().for_each(|(index, value)| self.set(index, *value));
+        values
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| self.set(index, *value));
     }
 
     /// Sets one 64-bit field of element `index`, at `offset` bytes, and touches nothing else of it: for fields that user
@@ -211,7 +265,12 @@ impl<T: Copy> MappedArray<T> {
     pub fn set_field(&self, index: usize, offset: usize, value: u64) {
         assert!(offset.is_multiple_of(8) && offset + 8 <= size_of::<T>());
         // SAFETY: within the element, and aligned because elements are multiples of 8 bytes.
-        unsafe { self.element(index).byte_add(offset).cast::<u64>().write_volatile(value) }
+        unsafe {
+            self.element(index)
+                .byte_add(offset)
+                .cast::<u64>()
+                .write_volatile(value)
+        }
     }
 
     /// Copies of all elements.

@@ -41,7 +41,11 @@ pub enum Error {
 impl Error {
     /// An error out of an errno.
     pub(crate) fn system(operation: impl Display, source: impl Into<io::Error>) -> Error {
-        Error::System { operation: operation.to_string(), source: source.into(), detail: String::new() }
+        Error::System {
+            operation: operation.to_string(),
+            source: source.into(),
+            detail: String::new(),
+        }
     }
 
     /// A value that was refused before the kernel saw it.
@@ -55,7 +59,8 @@ impl Error {
         if let Error::System { detail, .. } = &mut self
             && permission
         {
-            *detail = " (eBPF programs need root, or CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)".into();
+            *detail =
+                " (eBPF programs need root, or CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)".into();
         }
         self
     }
@@ -75,7 +80,8 @@ impl Error {
 
     /// Whether the object is not there (ENOENT, ENODEV, or found missing by us).
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Missing(_)) || matches!(self.errno(), Some(libc::ENOENT | libc::ENODEV))
+        matches!(self, Error::Missing(_))
+            || matches!(self.errno(), Some(libc::ENOENT | libc::ENODEV))
     }
 }
 
@@ -94,7 +100,8 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
 /// The errno's text without Rust's ` (os error 1)`.
 fn errno_text(error: &io::Error) -> String {
     let text = error.to_string();
-    text.rfind(" (os error ").map_or(text.clone(), |end| text[..end].to_owned())
+    text.rfind(" (os error ")
+        .map_or(text.clone(), |end| text[..end].to_owned())
 }
 
 #[cfg(test)]

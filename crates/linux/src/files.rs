@@ -27,12 +27,18 @@ pub fn open(path: &Path) -> io::Result<File> {
     if HANDED_OVER.iter().any(|place| path.starts_with(place)) {
         return File::open(path);
     }
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
     let kind = file.metadata()?.file_type();
     match () {
         () if kind.is_file() => Ok(file),
         () if kind.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-        () => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+        () => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
     }
 }
 
@@ -42,7 +48,9 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// As [`open`], or it cannot be read.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take((most as u64).saturating_add(1)).read_to_end(&mut bytes)?;
+    open(path)?
+        .take((most as u64).saturating_add(1))
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -56,7 +64,13 @@ pub fn read_below(folder: &Path, name: &str, most: usize) -> io::Result<Vec<u8>>
     }
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let file = File::from(openat2(File::open(folder)?, name, flags, Mode::empty(), beneath)?);
+    let file = File::from(openat2(
+        File::open(folder)?,
+        name,
+        flags,
+        Mode::empty(),
+        beneath,
+    )?);
     let there = file.metadata()?;
     if !there.is_file() || there.len() > most as u64 {
         return Err(ErrorKind::InvalidInput.into());
@@ -73,7 +87,11 @@ pub(crate) fn is_plain(path: &str) -> bool {
 
 /// Writes to a file of /proc or /sys. Only one that is there can be set: with O_CREAT, a missing one would be "permission denied".
 pub(crate) fn set_file(path: &Path, value: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
+    OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(path)?
+        .write_all(value.as_bytes())
 }
 
 /// Writes a document.
@@ -98,7 +116,10 @@ pub(crate) fn replace(path: &Path, document: &impl serde::Serialize) -> io::Resu
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+pub fn replace_by(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         let mut file = BufWriter::new(OpenOptions::new().write(true).open(path)?);
         return write(&mut file).and_then(|()| file.flush());
@@ -117,10 +138,16 @@ pub fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::R
 
 /// Removes the drafts of these documents, which writers that were killed have left.
 pub(crate) fn remove_drafts(folder: &Path, documents: &[&str]) {
-    let is_of = |stem: &str| documents.iter().any(|document| document.strip_suffix(".json") == Some(stem));
+    let is_of = |stem: &str| {
+        documents
+            .iter()
+            .any(|document| document.strip_suffix(".json") == Some(stem))
+    };
     for file in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = file.file_name();
-        let draft = name.to_str().and_then(|name| name.strip_suffix(".draft")?.rsplit_once('.'));
+        let draft = name
+            .to_str()
+            .and_then(|name| name.strip_suffix(".draft")?.rsplit_once('.'));
         if draft.is_some_and(|(stem, pid)| is_of(stem) && pid.parse::<u32>().is_ok()) {
             let _ = fs::remove_file(file.path());
         }
@@ -193,11 +220,18 @@ const MOST_TOTAL: usize = 64 << 20;
 /// `path` is not a folder, or cannot be read. Unreadable files below it are in [`Folder::unread`].
 pub fn read_folder(path: &Path) -> Result<Folder, Error> {
     let open = || {
-        let root = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
+        let root = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY)
+            .open(path)?;
         Ok::<_, io::Error>((list(&root, MOST_ENTRIES + 1)?, root))
     };
     let (entries, root) = open().doing(format_args!("read the folder {}", path.display()))?;
-    let mut reader = Reader { folder: Folder::default(), entries: 0, bytes: 0 };
+    let mut reader = Reader {
+        folder: Folder::default(),
+        entries: 0,
+        bytes: 0,
+    };
     reader.below(&root, entries, "", 0);
     let mut folder = reader.folder;
     folder.path = path.to_string_lossy().into_owned();
@@ -218,7 +252,10 @@ impl Reader {
             let path = format!("{prefix}{}", name.to_string_lossy());
             self.entries += 1;
             if self.entries > MOST_ENTRIES {
-                self.unread(path, format!("not read: more than {MOST_ENTRIES} files and folders"));
+                self.unread(
+                    path,
+                    format!("not read: more than {MOST_ENTRIES} files and folders"),
+                );
                 return;
             }
             if name.to_str().is_none() {
@@ -230,7 +267,13 @@ impl Reader {
     }
 
     /// Reads a file, or all files below a folder. The error is the reason why it is not read.
-    fn entry(&mut self, folder: &File, name: &OsStr, path: &str, depth: usize) -> Result<(), String> {
+    fn entry(
+        &mut self,
+        folder: &File,
+        name: &OsStr,
+        path: &str,
+        depth: usize,
+    ) -> Result<(), String> {
         let (opened, metadata) = open_in(folder, name)?;
         if metadata.is_dir() {
             if depth == DEEPEST {
@@ -244,16 +287,26 @@ impl Reader {
             return Err(NOT_REGULAR.into());
         }
         let mut bytes = Vec::new();
-        opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
+        opened
+            .take(MOST_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(cannot_read)?;
         if bytes.len() > MOST_BYTES {
             return Err(format!("not read: larger than {} MiB", MOST_BYTES >> 20));
         }
         if self.bytes + bytes.len() > MOST_TOTAL {
-            return Err(format!("not read: all files have more than {} MiB", MOST_TOTAL >> 20));
+            return Err(format!(
+                "not read: all files have more than {} MiB",
+                MOST_TOTAL >> 20
+            ));
         }
         self.bytes += bytes.len();
         let executable = metadata.permissions().mode() & 0o111 != 0;
-        self.folder.files.push(SmallFile { path: path.into(), bytes, executable });
+        self.folder.files.push(SmallFile {
+            path: path.into(),
+            bytes,
+            executable,
+        });
         Ok(())
     }
 
@@ -281,7 +334,8 @@ mod tests {
 
     impl Scratch {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("linerate-folders-{name}-{}", std::process::id()));
+            let path = std::env::temp_dir()
+                .join(format!("linerate-folders-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             fs::create_dir_all(&path).unwrap();
             Scratch(path)
@@ -296,7 +350,9 @@ mod tests {
 
     fn reason<'f>(folder: &'f Folder, path: &str) -> &'f str {
         let found = folder.unread.iter().find(|(p, _)| p == path);
-        &found.unwrap_or_else(|| panic!("{path} is not among {:?}", folder.unread)).1
+        &found
+            .unwrap_or_else(|| panic!("{path} is not among {:?}", folder.unread))
+            .1
     }
 
     #[test]
@@ -308,8 +364,11 @@ mod tests {
         fs::write(root.join("a"), [0xff, 0]).unwrap();
         fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
         let folder = read_folder(root).unwrap();
-        let files: Vec<(&str, usize, bool)> =
-            folder.files.iter().map(|f| (f.path.as_str(), f.bytes.len(), f.executable)).collect();
+        let files: Vec<(&str, usize, bool)> = folder
+            .files
+            .iter()
+            .map(|f| (f.path.as_str(), f.bytes.len(), f.executable))
+            .collect();
         assert_eq!(files, [("a", 2, true), ("b/etc/rc.conf", 4, false)]);
         assert!(folder.unread.is_empty());
         // The folder itself may be named by a link.
@@ -319,14 +378,25 @@ mod tests {
         assert_eq!(read_folder(&link).unwrap().files, folder.files);
         fs::remove_file(&link).unwrap();
         let error = read_folder(&root.join("a")).unwrap_err().to_string();
-        assert!(error.contains("cannot read the folder") && error.contains("Not a directory"), "{error}");
+        assert!(
+            error.contains("cannot read the folder") && error.contains("Not a directory"),
+            "{error}"
+        );
     }
 
     #[test]
     fn drafts_of_named_documents_are_removed() {
         let scratch = Scratch::new("drafts");
-        let names = ["summary.1.draft", "summary.json", "summary.x.draft", "page.1.draft", "summary.draft"];
-        names.iter().for_each(|name| fs::write(scratch.0.join(name), "").unwrap());
+        let names = [
+            "summary.1.draft",
+            "summary.json",
+            "summary.x.draft",
+            "page.1.draft",
+            "summary.draft",
+        ];
+        names
+            .iter()
+            .for_each(|name| fs::write(scratch.0.join(name), "").unwrap());
         remove_drafts(&scratch.0, &["summary.json"]);
         let left = names.map(|name| scratch.0.join(name).exists());
         assert_eq!(left, [false, true, true, true, true]);
@@ -339,10 +409,16 @@ mod tests {
         symlink("/etc/passwd", root.join("file")).unwrap();
         symlink("/etc", root.join("folder")).unwrap();
         symlink(".", root.join("loop")).unwrap();
-        let fifo = std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
+        let fifo = std::process::Command::new("mkfifo")
+            .arg(root.join("pipe"))
+            .status()
+            .unwrap();
         assert!(fifo.success());
         fs::write(root.join(OsString::from_vec(b"\xff".to_vec())), "x").unwrap();
-        fs::File::create(root.join("large")).unwrap().set_len(100 << 30).unwrap();
+        fs::File::create(root.join("large"))
+            .unwrap()
+            .set_len(100 << 30)
+            .unwrap();
         let mut deep = root.clone();
         (0..DEEPEST + 2).for_each(|_| deep.push("d"));
         fs::create_dir_all(&deep).unwrap();
@@ -352,9 +428,17 @@ mod tests {
             assert_eq!(reason(&folder, link), "a link: links are not followed");
         }
         assert_eq!(reason(&folder, "pipe"), "not a regular file: not read");
-        assert_eq!(reason(&folder, "\u{fffd}"), "not read: its name is not UTF-8");
+        assert_eq!(
+            reason(&folder, "\u{fffd}"),
+            "not read: its name is not UTF-8"
+        );
         assert_eq!(reason(&folder, "large"), "not read: larger than 1 MiB");
-        assert!(folder.unread.iter().any(|(_, why)| why.contains("32 folders deep")));
+        assert!(
+            folder
+                .unread
+                .iter()
+                .any(|(_, why)| why.contains("32 folders deep"))
+        );
         assert_eq!(folder.unread.len(), 7);
     }
 }

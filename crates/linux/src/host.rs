@@ -47,17 +47,29 @@ pub fn facts(root: &Path) -> HostFacts {
         let state = root.line_or_reason(&format!("{VULNERABILITIES}/{name}"));
         (name, state)
     };
-    let sysctls =
-        SYSCTLS.map(|name| (name.into(), root.setting(&format!("proc/sys/{}", name.replace('.', "/")))));
+    let sysctls = SYSCTLS.map(|name| {
+        (
+            name.into(),
+            root.setting(&format!("proc/sys/{}", name.replace('.', "/"))),
+        )
+    });
     let of_cpus = OF_CPUS.map(|file| {
-        (format!("cpu.{}", file.replace('/', ".")), root.setting(&format!("sys/devices/system/cpu/{file}")))
+        (
+            format!("cpu.{}", file.replace('/', ".")),
+            root.setting(&format!("sys/devices/system/cpu/{file}")),
+        )
     });
     HostFacts {
         version: VERSION,
         kernel: root.kernel(),
         os: root.os().unwrap_or_else(|why| why),
-        machine: rustix::system::uname().machine().to_string_lossy().into_owned(),
-        cpu_model: cpuinfo.as_ref().map_or_else(String::clone, |text| cpu_model(text)),
+        machine: rustix::system::uname()
+            .machine()
+            .to_string_lossy()
+            .into_owned(),
+        cpu_model: cpuinfo
+            .as_ref()
+            .map_or_else(String::clone, |text| cpu_model(text)),
         cpus: root.cpus(entries),
         hypervisor: root.hypervisor(entries),
         memory: root.kib("proc/meminfo", "MemTotal:"),
@@ -67,7 +79,9 @@ pub fn facts(root: &Path) -> HostFacts {
             Ok(names) => names.into_iter().map(state).collect(),
             Err(why) => BTreeMap::from([("all".into(), why)]),
         },
-        interfaces: root.interfaces().unwrap_or_else(|why| BTreeMap::from([("all".into(), why)])),
+        interfaces: root
+            .interfaces()
+            .unwrap_or_else(|why| BTreeMap::from([("all".into(), why)])),
         versions: BTreeMap::from([
             ("linerate".into(), env!("CARGO_PKG_VERSION").into()),
             ("nft".into(), version_of("nft")),
@@ -107,13 +121,20 @@ impl Machine<'_> {
 
     fn line_or_reason(&self, path: &str) -> String {
         let text = self.text(path).unwrap_or_else(|why| why);
-        text.lines().next().map_or_else(|| format!("unknown (/{path} is empty)"), |l| l.trim_end().into())
+        text.lines().next().map_or_else(
+            || format!("unknown (/{path} is empty)"),
+            |l| l.trim_end().into(),
+        )
     }
 
     /// The names in a folder.
     fn names(&self, path: &str) -> Result<Vec<String>, String> {
-        let entries = fs::read_dir(self.0.join(path)).map_err(|error| unknown(path, &error))?.flatten();
-        Ok(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+        let entries = fs::read_dir(self.0.join(path))
+            .map_err(|error| unknown(path, &error))?
+            .flatten();
+        Ok(entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect())
     }
 
     /// The bytes of a line `KEY: 2048 kB`.
@@ -134,32 +155,52 @@ impl Machine<'_> {
 
     fn os(&self) -> Result<String, String> {
         let text = self.text("etc/os-release")?;
-        let name = text.lines().find_map(|l| l.trim().strip_prefix("PRETTY_NAME="));
-        let name = name.map(|n| n.trim().trim_matches(['"', '\''])).filter(|n| !n.is_empty());
-        name.map(Into::into).ok_or_else(|| "unknown (/etc/os-release has no PRETTY_NAME)".into())
+        let name = text
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("PRETTY_NAME="));
+        let name = name
+            .map(|n| n.trim().trim_matches(['"', '\'']))
+            .filter(|n| !n.is_empty());
+        name.map(Into::into)
+            .ok_or_else(|| "unknown (/etc/os-release has no PRETTY_NAME)".into())
     }
 
     fn cpus(&self, cpuinfo: &str) -> u32 {
-        let online = self.line("sys/devices/system/cpu/online").map_or(0, |l| cpu::parse_list(&l).len());
-        let listed = cpuinfo.lines().filter(|l| l.starts_with("processor")).count();
-        if online > 0 { online as u32 } else { listed as u32 }
+        let online = self
+            .line("sys/devices/system/cpu/online")
+            .map_or(0, |l| cpu::parse_list(&l).len());
+        let listed = cpuinfo
+            .lines()
+            .filter(|l| l.starts_with("processor"))
+            .count();
+        if online > 0 {
+            online as u32
+        } else {
+            listed as u32
+        }
     }
 
     fn hypervisor(&self, cpuinfo: &str) -> Option<String> {
-        let maker = ["sys_vendor", "product_name"].map(|name| self.line(&format!("sys/class/dmi/id/{name}")));
+        let maker = ["sys_vendor", "product_name"]
+            .map(|name| self.line(&format!("sys/class/dmi/id/{name}")));
         let signs = Signs {
             kind: self.line("sys/hypervisor/type"),
             flags: value(cpuinfo, "flags").unwrap_or_default().into(),
             maker: maker.into_iter().flatten().collect::<Vec<_>>().join(" "),
-            clocks: self.line(&format!("{CLOCK_SOURCE}/available_clocksource")).unwrap_or_default(),
+            clocks: self
+                .line(&format!("{CLOCK_SOURCE}/available_clocksource"))
+                .unwrap_or_default(),
         };
         signs.hypervisor()
     }
 
     fn governor(&self) -> String {
         let cpus = self.names("sys/devices/system/cpu").unwrap_or_default();
-        let governor =
-            |cpu: &String| self.line(&format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor"));
+        let governor = |cpu: &String| {
+            self.line(&format!(
+                "sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor"
+            ))
+        };
         let governors = counted(cpus.iter().filter_map(governor));
         match governors.len() {
             0 => "none visible (virtual machine?)".into(),
@@ -182,9 +223,12 @@ impl Machine<'_> {
         let names = self.names(INTERFACES)?.into_iter();
         let (cards, others): (Vec<String>, Vec<String>) =
             names.partition(|name| self.0.join(INTERFACES).join(name).join("device").exists());
-        let mut all: BTreeMap<String, String> =
-            cards.into_iter().map(|name| (name.clone(), self.card(&name))).collect();
-        let is_virtual = |name: &&String| *name != "lo" && self.0.join(INTERFACES).join(name).is_dir();
+        let mut all: BTreeMap<String, String> = cards
+            .into_iter()
+            .map(|name| (name.clone(), self.card(&name)))
+            .collect();
+        let is_virtual =
+            |name: &&String| *name != "lo" && self.0.join(INTERFACES).join(name).is_dir();
         let kinds = counted(others.iter().filter(is_virtual).map(|name| self.kind(name)));
         if !kinds.is_empty() {
             all.insert("(without a device)".into(), listed(&kinds));
@@ -195,20 +239,32 @@ impl Machine<'_> {
     fn card(&self, name: &str) -> String {
         let folder = format!("{INTERFACES}/{name}");
         let driver = fs::read_link(self.0.join(&folder).join("device/driver")).unwrap_or_default();
-        let driver = driver.file_name().map_or("unknown".into(), |driver| driver.to_string_lossy());
+        let driver = driver
+            .file_name()
+            .map_or("unknown".into(), |driver| driver.to_string_lossy());
         // The kernel answers EINVAL while the link is down and -1 where a driver does not know.
-        let speed = self.line(&format!("{folder}/speed")).and_then(|s| s.parse::<u32>().ok());
+        let speed = self
+            .line(&format!("{folder}/speed"))
+            .and_then(|s| s.parse::<u32>().ok());
         let speed = speed.map_or("speed unknown".into(), |s| format!("{s} Mbit/s"));
-        let mtu = self.line(&format!("{folder}/mtu")).unwrap_or("unknown".into());
+        let mtu = self
+            .line(&format!("{folder}/mtu"))
+            .unwrap_or("unknown".into());
         let queues = self.names(&format!("{folder}/queues")).unwrap_or_default();
-        let [rx, tx] = ["rx-", "tx-"].map(|way| queues.iter().filter(|queue| queue.starts_with(way)).count());
+        let [rx, tx] =
+            ["rx-", "tx-"].map(|way| queues.iter().filter(|queue| queue.starts_with(way)).count());
         format!("driver {driver}, {speed}, MTU {mtu}, {rx} receive and {tx} transmit queues")
     }
 
     /// `bridge`, `bond`, `vlan`, … if the kernel names it, else `other`.
     fn kind(&self, name: &str) -> String {
-        let text = self.text(&format!("{INTERFACES}/{name}/uevent")).unwrap_or_default();
-        text.lines().find_map(|l| l.strip_prefix("DEVTYPE=")).unwrap_or("other").to_string()
+        let text = self
+            .text(&format!("{INTERFACES}/{name}/uevent"))
+            .unwrap_or_default();
+        text.lines()
+            .find_map(|l| l.strip_prefix("DEVTYPE="))
+            .unwrap_or("other")
+            .to_string()
     }
 }
 
@@ -227,22 +283,39 @@ fn counted(all: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
 }
 
 fn listed(counts: &BTreeMap<String, usize>) -> String {
-    counts.iter().map(|(kind, n)| format!("{n} {kind}")).collect::<Vec<_>>().join(", ")
+    counts
+        .iter()
+        .map(|(kind, n)| format!("{n} {kind}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The value of the first `key : value` line with this key.
 fn value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     let pairs = cpuinfo.lines().filter_map(|l| l.split_once(':'));
-    pairs.filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim()).find(|v| !v.is_empty())
+    pairs
+        .filter(|(k, _)| k.trim() == key)
+        .map(|(_, v)| v.trim())
+        .find(|v| !v.is_empty())
 }
 
 fn cpu_model(cpuinfo: &str) -> String {
     // x86 and loongarch, POWER, s390, RISC-V; ARM names no model, only numbers.
-    let named = ["model name", "Model Name", "cpu", "processor 0", "uarch", "isa"];
+    let named = [
+        "model name",
+        "Model Name",
+        "cpu",
+        "processor 0",
+        "uarch",
+        "isa",
+    ];
     if let Some(model) = named.iter().find_map(|key| value(cpuinfo, key)) {
         return model.to_string();
     }
-    match (value(cpuinfo, "CPU implementer"), value(cpuinfo, "CPU part")) {
+    match (
+        value(cpuinfo, "CPU implementer"),
+        value(cpuinfo, "CPU part"),
+    ) {
         (Some(implementer), Some(part)) => format!("ARM implementer {implementer} part {part}"),
         _ => "unknown (/proc/cpuinfo names no model)".into(),
     }

@@ -43,10 +43,16 @@ impl<E: Entry> Journal<E> {
     /// The journal cannot be read or written.
     pub fn open(path: &Path) -> Result<Option<Journal<E>>, Error> {
         let open = || -> io::Result<Option<Journal<E>>> {
-            let Some(mut file) = lock(path)? else { return Ok(None) };
+            let Some(mut file) = lock(path)? else {
+                return Ok(None);
+            };
             let mut text = String::new();
             (&mut file).take(LONGEST).read_to_string(&mut text)?;
-            let mut journal = Journal { path: path.into(), file, pending: entries(&text)? };
+            let mut journal = Journal {
+                path: path.into(),
+                file,
+                pending: entries(&text)?,
+            };
             if !text.is_empty() && !text.ends_with('\n') {
                 // The change of a line that is not whole was never made.
                 journal.rewrite()?;
@@ -70,7 +76,10 @@ impl<E: Entry> Journal<E> {
     /// # Errors
     /// The journal cannot be written.
     pub fn write(&mut self, entry: E) -> Result<(), Error> {
-        let written = self.file.write_all(line(&entry).as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all(line(&entry).as_bytes())
+            .and_then(|()| self.file.sync_data());
         self.writing(written)?;
         self.pending.push(entry);
         Ok(())
@@ -81,7 +90,11 @@ impl<E: Entry> Journal<E> {
     /// # Errors
     /// The journal cannot be written.
     pub fn made(&mut self, found: &str) -> Result<(), Error> {
-        self.pending.iter_mut().next_back().into_iter().for_each(|last| last.made(found.into()));
+        self.pending
+            .iter_mut()
+            .next_back()
+            .into_iter()
+            .for_each(|last| last.made(found.into()));
         let written = self.file.write_all(line(&found).as_bytes());
         self.writing(written)
     }
@@ -100,7 +113,11 @@ impl<E: Entry> Journal<E> {
     fn rewrite(&mut self) -> io::Result<()> {
         let beside = self.path.with_extension("new");
         let _ = fs::remove_file(&beside);
-        let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&beside)?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         file.write_all(self.pending.iter().map(line).collect::<String>().as_bytes())?;
         file.sync_all()?;
@@ -125,12 +142,19 @@ impl<E> Drop for Journal<E> {
 pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     for _ in 0..10 {
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) if is_at(&file, path) => return Ok(Some(file)),
             // The holder before has put another file in its place; or a program that a killed holder was just starting has the
             // lock for a moment.
-            Ok(()) | Err(Errno::INTR | Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(20)),
+            Ok(()) | Err(Errno::INTR | Errno::WOULDBLOCK) => {
+                std::thread::sleep(Duration::from_millis(20))
+            }
             Err(e) => return Err(e.into()),
         }
     }
@@ -140,12 +164,18 @@ pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
 /// Whether a path still leads to this file.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     let same = |(a, b): (fs::Metadata, fs::Metadata)| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(same)
+    file.metadata()
+        .ok()
+        .zip(fs::metadata(path).ok())
+        .is_some_and(same)
 }
 
 fn line(entry: &impl Serialize) -> String {
     let json = serde_json::to_string(entry);
-    format!("{}\n", json.unwrap_or_else(|_| unreachable!("texts can always be written")))
+    format!(
+        "{}\n",
+        json.unwrap_or_else(|_| unreachable!("texts can always be written"))
+    )
 }
 
 /// The whole lines of a journal: changes, each with a text behind it if it has been made.
@@ -188,7 +218,12 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("linerate-changes-{}", std::process::id()));
         let path = folder.join("r1.changes");
         let mut journal = open(&path).unwrap();
-        journal.write(Undoing { made: false, ..undoing(1) }).unwrap();
+        journal
+            .write(Undoing {
+                made: false,
+                ..undoing(1)
+            })
+            .unwrap();
         journal.made("").unwrap();
         journal.write(undoing(2)).unwrap();
         assert!(open(&path).is_none(), "it is held");
@@ -206,7 +241,10 @@ mod tests {
         assert_eq!(open(&path).unwrap().pending(), [undoing(3)]);
         fs::write(&path, "nonsense\n").unwrap();
         let error = Journal::<Undoing>::open(&path).unwrap_err().to_string();
-        assert!(error.contains("cannot open the journal") && error.contains("r1.changes"), "{error}");
+        assert!(
+            error.contains("cannot open the journal") && error.contains("r1.changes"),
+            "{error}"
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 }

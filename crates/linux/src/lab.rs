@@ -63,7 +63,11 @@ impl LabSpec {
 
     /// Whether two generator CPUs send into one of a card's receive queues.
     fn shares(&self, queues: u32) -> bool {
-        let used: BTreeSet<u32> = self.generator_cpus.iter().map(|cpu| cpu % queues.max(1)).collect();
+        let used: BTreeSet<u32> = self
+            .generator_cpus
+            .iter()
+            .map(|cpu| cpu % queues.max(1))
+            .collect();
         used.len() < self.generator_cpus.len()
     }
 

@@ -43,11 +43,17 @@ static BACKENDS: [Constructors; 3] = [
     Constructors {
         backend: Backend::Xdp,
         generator: |namespace, to, traffic, cpus| {
-            Ok(Box::new(LiveFrames::new(namespace, to, traffic, cpus, None)?))
+            Ok(Box::new(LiveFrames::new(
+                namespace, to, traffic, cpus, None,
+            )?))
         },
         receiver: |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
     },
-    Constructors { backend: Backend::AfXdp, generator: af_xdp::generator, receiver: af_xdp::receiver },
+    Constructors {
+        backend: Backend::AfXdp,
+        generator: af_xdp::generator,
+        receiver: af_xdp::receiver,
+    },
     Constructors {
         backend: Backend::AfPacket,
         generator: af_packet::generator,
@@ -56,10 +62,15 @@ static BACKENDS: [Constructors; 3] = [
 ];
 
 fn constructors(backend: Backend) -> Result<&'static Constructors, Error> {
-    BACKENDS.iter().find(|row| row.backend == backend).ok_or_else(|| {
-        let names = BACKENDS.each_ref().map(|row| row.backend.name()).join(", ");
-        Error::Refused(format!("{backend} has no port on this machine: choose {names}"))
-    })
+    BACKENDS
+        .iter()
+        .find(|row| row.backend == backend)
+        .ok_or_else(|| {
+            let names = BACKENDS.each_ref().map(|row| row.backend.name()).join(", ");
+            Error::Refused(format!(
+                "{backend} has no port on this machine: choose {names}"
+            ))
+        })
 }
 
 /// A generator of both directions at once, each with the load's rate. `sides`: the namespaces of the DUT's inside and outside, each
@@ -67,18 +78,29 @@ fn constructors(backend: Backend) -> Result<&'static Constructors, Error> {
 ///
 /// # Errors
 /// As [`generator`]; a backend that cannot, with the reason.
-pub fn both_ways(backend: Backend, sides: [(&Netns, &[Target]); 2], traffic: &Traffic, cpus: &[u32]) -> Made {
+pub fn both_ways(
+    backend: Backend,
+    sides: [(&Netns, &[Target]); 2],
+    traffic: &Traffic,
+    cpus: &[u32],
+) -> Made {
     let [(inside, targets), (outside, back)] = sides;
     match backend.resolved(traffic.mix.max_len_fcs()) {
         Backend::Xdp => {
             check(backend, inside, targets, traffic, cpus)?;
             check_length(outside, back, traffic)?;
-            let both = LiveFrames::both(inside, targets, Some((outside, back)), traffic, cpus, None);
+            let both =
+                LiveFrames::both(inside, targets, Some((outside, back)), traffic, cpus, None);
             Ok(Box::new(both.map_err(Error::naming_privileges)?))
         }
         Backend::AfPacket => {
-            let first_stream = traffic.first_stream.wrapping_add((cpus.len() * traffic.streams_each()) as u8);
-            let answers = Traffic { first_stream, ..traffic.mirrored() };
+            let first_stream = traffic
+                .first_stream
+                .wrapping_add((cpus.len() * traffic.streams_each()) as u8);
+            let answers = Traffic {
+                first_stream,
+                ..traffic.mirrored()
+            };
             let forward = generator(backend, inside, targets, traffic, cpus)?;
             let reverse = generator(backend, outside, back, &answers, cpus)?;
             Ok(Box::new(ends::Ends::new(vec![forward, reverse])))
@@ -102,7 +124,8 @@ pub fn generator(
     cpus: &[u32],
 ) -> Made {
     let backend = check(backend, namespace, targets, traffic, cpus)?;
-    (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+    (constructors(backend)?.generator)(namespace, targets, traffic, cpus)
+        .map_err(Error::naming_privileges)
 }
 
 /// A generator at an interface whose driver may not transmit frames of XDP: one frame shows it, before the load. With
@@ -133,7 +156,9 @@ pub fn generator_at(
             let port = generator(Backend::AfPacket, namespace, &targets, traffic, cpus)?;
             Ok((
                 port,
-                Some(format!("{why}. It sends from AF_PACKET sockets, which are several times slower")),
+                Some(format!(
+                    "{why}. It sends from AF_PACKET sockets, which are several times slower"
+                )),
             ))
         }
         Err(why) => Err(why),
@@ -150,9 +175,13 @@ fn check(
 ) -> Result<Backend, Error> {
     traffic.check()?;
     let backend = backend.resolved(traffic.mix.max_len_fcs());
-    backend.check(traffic).map_err(|e| Error::Refused(e.to_string()))?;
+    backend
+        .check(traffic)
+        .map_err(|e| Error::Refused(e.to_string()))?;
     if cpus.is_empty() || targets.is_empty() {
-        return Err(Error::Refused("a generator needs at least one CPU and one target".into()));
+        return Err(Error::Refused(
+            "a generator needs at least one CPU and one target".into(),
+        ));
     }
     check_length(namespace, targets, traffic)?;
     Ok(backend)
@@ -160,7 +189,10 @@ fn check(
 
 /// Refuses frames that an interface would refuse one by one.
 fn check_length(namespace: &Netns, targets: &[Target], traffic: &Traffic) -> Result<(), Error> {
-    let (longest, route) = (u32::from(traffic.mix.max_len_fcs()), Route::open(namespace)?);
+    let (longest, route) = (
+        u32::from(traffic.mix.max_len_fcs()),
+        Route::open(namespace)?,
+    );
     let needed = longest.saturating_sub((traffic.frame.l2_len() + FCS_LEN) as u32);
     for target in targets {
         let link = route.link_by_index(target.ifindex)?;
@@ -178,7 +210,13 @@ fn check_length(namespace: &Netns, targets: &[Target], traffic: &Traffic) -> Res
 ///
 /// # Errors
 /// An error of the system, or a filter that the backend cannot apply.
-pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
+pub fn receiver(
+    backend: Backend,
+    namespace: &Netns,
+    at: Arrival,
+    filter: Filter,
+    cpu: Option<u32>,
+) -> Made {
     filter.check()?;
     (constructors(backend)?.receiver)(namespace, at, filter, cpu).map_err(Error::naming_privileges)
 }

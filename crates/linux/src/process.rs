@@ -32,7 +32,10 @@ pub struct Owner {
 impl Owner {
     pub fn this() -> Owner {
         let pid = std::process::id();
-        Owner { pid, pid_started: started(pid) }
+        Owner {
+            pid,
+            pid_started: started(pid),
+        }
     }
 
     pub fn runs(&self) -> bool {
@@ -50,7 +53,11 @@ fn parse_start(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+    if matches!(state, "Z" | "X") {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
 }
 
 /// Where administration tools are that users' PATH often lacks.
@@ -78,7 +85,9 @@ impl Input {
     }
 
     /// The output of `write`, which is called once for each run of the program, on a thread of its own.
-    pub fn writer(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Input {
+    pub fn writer(
+        write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Input {
         Input(Some(Arc::new(write)))
     }
 
@@ -102,7 +111,11 @@ impl Input {
 
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Input(..)" } else { "Input(none)" })
+        f.write_str(if self.0.is_some() {
+            "Input(..)"
+        } else {
+            "Input(none)"
+        })
     }
 }
 
@@ -165,7 +178,10 @@ impl Job {
 
     /// The program's name without its folder.
     pub fn name(&self) -> &str {
-        Path::new(&self.program).file_name().and_then(OsStr::to_str).unwrap_or(&self.program)
+        Path::new(&self.program)
+            .file_name()
+            .and_then(OsStr::to_str)
+            .unwrap_or(&self.program)
     }
 
     /// Runs it and returns the beginning of its output, at most 64 KiB. `command` makes it from the program's path (see [`Netns::command`](crate::net::Netns::command)).
@@ -217,7 +233,8 @@ impl Job {
         stdout: &mut dyn FnMut(&[u8]),
     ) -> Result<(), ProcessError> {
         let (began, name, limit) = (Instant::now(), &self.program, self.limit);
-        let system = |source: io::Error| ProcessError::Unfinished(format!("cannot run {name}: {source}"));
+        let system =
+            |source: io::Error| ProcessError::Unfinished(format!("cannot run {name}: {source}"));
         let program = find(name).ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
         let mut command = command(&program);
         command.args(&self.args);
@@ -226,14 +243,22 @@ impl Job {
         let status = loop {
             running.wait().map_err(system)?;
             // Before the output is read: what a program has written by its end is in its pipes.
-            ended = ended.or(running.ended().map_err(system)?.map(|status| (status, Instant::now())));
+            ended = ended.or(running
+                .ended()
+                .map_err(system)?
+                .map(|status| (status, Instant::now())));
             let [output, errors] = &mut running.outlets;
-            output.read(stdout).and_then(|()| errors.read(&mut |bytes| stderr.add(bytes))).map_err(system)?;
+            output
+                .read(stdout)
+                .and_then(|()| errors.read(&mut |bytes| stderr.add(bytes)))
+                .map_err(system)?;
             match ended {
                 Some((status, at)) if running.is_silent() || at.elapsed() > GRACE => break status,
                 Some(_) => {}
                 None if cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) => {
-                    return Err(ProcessError::Unfinished(format!("{name} was ended by an interrupt")));
+                    return Err(ProcessError::Unfinished(format!(
+                        "{name} was ended by an interrupt"
+                    )));
                 }
                 None if began.elapsed() < limit => {}
                 None => {
@@ -246,14 +271,22 @@ impl Job {
         if !status.success() {
             // The program has printed the reason, and need not have read all of its input.
             let words = stderr.text();
-            let said = said(&self.file.as_ref().map_or(words.clone(), |file| told_of(file, &words)));
-            return Err(ProcessError::Failed(format!("{name} failed ({status}){said}")));
+            let said = said(
+                &self
+                    .file
+                    .as_ref()
+                    .map_or(words.clone(), |file| told_of(file, &words)),
+            );
+            return Err(ProcessError::Failed(format!(
+                "{name} failed ({status}){said}"
+            )));
         }
-        let fed = running
-            .fed
-            .take()
-            .map_or(Ok(()), |fed| fed.recv_timeout(GRACE).unwrap_or(Err(io::ErrorKind::BrokenPipe.into())));
-        let starved = |e| ProcessError::Unfinished(format!("{name} did not get all of its input: {e}"));
+        let fed = running.fed.take().map_or(Ok(()), |fed| {
+            fed.recv_timeout(GRACE)
+                .unwrap_or(Err(io::ErrorKind::BrokenPipe.into()))
+        });
+        let starved =
+            |e| ProcessError::Unfinished(format!("{name} did not get all of its input: {e}"));
         fed.map_err(starved)
     }
 }
@@ -274,14 +307,27 @@ pub enum ProcessError {
 
 /// The first lines of a program's output, for an error message.
 fn said(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).take(6).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|l| !l.is_empty())
+        .take(6)
+        .collect();
     let text: String = lines.join("\n").chars().take(800).collect();
-    if text.is_empty() { text } else { format!(": {text}") }
+    if text.is_empty() {
+        text
+    } else {
+        format!(": {text}")
+    }
 }
 
 /// The package of a program, if known.
 fn package(program: &str) -> String {
-    let package = match Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default() {
+    let package = match Path::new(program)
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or_default()
+    {
         "nft" => "nftables",
         "ipset" => "ipset",
         "conntrack" => "conntrack",
@@ -295,7 +341,8 @@ fn package(program: &str) -> String {
 /// The path of a program: in PATH, or where administration tools are.
 pub fn find(program: &str) -> Option<PathBuf> {
     let runs = |path: &PathBuf| {
-        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        path.metadata()
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(runs);
@@ -322,8 +369,15 @@ struct Running {
 impl Running {
     fn start(mut command: Command, job: &Job) -> io::Result<Running> {
         let (input, outlives) = (&job.input, job.outlives);
-        command.stdin(if input.0.is_some() { Stdio::piped() } else { Stdio::null() });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(if input.0.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
         // Should linerate be killed, nobody reads the program's output any more.
         let prepare = move || {
             if outlives {
@@ -337,24 +391,43 @@ impl Running {
         // SAFETY: the closure makes one system call and neither allocates nor locks.
         unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn()?;
-        let pipes = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
-        let fed = child.stdin.take().zip(input.0.clone()).map(|(pipe, write)| {
-            let (to, fed) = mpsc::channel();
-            thread::spawn(move || {
-                // A refusal leaves the pipe as it is.
-                let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE);
-                let mut out = BufWriter::with_capacity(KEPT, pipe);
-                to.send(write(&mut out).and_then(|()| out.flush()))
+        let pipes = [
+            child.stdout.take().map(Into::into),
+            child.stderr.take().map(Into::into),
+        ];
+        let fed = child
+            .stdin
+            .take()
+            .zip(input.0.clone())
+            .map(|(pipe, write)| {
+                let (to, fed) = mpsc::channel();
+                thread::spawn(move || {
+                    // A refusal leaves the pipe as it is.
+                    let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE);
+                    let mut out = BufWriter::with_capacity(KEPT, pipe);
+                    to.send(write(&mut out).and_then(|()| out.flush()))
+                });
+                fed
             });
-            fed
-        });
-        Ok(Running { child, reaped: None, outlets: pipes.map(Outlet::new), fed })
+        Ok(Running {
+            child,
+            reaped: None,
+            outlets: pipes.map(Outlet::new),
+            fed,
+        })
     }
 
     /// Waits a moment for output.
     fn wait(&self) -> io::Result<()> {
         // The program may run on with its output closed.
-        pipes::wait(&self.outlets, if self.is_silent() { Duration::from_millis(1) } else { LOOK })
+        pipes::wait(
+            &self.outlets,
+            if self.is_silent() {
+                Duration::from_millis(1)
+            } else {
+                LOOK
+            },
+        )
     }
 
     /// Whether nothing can come any more.

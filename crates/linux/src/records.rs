@@ -63,7 +63,8 @@ impl RecordStore {
         read(directory)?; // before anything is opened for writing
         let file = open_trials(directory, OpenOptions::new().create(true))?;
         let (path, stored) = (directory.join(TRIALS), read(directory)?);
-        file.set_len(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
+        file.set_len(reader::whole_lines(&path)?)
+            .map_err(failed("shorten", &path))?;
         // Nobody else writes here now.
         files::remove_drafts(directory, &[CAMPAIGN, HOST, SUMMARY]);
         let store = RecordStore::start(directory.to_path_buf(), file, stored.trials.len() as u64)?;
@@ -74,9 +75,15 @@ impl RecordStore {
     fn start(directory: PathBuf, file: File, trials: u64) -> Result<Self, Error> {
         let (lines, receiver) = sync_channel(WAITING);
         let mut log = TrialLog::new(file, directory.join(TRIALS), trials)?;
-        let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver));
+        let thread = Builder::new()
+            .name("records".into())
+            .spawn(move || log.run(&receiver));
         let thread = thread.doing("start the thread that writes trials")?;
-        Ok(RecordStore { directory, lines: Some(lines), thread: Some(thread) })
+        Ok(RecordStore {
+            directory,
+            lines: Some(lines),
+            thread: Some(thread),
+        })
     }
 
     /// Nothing was measured: takes the folder away again, if nothing has been written into it.
@@ -115,15 +122,22 @@ impl RecordStore {
     /// # Errors
     /// This or an earlier trial could not be written. Those before it are whole on the disk.
     pub fn append_trial(&mut self, trial: &TrialRecord) -> Result<(), Error> {
-        let line = serde_json::to_string(trial).unwrap_or_else(|_| unreachable!("a trial can be written"));
-        if self.lines.as_ref().is_some_and(|lines| lines.send((trial.trial, line + "\n")).is_ok()) {
+        let line =
+            serde_json::to_string(trial).unwrap_or_else(|_| unreachable!("a trial can be written"));
+        if self
+            .lines
+            .as_ref()
+            .is_some_and(|lines| lines.send((trial.trial, line + "\n")).is_ok())
+        {
             return Ok(());
         }
         // The thread ends before the last line only when it fails.
         self.finish()?;
         let path = self.directory.join(TRIALS);
         let path = path.display();
-        Err(Error::Refused(format!("{path} takes no more trials after the failure that was reported before")))
+        Err(Error::Refused(format!(
+            "{path} takes no more trials after the failure that was reported before"
+        )))
     }
 
     /// The facts of slots that were asked. A line that was cut off is taken away.
@@ -147,8 +161,9 @@ impl RecordStore {
     /// The file cannot be written.
     pub fn append_facts(&self, facts: &SlotFacts) -> Result<(), Error> {
         let path = self.directory.join(FACTS);
-        let line =
-            serde_json::to_string(facts).unwrap_or_else(|_| unreachable!("facts can be written")) + "\n";
+        let line = serde_json::to_string(facts)
+            .unwrap_or_else(|_| unreachable!("facts can be written"))
+            + "\n";
         let append = || {
             let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
             if file.metadata()?.len() + line.len() as u64 <= MOST_FACTS {
@@ -177,7 +192,8 @@ impl RecordStore {
         let path = self.directory.join(&name);
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let made = fs::create_dir_all(self.directory.join(PROFILES));
-        made.and_then(|()| fs::write(&path, text)).map_err(failed("write", &path))?;
+        made.and_then(|()| fs::write(&path, text))
+            .map_err(failed("write", &path))?;
         Ok(name)
     }
 
@@ -200,7 +216,11 @@ impl RecordStore {
 ///
 /// # Errors
 /// The document cannot be written.
-pub fn write_document(folder: &Path, name: &str, document: &impl serde::Serialize) -> Result<(), Error> {
+pub fn write_document(
+    folder: &Path,
+    name: &str,
+    document: &impl serde::Serialize,
+) -> Result<(), Error> {
     let path = folder.join(name);
     files::replace(&path, document).map_err(failed("write", &path))?;
     sync_directory(folder)
@@ -214,7 +234,10 @@ pub fn write_document(folder: &Path, name: &str, document: &impl serde::Serializ
 pub fn make_folder(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<PathBuf, Error> {
     match explicit_out {
         Some(out) => make_empty(out),
-        None => Ok(make_new(base, &stamped(name), "", |path| DirBuilder::new().create(path))?.0),
+        None => Ok(make_new(base, &stamped(name), "", |path| {
+            DirBuilder::new().create(path)
+        })?
+        .0),
     }
 }
 
@@ -258,7 +281,10 @@ impl TrialLog {
     pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, Error> {
         let make = |path: &Path| OpenOptions::new().append(true).create_new(true).open(path);
         let (path, file) = match explicit {
-            Some(path) => (path.to_path_buf(), make(path).map_err(failed("make", path))?),
+            Some(path) => (
+                path.to_path_buf(),
+                make(path).map_err(failed("make", path))?,
+            ),
             None => make_new(base, &stamped(name), ".jsonl", make)?,
         };
         TrialLog::new(file, path, 0)
@@ -267,7 +293,13 @@ impl TrialLog {
     /// A file that was opened for appending and has `trials` whole trials.
     fn new(file: File, path: PathBuf, trials: u64) -> Result<Self, Error> {
         let bytes = file.metadata().map_err(failed("read", &path))?.len();
-        Ok(TrialLog { file, path, bytes, trials, safe: trials })
+        Ok(TrialLog {
+            file,
+            path,
+            bytes,
+            trials,
+            safe: trials,
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -306,7 +338,12 @@ impl TrialLog {
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             // A part of the line may be there. Without it, the file holds whole trials only. Should this fail too, the
             // reader leaves an incomplete last line out.
-            if self.file.set_len(self.bytes).and_then(|()| self.file.sync_data()).is_ok() {
+            if self
+                .file
+                .set_len(self.bytes)
+                .and_then(|()| self.file.sync_data())
+                .is_ok()
+            {
                 self.safe = self.trials;
             }
             return Err(self.failure(trial, error));
@@ -318,8 +355,16 @@ impl TrialLog {
 
     fn failure(&self, trial: u64, source: io::Error) -> Error {
         let operation = format!("write trial {trial} to {}", self.path.display());
-        let detail = format!("; the first {} trials are safe there{}", self.safe, advice(&source));
-        Error::System { operation, source, detail }
+        let detail = format!(
+            "; the first {} trials are safe there{}",
+            self.safe,
+            advice(&source)
+        );
+        Error::System {
+            operation,
+            source,
+            detail,
+        }
     }
 }
 
@@ -338,7 +383,10 @@ impl ImportStore {
     /// The folder cannot be made, or has something in it.
     pub fn create(directory: &Path) -> Result<Self, Error> {
         let made = !directory.exists();
-        Ok(ImportStore { directory: make_empty(directory)?, made })
+        Ok(ImportStore {
+            directory: make_empty(directory)?,
+            made,
+        })
     }
 
     pub fn directory(&self) -> &Path {
@@ -373,11 +421,14 @@ impl ImportStore {
             Ok(rustix::fs::syncfs(File::open(&draft)?)?)
         };
         let rename = |path: &Path| match fs::rename(&draft, path) {
-            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Err(ErrorKind::AlreadyExists.into()),
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => {
+                Err(ErrorKind::AlreadyExists.into())
+            }
             other => other,
         };
         let written = write().map_err(failed("write", &draft));
-        let named = written.and_then(|()| make_new(&self.directory, &sanitised(&campaign.name), "", rename));
+        let named = written
+            .and_then(|()| make_new(&self.directory, &sanitised(&campaign.name), "", rename));
         // A part of a campaign is not a record; the error to report is the first one.
         Ok(named.inspect_err(|_| drop(fs::remove_dir_all(&draft)))?.0)
     }
@@ -404,7 +455,10 @@ impl Drop for ImportStore {
 /// Opens the file of trials to append to it. This process holds it as long as it is open.
 fn open_trials(directory: &Path, options: &mut OpenOptions) -> Result<File, Error> {
     let path = directory.join(TRIALS);
-    let file = options.append(true).open(&path).map_err(failed("open", &path))?;
+    let file = options
+        .append(true)
+        .open(&path)
+        .map_err(failed("open", &path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(Error::Refused(format!(
             "{} is being written by another linerate: wait for it, or end it",
@@ -422,8 +476,16 @@ const LONGEST_NAME: usize = 200;
 /// A name that is a part of a file name on every system.
 fn sanitised(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = name.chars().take(LONGEST_NAME).map(|c| if allowed(c) { c } else { '-' }).collect();
-    if name.trim_matches('.').is_empty() { "campaign".into() } else { name }
+    let name: String = name
+        .chars()
+        .take(LONGEST_NAME)
+        .map(|c| if allowed(c) { c } else { '-' })
+        .collect();
+    if name.trim_matches('.').is_empty() {
+        "campaign".into()
+    } else {
+        name
+    }
 }
 
 /// `20260131T235959Z-NAME`, which sorts by time and is a file name everywhere.
@@ -434,7 +496,10 @@ fn stamped(name: &str) -> String {
 /// `2026-01-31T23:59:59Z`, as RFC 3339 has it.
 pub fn rfc3339_utc(time: SystemTime) -> String {
     // A clock before 1970 has not been set; then the epoch is as good as any time.
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    let seconds = time
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs();
     calendar::rfc3339(seconds as i64)
 }
 
@@ -452,7 +517,11 @@ fn make_new<T>(
 ) -> Result<(PathBuf, T), Error> {
     fs::create_dir_all(base).map_err(failed("make", base))?;
     for number in 1.. {
-        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let suffix = if number == 1 {
+            String::new()
+        } else {
+            format!("-{number}")
+        };
         let path = base.join(format!("{name}{suffix}{ending}"));
         // Making it is also the test whether it exists: two campaigns that begin at once get one each.
         match make(&path) {
@@ -489,15 +558,23 @@ fn sync_directory(directory: &Path) -> Result<(), Error> {
 fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| {
         let detail = advice(&source).into();
-        Error::System { operation: format!("{operation} {}", path.display()), source, detail }
+        Error::System {
+            operation: format!("{operation} {}", path.display()),
+            source,
+            detail,
+        }
     }
 }
 
 fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOSPC) => ". Free space there, or keep the records on another file system",
-        Some(libc::EDQUOT) => ". The disk quota is used up: free space, or choose another folder with --out",
-        Some(libc::EFBIG) => ". A limit on file sizes is in force (ulimit -f): raise it, or run fewer trials",
+        Some(libc::EDQUOT) => {
+            ". The disk quota is used up: free space, or choose another folder with --out"
+        }
+        Some(libc::EFBIG) => {
+            ". A limit on file sizes is in force (ulimit -f): raise it, or run fewer trials"
+        }
         Some(libc::EROFS) => ". That file system is read-only: choose another folder with --out",
         Some(libc::EACCES | libc::EPERM) => ". Keep the records where you may write",
         Some(libc::EIO) => ". The disk or its controller fails: see the kernel's log",

@@ -31,22 +31,36 @@ impl SiteFolder {
     ///
     /// # Errors
     /// The folder cannot be made, or holds files and is no site.
-    pub fn create(path: &Path, files: &[&str], folders: &'static [&'static str]) -> Result<Self, Error> {
+    pub fn create(
+        path: &Path,
+        files: &[&str],
+        folders: &'static [&'static str],
+    ) -> Result<Self, Error> {
         let shown = path.display();
         fs::create_dir_all(path).doing(format_args!("make the folder {shown}"))?;
-        let open = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path);
+        let open = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY)
+            .open(path);
         let root = open.doing(format_args!("open the folder {shown}"))?;
         let entries = list(&root, usize::MAX).doing(format_args!("read the folder {shown}"))?;
-        let ours =
-            entries.iter().any(|(name, kind)| name == MARK && kind.as_ref().is_ok_and(|k| k.is_file()));
+        let ours = entries
+            .iter()
+            .any(|(name, kind)| name == MARK && kind.as_ref().is_ok_and(|k| k.is_file()));
         if !ours && !entries.is_empty() {
             return Err(Error::Refused(format!(
                 "{shown} is not empty, and not a site of linerate: name a new folder with -o"
             )));
         }
-        let site = SiteFolder { path: path.to_path_buf(), root, folders: Vec::new(), allowed: folders };
+        let site = SiteFolder {
+            path: path.to_path_buf(),
+            root,
+            folders: Vec::new(),
+            allowed: folders,
+        };
         if ours {
-            site.clear(files).doing(format_args!("remove the old pages of {shown}"))?;
+            site.clear(files)
+                .doing(format_args!("remove the old pages of {shown}"))?;
         } else {
             site.new_file(None, MARK, MARK_TEXT)
                 .doing(format_args!("write {}", path.join(MARK).display()))?;
@@ -55,7 +69,9 @@ impl SiteFolder {
     }
 
     fn clear(&self, files: &[&str]) -> io::Result<()> {
-        files.iter().try_for_each(|file| remove(&self.root, OsStr::new(file)))?;
+        files
+            .iter()
+            .try_for_each(|file| remove(&self.root, OsStr::new(file)))?;
         for folder in self.allowed {
             let folder = match open_folder(&self.root, folder) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -80,11 +96,19 @@ impl SiteFolder {
             Some((folder, name)) => (self.allowed.iter().find(|known| **known == folder), name),
             None => (None, file),
         };
-        if (folder.is_none() && file.contains('/')) || name.contains('/') || matches!(name, "" | "." | "..") {
-            return Err(Error::Refused(format!("{} does not belong to the site", shown.display())));
+        if (folder.is_none() && file.contains('/'))
+            || name.contains('/')
+            || matches!(name, "" | "." | "..")
+        {
+            return Err(Error::Refused(format!(
+                "{} does not belong to the site",
+                shown.display()
+            )));
         }
         let written = match folder {
-            Some(folder) => self.below(folder).and_then(|at| self.new_file(Some(at), name, text.as_bytes())),
+            Some(folder) => self
+                .below(folder)
+                .and_then(|at| self.new_file(Some(at), name, text.as_bytes())),
             None => self.new_file(None, name, text.as_bytes()),
         };
         written.doing(format_args!("write {}", shown.display()))
@@ -99,13 +123,17 @@ impl SiteFolder {
             Err(Errno::EXIST) => {}
             other => other?,
         }
-        self.folders.push((folder, open_folder(&self.root, folder)?));
+        self.folders
+            .push((folder, open_folder(&self.root, folder)?));
         Ok(self.folders.len() - 1)
     }
 
     fn new_file(&self, folder: Option<usize>, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let at = folder.and_then(|at| self.folders.get(at)).map_or(&self.root, |(_, folder)| folder);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let at = folder
+            .and_then(|at| self.folders.get(at))
+            .map_or(&self.root, |(_, folder)| folder);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(at, name, flags, Mode::from_raw_mode(0o666))?).write_all(bytes)
     }
 }
@@ -134,7 +162,8 @@ mod tests {
 
     impl Scratch {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("linerate-site-{name}-{}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("linerate-site-{name}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
             Scratch(path)
         }
@@ -157,7 +186,15 @@ mod tests {
         let mut site = create(&path).unwrap();
         site.write("index.html", "one").unwrap();
         site.write("sets/a.html", "one").unwrap();
-        for wrong in ["../x.html", "sets/../x", "other/x.html", "sets/", "/x", "sets/a/b", ".."] {
+        for wrong in [
+            "../x.html",
+            "sets/../x",
+            "other/x.html",
+            "sets/",
+            "/x",
+            "sets/a/b",
+            "..",
+        ] {
             assert!(site.write(wrong, "").is_err(), "{wrong}");
         }
         assert!(site.write("index.html", "twice").is_err());
@@ -187,7 +224,13 @@ mod tests {
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
         fs::remove_file(path.join("sets")).unwrap();
         symlink(outside.join("page.html"), path.join("index.html")).unwrap();
-        create(&path).unwrap().write("index.html", "a page").unwrap();
-        assert_eq!(fs::read_to_string(outside.join("page.html")).unwrap(), "mine");
+        create(&path)
+            .unwrap()
+            .write("index.html", "a page")
+            .unwrap();
+        assert_eq!(
+            fs::read_to_string(outside.join("page.html")).unwrap(),
+            "mine"
+        );
     }
 }

@@ -14,28 +14,63 @@ pub(crate) fn new_socket(family: AddressFamily, kind: SocketType) -> io::Result<
 }
 
 /// `setsockopt` with a plain value.
-pub(crate) fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
-    let (pointer, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+pub(crate) fn set_option<T: Copy>(
+    socket: &OwnedFd,
+    level: i32,
+    option: i32,
+    value: &T,
+) -> io::Result<()> {
+    let (pointer, len) = (
+        std::ptr::from_ref(value).cast(),
+        size_of::<T>() as libc::socklen_t,
+    );
     // SAFETY: `value` is plain data of that many bytes, and outlives the call.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, pointer, len) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// `getsockopt` into a plain value; bytes that the kernel does not fill in stay.
-pub(crate) fn get_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, mut value: T) -> io::Result<T> {
+pub(crate) fn get_option<T: Copy>(
+    socket: &OwnedFd,
+    level: i32,
+    option: i32,
+    mut value: T,
+) -> io::Result<T> {
     let mut len = size_of::<T>() as libc::socklen_t;
     // SAFETY: `value` is plain data (only integers are asked for in this crate) of `len` bytes, and outlives the call.
-    let result =
-        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut len) };
-    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    if result == 0 {
+        Ok(value)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// `bind` with an address of any family.
 pub(crate) fn bind<T: Copy>(socket: &OwnedFd, address: &T) -> io::Result<()> {
-    let (pointer, len) = (std::ptr::from_ref(address).cast(), size_of::<T>() as libc::socklen_t);
+    let (pointer, len) = (
+        std::ptr::from_ref(address).cast(),
+        size_of::<T>() as libc::socklen_t,
+    );
     // SAFETY: `address` is a plain socket address of that many bytes, and outlives the call.
     let result = unsafe { libc::bind(socket.as_raw_fd(), pointer, len) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Memory shared with the kernel, unmapped when dropped.
@@ -54,14 +89,23 @@ impl Mapping {
     pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
         // SAFETY: a fresh mapping at an address of the kernel's choice.
-        Self::of(unsafe { mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags) }, len)
+        Self::of(
+            unsafe { mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags) },
+            len,
+        )
     }
 
     /// Maps memory of a socket or a BPF map at `offset`.
     pub(crate) fn shared(fd: impl AsFd, len: usize, offset: u64) -> io::Result<Self> {
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        let (access, flags) = (
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::POPULATE,
+        );
         // SAFETY: as in `anonymous`.
-        Self::of(unsafe { mmap(null_mut(), len, access, flags, fd, offset) }, len)
+        Self::of(
+            unsafe { mmap(null_mut(), len, access, flags, fd, offset) },
+            len,
+        )
     }
 
     fn of(mapped: Result<*mut std::ffi::c_void, Errno>, len: usize) -> io::Result<Self> {
@@ -89,7 +133,13 @@ impl Drop for Mapping {
 
 /// Waits until one of the descriptors is readable, or `ms` milliseconds.
 pub(crate) fn wait_readable(descriptors: &mut [PollFd], ms: i64) -> io::Result<()> {
-    match poll(descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 })) {
+    match poll(
+        descriptors,
+        Some(&Timespec {
+            tv_sec: 0,
+            tv_nsec: ms * 1_000_000,
+        }),
+    ) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -40,7 +40,12 @@ pub fn collector<'a>(
     name: &'static str,
     load: impl Fn() -> Result<Box<dyn Probe>, Error> + 'a,
 ) -> Box<dyn Collector + 'a> {
-    Box::new(UnderLoad { name, load, probe: None, failed: None })
+    Box::new(UnderLoad {
+        name,
+        load,
+        probe: None,
+        failed: None,
+    })
 }
 
 struct UnderLoad<L> {
@@ -81,7 +86,10 @@ impl<L: Fn() -> Result<Box<dyn Probe>, Error>> Collector for UnderLoad<L> {
 /// `OBSERVED` of kernel.h: the inodes of namespaces, the first 0 for all.
 pub(crate) fn observed(namespaces: &[&Netns]) -> Vec<u8> {
     const MOST: usize = 8;
-    let inodes = namespaces.iter().map(|namespace| namespace.inode() as u32).chain([0; MOST]);
+    let inodes = namespaces
+        .iter()
+        .map(|namespace| namespace.inode() as u32)
+        .chain([0; MOST]);
     inodes.take(MOST).flat_map(u32::to_ne_bytes).collect()
 }
 

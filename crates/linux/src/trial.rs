@@ -71,7 +71,10 @@ pub fn run(
     let mut machine = Machine::new(timing);
     let mut outcome = Outcome::default();
     let mut urgent = None;
-    let load = Load { duration_ns: timing.load_ns() + OVERRUN_NS, ..load };
+    let load = Load {
+        duration_ns: timing.load_ns() + OVERRUN_NS,
+        ..load
+    };
     let counted = load.frames.is_some();
     loop {
         let began = outcome.began_ns;
@@ -92,7 +95,8 @@ pub fn run(
                 None
             }
             Step::Sample(at) => {
-                let over = || interrupted.load(Ordering::Relaxed) || (counted && generator.finished());
+                let over =
+                    || interrupted.load(Ordering::Relaxed) || (counted && generator.finished());
                 sleep_until(began + at, if counted { LOOK_AT_COUNT } else { LOOK }, over);
                 (!over()).then(|| sample(began, generator, receiver, Some(&mut outcome.each)))
             }
@@ -109,7 +113,9 @@ pub fn run(
                 Some(sample(began, generator, receiver, None))
             }
             Step::Settle(ns) => {
-                sleep_until(monotonic_ns() + ns, LOOK, || interrupted.load(Ordering::Relaxed));
+                sleep_until(monotonic_ns() + ns, LOOK, || {
+                    interrupted.load(Ordering::Relaxed)
+                });
                 None
             }
             Step::Done => break,
@@ -144,7 +150,10 @@ pub fn under_load<T, R: Send>(
             }
             let from_ns = monotonic_ns();
             let result = act(&over);
-            Some((result, [from_ns, monotonic_ns()].map(|ns| ns.saturating_sub(began_ns))))
+            Some((
+                result,
+                [from_ns, monotonic_ns()].map(|ns| ns.saturating_sub(began_ns)),
+            ))
         });
         let result = load(&|began_ns| {
             let _ = tell.send(began_ns);
@@ -156,7 +165,10 @@ pub fn under_load<T, R: Send>(
 }
 
 /// When the first frame left; or, in words, that none did, and then the load is over.
-fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<Result<u64, String>, Error> {
+fn first_frame(
+    generator: &mut dyn Port,
+    interrupted: &AtomicBool,
+) -> Result<Result<u64, String>, Error> {
     let asked = monotonic_ns();
     loop {
         let waited = monotonic_ns() - asked;
@@ -200,11 +212,21 @@ fn sample(
             let t_ns = (before + took / 2).saturating_sub(began_ns);
             if let (Some((sent, received)), Some(each)) = (ways, each) {
                 let taken = sent.into_iter().zip(received);
-                each.iter_mut().zip(taken).for_each(|(way, (sent, received))| {
-                    way.push(Sample { t_ns, sent, received });
-                });
+                each.iter_mut()
+                    .zip(taken)
+                    .for_each(|(way, (sent, received))| {
+                        way.push(Sample {
+                            t_ns,
+                            sent,
+                            received,
+                        });
+                    });
             }
-            return Sample { t_ns, sent, received };
+            return Sample {
+                t_ns,
+                sent,
+                received,
+            };
         }
         attempts += 1;
     }
@@ -256,8 +278,19 @@ mod tests {
     fn a_load_that_never_begins_is_a_fault_of_its_trial() {
         let timing = Timing::slice(1_000_000);
         let load = Load::lasting(timing.load());
-        let ran = run(timing, load, &mut Silent, &mut Silent, &AtomicBool::new(false), |_, _| {}).unwrap();
-        assert!(ran.faults[0].starts_with(NOTHING_LEFT) && ran.samples.is_empty(), "{ran:?}");
+        let ran = run(
+            timing,
+            load,
+            &mut Silent,
+            &mut Silent,
+            &AtomicBool::new(false),
+            |_, _| {},
+        )
+        .unwrap();
+        assert!(
+            ran.faults[0].starts_with(NOTHING_LEFT) && ran.samples.is_empty(),
+            "{ran:?}"
+        );
     }
 
     #[test]

@@ -63,7 +63,9 @@ impl Reader {
     pub fn open(namespace: Netns, wanted: &[String]) -> Result<Reader, Error> {
         namespace.current_thread_enter()?;
         let (route, ethtool) = (Route::open(&namespace)?, Ethtool::open(&namespace)?);
-        wanted.iter().try_for_each(|name| route.link(name).map(drop))?;
+        wanted
+            .iter()
+            .try_for_each(|name| route.link(name).map(drop))?;
         let wanted = wanted.iter().cloned().collect();
         Ok(Reader {
             namespace,
@@ -81,9 +83,14 @@ impl Reader {
     /// # Errors
     /// The kernel does not list the interfaces.
     pub fn sample(&mut self) -> Result<Sample, Error> {
-        let unix_ms =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        let mut sample = Sample { unix_ms, at_ns: monotonic_ns(), ..Sample::default() };
+        let unix_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64);
+        let mut sample = Sample {
+            unix_ms,
+            at_ns: monotonic_ns(),
+            ..Sample::default()
+        };
         let links = self.route.links()?;
         let masters: BTreeSet<u32> = links.iter().filter_map(|link| link.master).collect();
         let mut uncounted = Vec::new();
@@ -97,15 +104,21 @@ impl Reader {
             }
             sample.interfaces.insert(link.name.clone(), interface);
         }
-        self.cards.retain(|name, _| sample.interfaces.contains_key(name));
+        self.cards
+            .retain(|name, _| sample.interfaces.contains_key(name));
         if !uncounted.is_empty() {
-            sample
-                .missing
-                .push(format!("queues of {}: the driver does not count them", uncounted.join(", ")));
+            sample.missing.push(format!(
+                "queues of {}: the driver does not count them",
+                uncounted.join(", ")
+            ));
         }
         files(&mut sample, &|path| {
             // Counters of a network namespace are the thread's.
-            let below = if path.starts_with("net/") { "/proc/thread-self" } else { "/proc" };
+            let below = if path.starts_with("net/") {
+                "/proc/thread-self"
+            } else {
+                "/proc"
+            };
             read(&format!("{below}/{path}")).unwrap_or_default()
         });
         self.rules(&mut sample);
@@ -148,8 +161,17 @@ impl Reader {
         if (card.index, card.carrier) != (link.index, link.carrier) {
             let counters = Some((Vec::new(), Layout::default()));
             // The speed of a virtual link is nominal: it carries what the CPUs do.
-            let speed = link.kind.is_none().then(|| self.ethtool.speed(&link.name)).flatten();
-            *card = Card { index: link.index, carrier: link.carrier, speed, counters };
+            let speed = link
+                .kind
+                .is_none()
+                .then(|| self.ethtool.speed(&link.name))
+                .flatten();
+            *card = Card {
+                index: link.index,
+                carrier: link.carrier,
+                speed,
+                counters,
+            };
         }
         interface.speed = card.speed;
         if let Some((names, layout)) = &mut card.counters {
@@ -199,10 +221,17 @@ impl Reader {
                 .map_err(|error| format!("rules: {error}"))?;
             Ok(counts(firewall, &listing))
         };
-        let mut rules = list(Job::new("nft", &["-t", "list", "ruleset"]), Firewall::Nftables)?;
-        let legacy = fs::read_to_string("/proc/thread-self/net/ip_tables_names").unwrap_or_default();
+        let mut rules = list(
+            Job::new("nft", &["-t", "list", "ruleset"]),
+            Firewall::Nftables,
+        )?;
+        let legacy =
+            fs::read_to_string("/proc/thread-self/net/ip_tables_names").unwrap_or_default();
         if !legacy.trim().is_empty() {
-            rules.extend(list(Job::new("iptables-legacy-save", &["-c"]), Firewall::Iptables)?);
+            rules.extend(list(
+                Job::new("iptables-legacy-save", &["-c"]),
+                Firewall::Iptables,
+            )?);
         }
         Ok(rules)
     }

@@ -7,7 +7,11 @@ use linerate_wire::units::{Si, counted};
 
 /// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.
 pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {
-    let Some(planned) = campaign.planned.as_ref().filter(|planned| planned.file.is_none()) else {
+    let Some(planned) = campaign
+        .planned
+        .as_ref()
+        .filter(|planned| planned.file.is_none())
+    else {
         return Vec::new();
     };
     if campaign.asked.lab == LabKind::Simulated {
@@ -16,7 +20,12 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
     if !summary.searches.is_empty() {
         return vec!["each trial with its audit: linerate show DIRECTORY --trials".into()];
     }
-    let of_dut = |row: &&Row| campaign.slots.get(row.slot).is_some_and(|slot| !slot.is_calibration());
+    let of_dut = |row: &&Row| {
+        campaign
+            .slots
+            .get(row.slot)
+            .is_some_and(|slot| !slot.is_calibration())
+    };
     let duts: Vec<&Row> = summary.rows.iter().filter(of_dut).collect();
     let steps = [
         invalid_trials(&duts),
@@ -46,14 +55,19 @@ fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let limited = duts.iter().any(|r| r.limit == Limit::Tester);
     limited.then(|| match campaign.asked.generator.as_str() {
         "af-packet" => {
-            "the tester was the limit: sudo linerate bench has one that is some ten times faster".into()
+            "the tester was the limit: sudo linerate bench has one that is some ten times faster"
+                .into()
         }
-        _ => "the tester was the limit: give it a CPU of its own: linerate bench --mode threaded".to_string(),
+        _ => "the tester was the limit: give it a CPU of its own: linerate bench --mode threaded"
+            .to_string(),
     })
 }
 
 fn lost_inside(duts: &[&Row]) -> Option<String> {
-    let unexplained = duts.iter().flat_map(|r| &r.losses).any(|loss| loss.cause == Cause::Unexplained);
+    let unexplained = duts
+        .iter()
+        .flat_map(|r| &r.losses)
+        .any(|loss| loss.cause == Cause::Unexplained);
     unexplained.then(|| {
         "frames vanished inside the DUT with no counter to say why: --keep leaves the lab up, and perf trace -e skb:kfree_skb names the reason".into()
     })
@@ -61,7 +75,9 @@ fn lost_inside(duts: &[&Row]) -> Option<String> {
 
 fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
     let ratios = summary.comparisons.iter().filter_map(|c| c.against.ratio);
-    let widest = ratios.map(|ratio| ratio.relative_width()).fold(0.0, f64::max);
+    let widest = ratios
+        .map(|ratio| ratio.relative_width())
+        .fold(0.0, f64::max);
     (widest > 0.02 && trials.blocks.is_none()).then(|| {
         // An interval shrinks with the square root of the trials.
         let seconds = trials.budget_ns.unwrap_or(0) as f64 / 1e9 * (widest / 0.02).powi(2);
@@ -88,15 +104,23 @@ fn bench(campaign: &Campaign) -> String {
 
 fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
     let one = campaign.asked.mode == Mode::Inline && campaign.roles.generator.len() == 1;
-    let limited = duts.iter().any(|r| r.limit == Limit::Dut && !r.full_cpus.is_empty());
+    let limited = duts
+        .iter()
+        .any(|r| r.limit == Limit::Dut && !r.full_cpus.is_empty());
     (one && cpus > 1 && limited).then(|| {
         let bench = bench(campaign);
-        format!("one CPU was full; how it scales over all of them: {bench} --cpus 0-{}", cpus - 1)
+        format!(
+            "one CPU was full; how it scales over all of them: {bench} --cpus 0-{}",
+            cpus - 1
+        )
     })
 }
 
 fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
-    let rate = duts.first().map(|r| r.received.median).filter(|r| *r > 0.0)?;
+    let rate = duts
+        .first()
+        .map(|r| r.received.median)
+        .filter(|r| *r > 0.0)?;
     (campaign.asked.mode == Mode::Inline && campaign.asked.rate == "max").then(|| {
         // Two significant digits of half the rate: a load that a DUT on its own CPU should carry.
         let scale = 10f64.powf((rate / 2.0).log10().floor() - 1.0);
@@ -108,19 +132,33 @@ fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
 
 /// Rule files are measured with connections that the DUT knows.
 fn new_connections(campaign: &Campaign) -> Option<String> {
-    let files =
-        campaign.slots.iter().any(|slot| slot.rule_counters.is_some() && slot.connections().is_none());
+    let files = campaign
+        .slots
+        .iter()
+        .any(|slot| slot.rule_counters.is_some() && slot.connections().is_none());
     let words = &campaign.asked.command;
-    let named = words.windows(2).filter(|pair| ["--rules", "--map"].contains(&pair[0].as_str()));
-    let named: String = named.map(|pair| format!(" {} {}", pair[0], pair[1])).collect();
+    let named = words
+        .windows(2)
+        .filter(|pair| ["--rules", "--map"].contains(&pair[0].as_str()));
+    let named: String = named
+        .map(|pair| format!(" {} {}", pair[0], pair[1]))
+        .collect();
     files.then(|| {
-        format!("what its rules cost each new connection: linerate bench --connections request{named}")
+        format!(
+            "what its rules cost each new connection: linerate bench --connections request{named}"
+        )
     })
 }
 
 fn firewall(campaign: &Campaign) -> Option<String> {
-    let plain = campaign.slots.iter().all(|s| s.is_calibration() || s.variant == "forwarding");
+    let plain = campaign
+        .slots
+        .iter()
+        .all(|s| s.is_calibration() || s.variant == "forwarding");
     plain.then(|| {
-        format!("what a firewall costs: {} --variant nft-stateless --variant nft-stateful", bench(campaign))
+        format!(
+            "what a firewall costs: {} --variant nft-stateless --variant nft-stateful",
+            bench(campaign)
+        )
     })
 }

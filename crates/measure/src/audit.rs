@@ -149,7 +149,11 @@ impl Audit {
 /// Audits one trial. Each direction has its own checks, so a surplus in one direction cannot hide a loss in the other.
 pub fn audit(e: &Evidence) -> Audit {
     // A fault explains the findings of other checks, so it comes first.
-    let fault = |f: &String| Check { name: NO_FAULT.into(), ok: false, found: f.clone() };
+    let fault = |f: &String| Check {
+        name: NO_FAULT.into(),
+        ok: false,
+        found: f.clone(),
+    };
     let mut checks: Vec<Check> = e.faults.iter().map(fault).collect();
     let mut unlocated = 0;
     if e.ways.is_empty() {
@@ -158,19 +162,42 @@ pub fn audit(e: &Evidence) -> Audit {
         checks.extend(counted);
     }
     for (direction, way) in &e.ways {
-        let Evidence { shape, burst, closed_loop, calibration, others, ref faults, .. } = *e;
+        let Evidence {
+            shape,
+            burst,
+            closed_loop,
+            calibration,
+            others,
+            ref faults,
+            ..
+        } = *e;
         let faults = faults.clone();
-        let way = Evidence { shape, burst, closed_loop, calibration, others, faults, ..way.clone() };
+        let way = Evidence {
+            shape,
+            burst,
+            closed_loop,
+            calibration,
+            others,
+            faults,
+            ..way.clone()
+        };
         let (mut counted, of_way) = counts(&way);
         counted.push(no_frames_of_the_other(&way));
-        let named = |check: Check| Check { name: format!("{}, {direction}", check.name), ..check };
+        let named = |check: Check| Check {
+            name: format!("{}, {direction}", check.name),
+            ..check
+        };
         checks.extend(counted.into_iter().map(named));
         if of_way.abs() > i64::abs(unlocated) {
             unlocated = of_way;
         }
     }
     checks.extend(e.connections.and_then(established));
-    Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
+    Audit {
+        valid: checks.iter().all(|c| c.ok),
+        unlocated,
+        checks,
+    }
 }
 
 /// The checks of one generator and one receiver, and the number of frames unaccounted for.
@@ -196,10 +223,22 @@ fn counts(e: &Evidence) -> (Vec<Check>, i64) {
 /// A receiver has only the streams of its own direction.
 fn no_frames_of_the_other(e: &Evidence) -> Check {
     let own = |stream: u16| e.generator.streams.iter().any(|sent| sent.stream == stream);
-    let others = e.receiver.streams.iter().filter(|received| !own(received.stream));
+    let others = e
+        .receiver
+        .streams
+        .iter()
+        .filter(|received| !own(received.stream));
     let frames: u64 = others.map(|stream| stream.frames).sum();
-    let found = if frames == 0 { "none".into() } else { format!("{frames} came back to their sender") };
-    Check { name: "no frames of the other direction".into(), ok: frames == 0, found }
+    let found = if frames == 0 {
+        "none".into()
+    } else {
+        format!("{frames} came back to their sender")
+    };
+    Check {
+        name: "no frames of the other direction".into(),
+        ok: frames == 0,
+        found,
+    }
 }
 
 fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
@@ -211,28 +250,44 @@ fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
     );
     if e.generator.broadcasts > 0 {
         let passed = e.receiver.passed_broadcasts(&e.generator);
-        found += &format!("; {} broadcast frames besides, {passed} received", e.generator.broadcasts);
+        found += &format!(
+            "; {} broadcast frames besides, {passed} received",
+            e.generator.broadcasts
+        );
     }
     if too_late > 0 {
         found += &format!("; {too_late} came too late to tell from duplicates");
     }
     // A receiver that does not distinguish frames counts those of others, too.
-    let others =
-        unlocated < 0 && e.receiver.streams.is_empty() && unlocated.unsigned_abs() <= most_of_others(e);
+    let others = unlocated < 0
+        && e.receiver.streams.is_empty()
+        && unlocated.unsigned_abs() <= most_of_others(e);
     if others {
         found += ", probably frames of other hosts, which this receiver cannot tell apart";
     }
-    Check { name: "conservation".into(), ok: (unlocated == 0 || others) && too_late == 0, found }
+    Check {
+        name: "conservation".into(),
+        ok: (unlocated == 0 || others) && too_late == 0,
+        found,
+    }
 }
 
 /// Foreign frames that a trial may contain.
 fn most_of_others(e: &Evidence) -> u64 {
-    if e.others { OTHERS_FRAMES + e.generator.frames / OTHERS_SHARE } else { 0 }
+    if e.others {
+        OTHERS_FRAMES + e.generator.frames / OTHERS_SHARE
+    } else {
+        0
+    }
 }
 
 fn something_sent(e: &Evidence) -> Check {
     let ok = e.generator.frames > 0;
-    Check { name: "frames were sent".into(), ok, found: format!("{} sent", e.generator.frames) }
+    Check {
+        name: "frames were sent".into(),
+        ok,
+        found: format!("{} sent", e.generator.frames),
+    }
 }
 
 /// A rate needs time between two samples. Trials that sent nothing, or failed, have no window for another reason.
@@ -253,7 +308,11 @@ fn has_window(e: &Evidence) -> Option<Check> {
 
 /// Frames that found a queue full.
 fn found_full(e: &Evidence) -> u64 {
-    e.losses.iter().filter(|loss| loss.cause == Cause::QueueFull).map(|loss| loss.frames).sum()
+    e.losses
+        .iter()
+        .filter(|loss| loss.cause == Cause::QueueFull)
+        .map(|loss| loss.frames)
+        .sum()
 }
 
 /// In a closed loop, a frame is sent when the one before has been handled.
@@ -265,12 +324,18 @@ fn loop_was_closed(e: &Evidence) -> Option<Check> {
             "{full} of {sent} frames found a ring full: the kernel left their handling to ksoftirqd, which did not run meanwhile (Linux before 6.5)"
         ),
     };
-    e.closed_loop.then(|| Check { name: "closed loop".into(), ok: full * LOOP_SHARE <= sent, found })
+    e.closed_loop.then(|| Check {
+        name: "closed loop".into(),
+        ok: full * LOOP_SHARE <= sent,
+        found,
+    })
 }
 
 /// A rate of 0 says something about a DUT only if it took frames in and dropped them.
 fn dut_was_at_work(e: &Evidence) -> Option<Check> {
-    let none = e.rates.is_some_and(|rates| rates.offered > 0.0 && rates.received == 0.0);
+    let none = e
+        .rates
+        .is_some_and(|rates| rates.offered > 0.0 && rates.received == 0.0);
     let meant = matches!(e.shape, Shape::Event { .. }) || e.passes_first_frames;
     let (full, sent, received) = (found_full(e), e.generator.frames, e.receiver.unique());
     let found = match received {
@@ -285,7 +350,12 @@ fn dut_was_at_work(e: &Evidence) -> Option<Check> {
     })
 }
 
-fn offered_as_asked(part: &Part, Evidence { generator, burst, .. }: &Evidence) -> Option<Check> {
+fn offered_as_asked(
+    part: &Part,
+    Evidence {
+        generator, burst, ..
+    }: &Evidence,
+) -> Option<Check> {
     let rates = part.rates?;
     // Broadcast frames take the places of test frames.
     let all = generator.frames + generator.broadcasts;
@@ -294,23 +364,44 @@ fn offered_as_asked(part: &Part, Evidence { generator, burst, .. }: &Evidence) -
     let tolerance = OFFERED_TOLERANCE * asked + 2.0 * f64::from((*burst).max(1)) / rates.seconds;
     let ok = (rates.offered - asked).abs() <= tolerance;
     let off = 100.0 * (rates.offered / asked - 1.0);
-    let found = format!("{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)", rates.offered);
-    Some(Check { name: "offered as asked".into(), ok, found })
+    let found = format!(
+        "{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)",
+        rates.offered
+    );
+    Some(Check {
+        name: "offered as asked".into(),
+        ok,
+        found,
+    })
 }
 
 /// The burst has the requested number of frames.
 fn whole_burst(e: &Evidence) -> Option<Check> {
-    let Shape::Burst { frames } = e.shape else { return None };
+    let Shape::Burst { frames } = e.shape else {
+        return None;
+    };
     let (sent, ns) = (e.generator.frames, e.generator.active_ns);
-    let found = format!("{sent} frames sent of {frames} asked, in {:.3} ms", ns as f64 / 1e6);
-    Some(Check { name: "whole burst".into(), ok: sent == frames, found })
+    let found = format!(
+        "{sent} frames sent of {frames} asked, in {:.3} ms",
+        ns as f64 / 1e6
+    );
+    Some(Check {
+        name: "whole burst".into(),
+        ok: sent == frames,
+        found,
+    })
 }
 
 /// All frames came in whole bursts, except for a burst that the end of the load cut, and faster than the mean load.
 fn repeated_bursts(e: &Evidence) -> Option<Check> {
-    let (burst, sent) = (u64::from(e.burst), e.generator.frames + e.generator.broadcasts);
+    let (burst, sent) = (
+        u64::from(e.burst),
+        e.generator.frames + e.generator.broadcasts,
+    );
     let asked = e.parts.first().filter(|_| burst > 0)?.asked;
-    let PortCounters { bursts, bursts_ns, .. } = e.generator;
+    let PortCounters {
+        bursts, bursts_ns, ..
+    } = e.generator;
     let within = burst_rate(burst, bursts, bursts_ns);
     let whole = bursts > 0 && sent >= bursts * burst && sent - bursts * burst <= burst;
     let found = format!(
@@ -319,17 +410,33 @@ fn repeated_bursts(e: &Evidence) -> Option<Check> {
         within.unwrap_or(f64::INFINITY)
     );
     let ok = whole && within.is_none_or(|within| within >= asked * (1.0 - 2.0 / burst as f64));
-    Some(Check { name: "repeated bursts".into(), ok, found })
+    Some(Check {
+        name: "repeated bursts".into(),
+        ok,
+        found,
+    })
 }
 
 /// Each thread sends both IP versions in turn, so its share is exact to one frame.
 fn mixed_as_asked(e: &Evidence) -> Option<Check> {
-    let threads = e.generator.streams.iter().filter(|stream| stream.ipv6).count();
+    let threads = e
+        .generator
+        .streams
+        .iter()
+        .filter(|stream| stream.ipv6)
+        .count();
     let (sent, _) = e.generator.ipv6(&e.receiver);
     let asked = f64::from(e.ipv6) / 1e6 * e.generator.frames as f64;
-    let found = format!("{sent} IPv6 frames of {}, {asked:.0} asked", e.generator.frames);
+    let found = format!(
+        "{sent} IPv6 frames of {}, {asked:.0} asked",
+        e.generator.frames
+    );
     let ok = (sent as f64 - asked).abs() <= threads.max(1) as f64;
-    (e.ipv6 > 0).then(|| Check { name: "IPv6 share as asked".into(), ok, found })
+    (e.ipv6 > 0).then(|| Check {
+        name: "IPv6 share as asked".into(),
+        ok,
+        found,
+    })
 }
 
 /// Frames/s within bursts: `bursts` of `burst` frames took `bursts_ns` together. `None`: a single frame, or no time.
@@ -341,10 +448,20 @@ pub fn burst_rate(burst: u64, bursts: u64, bursts_ns: u64) -> Option<f64> {
 fn no_foreign_frames(e: &Evidence) -> Check {
     let found = match e.receiver.foreign_total() {
         0 => "none".to_string(),
-        _ => e.receiver.foreign.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join(", "),
+        _ => e
+            .receiver
+            .foreign
+            .iter()
+            .map(|(k, n)| format!("{n} {k}"))
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     let others = e.receiver.foreign_total() - e.receiver.passed_broadcasts(&e.generator);
-    Check { name: "no foreign frames".into(), ok: others <= most_of_others(e), found }
+    Check {
+        name: "no foreign frames".into(),
+        ok: others <= most_of_others(e),
+        found,
+    }
 }
 
 fn tester_lost_nothing(e: &Evidence) -> Check {
@@ -354,20 +471,42 @@ fn tester_lost_nothing(e: &Evidence) -> Check {
         .filter(|l| l.side == Side::Tester && l.frames > 0)
         .map(|l| format!("{} at {}", l.frames, l.place))
         .collect();
-    let found = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
-    Check { name: "the tester lost nothing".into(), ok: lost.is_empty() || e.calibration, found }
+    let found = if lost.is_empty() {
+        "nothing".into()
+    } else {
+        lost.join(", ")
+    };
+    Check {
+        name: "the tester lost nothing".into(),
+        ok: lost.is_empty() || e.calibration,
+        found,
+    }
 }
 
 /// Connections that were established before the trial still are: none has expired and been opened again.
 fn established(c: Connections) -> Option<Check> {
     let unanswered = c.unanswered.filter(|_| c.states == States::Established)?;
-    let found = format!("{unanswered} of {} connections were never answered", c.tracked.unwrap_or(0));
-    Some(Check { name: "connections are established".into(), ok: unanswered == 0, found })
+    let found = format!(
+        "{unanswered} of {} connections were never answered",
+        c.tracked.unwrap_or(0)
+    );
+    Some(Check {
+        name: "connections are established".into(),
+        ok: unanswered == 0,
+        found,
+    })
 }
 
 fn counted_twice(s: &SecondCount) -> Check {
-    let found = format!("{} counted {} of {} expected", s.place, s.frames, s.expected);
-    Check { name: format!("counted twice ({})", s.place), ok: s.frames == s.expected, found }
+    let found = format!(
+        "{} counted {} of {} expected",
+        s.place, s.frames, s.expected
+    );
+    Check {
+        name: format!("counted twice ({})", s.place),
+        ok: s.frames == s.expected,
+        found,
+    }
 }
 
 /// Is the tester's calibrated ceiling clearly above a result, both in frames/s? Use the lower end of the ceiling's

@@ -88,7 +88,11 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn timed<T>(&mut self, clock: fn() -> u64, act: impl FnOnce(&mut (dyn Collector + 'a)) -> T) -> T {
+    fn timed<T>(
+        &mut self,
+        clock: fn() -> u64,
+        act: impl FnOnce(&mut (dyn Collector + 'a)) -> T,
+    ) -> T {
         let began = clock();
         let result = act(self.collector.as_mut());
         self.cost.took_ns += clock().saturating_sub(began);
@@ -100,22 +104,36 @@ impl<'a> Collectors<'a> {
     /// Prepares each of them.
     pub fn before(all: Vec<Box<dyn Collector + 'a>>, clock: fn() -> u64) -> Collectors<'a> {
         let begin = |collector: Box<dyn Collector + 'a>| {
-            let cost = CollectorCost { name: collector.name().into(), took_ns: 0 };
-            let mut running = Running { collector, cost, failed: None };
+            let cost = CollectorCost {
+                name: collector.name().into(),
+                took_ns: 0,
+            };
+            let mut running = Running {
+                collector,
+                cost,
+                failed: None,
+            };
             running.failed = running.timed(clock, |collector| collector.before()).err();
             running
         };
-        Collectors { all: all.into_iter().map(begin).collect(), clock }
+        Collectors {
+            all: all.into_iter().map(begin).collect(),
+            clock,
+        }
     }
 
     /// Reports a moment to each of them.
     pub fn during(&mut self, moment: Moment) {
-        self.all.iter_mut().for_each(|one| one.timed(self.clock, |collector| collector.during(moment)));
+        self.all
+            .iter_mut()
+            .for_each(|one| one.timed(self.clock, |collector| collector.during(moment)));
     }
 
     /// Tells each of them when the load was, in nanoseconds on the clock.
     pub fn load(&mut self, from_to_ns: [u64; 2]) {
-        self.all.iter_mut().for_each(|one| one.collector.load(from_to_ns));
+        self.all
+            .iter_mut()
+            .for_each(|one| one.collector.load(from_to_ns));
     }
 
     /// Fetches the artefacts of all collectors.
@@ -127,10 +145,13 @@ impl<'a> Collectors<'a> {
                 None => one.timed(self.clock, |collector| collector.after()),
             };
             match artefacts {
-                Ok(artefacts) => artefacts.into_iter().for_each(|artefact| found.add(artefact)),
-                Err(reason) => {
-                    found.collected.push(Collected { command: one.cost.name.clone(), output: Err(reason) })
-                }
+                Ok(artefacts) => artefacts
+                    .into_iter()
+                    .for_each(|artefact| found.add(artefact)),
+                Err(reason) => found.collected.push(Collected {
+                    command: one.cost.name.clone(),
+                    output: Err(reason),
+                }),
             }
             found.costs.push(one.cost);
         }
@@ -162,7 +183,11 @@ pub struct Growth<R> {
 impl<R: FnMut() -> Result<Counters, String>> Growth<R> {
     /// `read` reads them.
     pub fn new(name: &'static str, read: R) -> Growth<R> {
-        Growth { name, read, before: Counters::new() }
+        Growth {
+            name,
+            read,
+            before: Counters::new(),
+        }
     }
 }
 
@@ -177,7 +202,10 @@ impl<R: FnMut() -> Result<Counters, String>> Collector for Growth<R> {
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        Ok(vec![Artefact::Counters(grown(&self.before, &(self.read)()?))])
+        Ok(vec![Artefact::Counters(grown(
+            &self.before,
+            &(self.read)()?,
+        ))])
     }
 }
 
@@ -214,7 +242,10 @@ mod tests {
 
         fn after(&mut self) -> Result<Vec<Artefact>, String> {
             assert_eq!(self.0, [Moment::Began, Moment::Ended]);
-            let output = Collected { command: "ls".into(), output: Ok("all".into()) };
+            let output = Collected {
+                command: "ls".into(),
+                output: Ok("all".into()),
+            };
             Ok(vec![Artefact::Output(output)])
         }
     }
@@ -223,21 +254,36 @@ mod tests {
     fn artefacts_costs_and_failures_are_kept() {
         let mut reads = [1u64, 9].into_iter();
         let counted = Growth::new("frames", move || {
-            Ok(Counters::from([("a".to_string(), reads.next().unwrap()), ("still".to_string(), 3)]))
+            Ok(Counters::from([
+                ("a".to_string(), reads.next().unwrap()),
+                ("still".to_string(), 3),
+            ]))
         });
         let broken = Growth::new("broken", || Err("no such file".to_string()));
-        let all: Vec<Box<dyn Collector>> =
-            vec![Box::new(counted), Box::new(broken), Box::new(Memory(Vec::new()))];
+        let all: Vec<Box<dyn Collector>> = vec![
+            Box::new(counted),
+            Box::new(broken),
+            Box::new(Memory(Vec::new())),
+        ];
         let mut collectors = Collectors::before(all, clock);
         collectors.during(Moment::Began);
         collectors.during(Moment::Ended);
         let found = collectors.after();
         assert_eq!(found.counters, Counters::from([("a".to_string(), 8)]));
-        let said: Vec<(&str, bool)> =
-            found.collected.iter().map(|c| (c.command.as_str(), c.output.is_ok())).collect();
+        let said: Vec<(&str, bool)> = found
+            .collected
+            .iter()
+            .map(|c| (c.command.as_str(), c.output.is_ok()))
+            .collect();
         assert_eq!(said, [("broken", false), ("ls", true)]);
-        let costs: Vec<(&str, bool)> =
-            found.costs.iter().map(|c| (c.name.as_str(), c.took_ns >= 3)).collect();
-        assert_eq!(costs, [("frames", true), ("broken", true), ("memory", true)]);
+        let costs: Vec<(&str, bool)> = found
+            .costs
+            .iter()
+            .map(|c| (c.name.as_str(), c.took_ns >= 3))
+            .collect();
+        assert_eq!(
+            costs,
+            [("frames", true), ("broken", true), ("memory", true)]
+        );
     }
 }

@@ -105,7 +105,8 @@ impl Comparison {
 
     /// ministat's rows of both.
     pub fn ministat(&self) -> [Summary; 2] {
-        [&self.reference_rates, &self.other_rates].map(|v| Dataset::new("", v.clone()).summary(Era::New))
+        [&self.reference_rates, &self.other_rates]
+            .map(|v| Dataset::new("", v.clone()).summary(Era::New))
     }
 }
 
@@ -121,8 +122,17 @@ pub fn may_be_slower(ratio: &Estimate, share: f64) -> bool {
 
 /// Compares `other` with `reference`. `paired`: both are of one campaign, whose trials were interleaved. `confidence` of the intervals,
 /// 0..1. `None` if one of them has no rate above 0, or paired ones have no block in common.
-pub fn compare(reference: &Rates, other: &Rates, paired: bool, confidence: f64) -> Option<Comparison> {
-    let words = analysis::Settings { confidence, words: Words::RATES, ..analysis::Settings::default() };
+pub fn compare(
+    reference: &Rates,
+    other: &Rates,
+    paired: bool,
+    confidence: f64,
+) -> Option<Comparison> {
+    let words = analysis::Settings {
+        confidence,
+        words: Words::RATES,
+        ..analysis::Settings::default()
+    };
     let by_block = |reference: &Rates, other: &Rates| {
         let pairs = other.paired_with(reference);
         let analysed = analyse_pairs(&pairs, &words);
@@ -133,12 +143,20 @@ pub fn compare(reference: &Rates, other: &Rates, paired: bool, confidence: f64) 
             let (change, analysed) = by_block(reference, other);
             (change?, analysed.wilcoxon.map(|w| w.p), Some(analysed))
         }
-        false => (unpaired(reference, other, confidence)?, p_unpaired(reference, other), None),
+        false => (
+            unpaired(reference, other, confidence)?,
+            p_unpaired(reference, other),
+            None,
+        ),
     };
     let dropped = [reference.dropped, other.dropped];
     let handled = dropped.into_iter().any(is_noticeable).then(|| {
         let (reference, other) = (reference.of_handled(), other.of_handled());
-        if paired { by_block(&reference, &other).0 } else { unpaired(&reference, &other, confidence) }
+        if paired {
+            by_block(&reference, &other).0
+        } else {
+            unpaired(&reference, &other, confidence)
+        }
     });
     let mut found = Comparison {
         reference: reference.name.clone(),
@@ -194,12 +212,19 @@ pub fn correct(comparisons: &mut [Comparison]) {
 }
 
 fn p_unpaired(reference: &Rates, other: &Rates) -> Option<f64> {
-    mann_whitney(&sorted(reference.values.iter().copied()), &sorted(other.values.iter().copied()))
-        .map(|t| t.p)
+    mann_whitney(
+        &sorted(reference.values.iter().copied()),
+        &sorted(other.values.iter().copied()),
+    )
+    .map(|t| t.p)
 }
 
 fn logs_of_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
-    pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect()
+    pairs
+        .iter()
+        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+        .map(|(a, b)| (a / b).ln())
+        .collect()
 }
 
 fn of_pairs(analysed: &Paired, pairs: &[(f64, f64)], confidence: f64) -> Option<Change> {
@@ -207,7 +232,10 @@ fn of_pairs(analysed: &Paired, pairs: &[(f64, f64)], confidence: f64) -> Option<
     if ratio.n < ENOUGH_FOR_ORDER {
         return Some(of_few(&logs_of_ratios(pairs), confidence));
     }
-    Some(Change { ratio, method: Method::OrderStatistics })
+    Some(Change {
+        ratio,
+        method: Method::OrderStatistics,
+    })
 }
 
 /// The mean of a few logarithms with Student's interval: exact for normal ones, and all there is for fewer than six pairs.
@@ -219,14 +247,26 @@ fn of_few(logs: &[f64], confidence: f64) -> Change {
         t_critical(1.0 - confidence, n - 1.0) * (variance / n).sqrt()
     });
     let [low, high] = [-1.0, 1.0].map(|sign| half.map(|half| mean + sign * half));
-    let ratio = Estimate { median: mean, low, high, n: logs.len() }.map(f64::exp);
-    Change { ratio, method: Method::PairedT }
+    let ratio = Estimate {
+        median: mean,
+        low,
+        high,
+        n: logs.len(),
+    }
+    .map(f64::exp);
+    Change {
+        ratio,
+        method: Method::PairedT,
+    }
 }
 
 fn unpaired(reference: &Rates, other: &Rates, confidence: f64) -> Option<Change> {
     let positive = |rates: &Rates| sorted(rates.values.iter().copied().filter(|v| *v > 0.0));
     let ratio = effect::ratio(&positive(reference), &positive(other), confidence)?;
-    Some(Change { ratio, method: Method::HodgesLehmann })
+    Some(Change {
+        ratio,
+        method: Method::HodgesLehmann,
+    })
 }
 
 fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
@@ -247,7 +287,10 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
                 rates.name
             ));
         }
-        if comparison.blocks.is_none() && rates.values.len() >= 8 && autocorrelation(&rates.values) > 0.5 {
+        if comparison.blocks.is_none()
+            && rates.values.len() >= 8
+            && autocorrelation(&rates.values) > 0.5
+        {
             out.push(format!(
                 "{}: neighbours in time resemble each other (autocorrelation {:.2}): the machine drifted, and the interval is too narrow",
                 rates.name,
@@ -257,15 +300,29 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
     }
     out.extend(about_intervals(comparison));
     // A clearer warning about too few sets comes first: these have intervals, too.
-    let pairs = comparison.pairs.iter().flat_map(|p| &p.warnings).filter(|w| w.kind != WarningKind::TooFew);
-    out.extend(
-        pairs.map(|w| format!("{}, ratios to {}: {}", comparison.other, comparison.reference, w.text)),
-    );
+    let pairs = comparison
+        .pairs
+        .iter()
+        .flat_map(|p| &p.warnings)
+        .filter(|w| w.kind != WarningKind::TooFew);
+    out.extend(pairs.map(|w| {
+        format!(
+            "{}, ratios to {}: {}",
+            comparison.other, comparison.reference, w.text
+        )
+    }));
     out
 }
 
 fn about_intervals(comparison: &Comparison) -> Option<String> {
-    let Comparison { other, confidence, reference_rates, other_rates, change, .. } = comparison;
+    let Comparison {
+        other,
+        confidence,
+        reference_rates,
+        other_rates,
+        change,
+        ..
+    } = comparison;
     match (change.ratio.low, change.method) {
         (None, _) => Some(format!(
             "{other}: {} values are too few for a {} % interval: nothing is proven",

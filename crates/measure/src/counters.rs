@@ -128,13 +128,25 @@ impl Delays {
     pub fn add(&mut self, other: Delays) {
         let pairs = |of: &Delays| of.earlier.count() + of.later.count();
         if other.frames > 0 {
-            self.min_ns = if self.frames > 0 { self.min_ns.min(other.min_ns) } else { other.min_ns };
+            self.min_ns = if self.frames > 0 {
+                self.min_ns.min(other.min_ns)
+            } else {
+                other.min_ns
+            };
             self.max_ns = self.max_ns.max(other.max_ns);
         }
         if pairs(&other) > 0 {
             let some = pairs(self) > 0;
-            self.least_ns = if some { self.least_ns.min(other.least_ns) } else { other.least_ns };
-            self.most_ns = if some { self.most_ns.max(other.most_ns) } else { other.most_ns };
+            self.least_ns = if some {
+                self.least_ns.min(other.least_ns)
+            } else {
+                other.least_ns
+            };
+            self.most_ns = if some {
+                self.most_ns.max(other.most_ns)
+            } else {
+                other.most_ns
+            };
         }
         self.frames += other.frames;
         self.earlier.merge(&other.earlier);
@@ -167,7 +179,11 @@ impl PortCounters {
         self.frames += other.frames;
         self.bytes += other.bytes;
         self.refused += other.refused;
-        self.left = self.left.into_iter().chain(other.left).reduce(|all, one| all + one);
+        self.left = self
+            .left
+            .into_iter()
+            .chain(other.left)
+            .reduce(|all, one| all + one);
         self.broadcasts += other.broadcasts;
         self.bursts += other.bursts;
         self.bursts_ns += other.bursts_ns;
@@ -191,7 +207,8 @@ impl PortCounters {
 
     /// The longest outages first, and no more of them than are kept of a stream.
     pub fn sort_outages(&mut self) {
-        self.outages.sort_by_key(|outage| std::cmp::Reverse(outage.to_ns.saturating_sub(outage.from_ns)));
+        self.outages
+            .sort_by_key(|outage| std::cmp::Reverse(outage.to_ns.saturating_sub(outage.from_ns)));
         self.outages.truncate(OUTAGES);
     }
 
@@ -212,10 +229,15 @@ impl PortCounters {
 
     /// Where a stream's last frames are missing, no frame came after the last loss: it is at the end of the generator's load.
     pub fn end_loss(&mut self, generator: &PortCounters) {
-        let next =
-            |stream: u16| self.streams.iter().find(|one| one.stream == stream).map(|s| s.next_sequence);
+        let next = |stream: u16| {
+            self.streams
+                .iter()
+                .find(|one| one.stream == stream)
+                .map(|s| s.next_sequence)
+        };
         let missing = |sent: &StreamCounters| next(sent.stream) != Some(sent.next_sequence);
-        let looked = self.delays.is_some() && self.last_loss_ns.is_some() | !self.outages.is_empty();
+        let looked =
+            self.delays.is_some() && self.last_loss_ns.is_some() | !self.outages.is_empty();
         if looked && generator.streams.iter().any(missing) {
             self.last_loss_ns = self.last_loss_ns.max(Some(generator.active_ns));
         }
@@ -224,8 +246,16 @@ impl PortCounters {
     /// IPv6 frames that a generator sent between IPv4 ones, and those of them that its receiver got, each once.
     pub fn ipv6(&self, receiver: &PortCounters) -> (u64, u64) {
         let own = || self.streams.iter().filter(|stream| stream.ipv6);
-        let received = receiver.streams.iter().filter(|of| own().any(|sent| sent.stream == of.stream));
-        (own().map(|of| of.frames).sum(), received.map(|of| of.frames.saturating_sub(of.duplicates)).sum())
+        let received = receiver
+            .streams
+            .iter()
+            .filter(|of| own().any(|sent| sent.stream == of.stream));
+        (
+            own().map(|of| of.frames).sum(),
+            received
+                .map(|of| of.frames.saturating_sub(of.duplicates))
+                .sum(),
+        )
     }
 
     /// Sum of foreign frames.
@@ -235,7 +265,11 @@ impl PortCounters {
 
     /// Broadcast frames of a generator that passed the DUT: they carry no signature.
     pub fn passed_broadcasts(&self, generator: &PortCounters) -> u64 {
-        self.foreign.get("IPv4").copied().unwrap_or(0).min(generator.broadcasts)
+        self.foreign
+            .get("IPv4")
+            .copied()
+            .unwrap_or(0)
+            .min(generator.broadcasts)
     }
 
     /// Duplicates over all streams.

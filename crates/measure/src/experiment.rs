@@ -50,10 +50,17 @@ impl Experiment {
     /// Whether each cell has the shortest frames among those that differ from it in nothing but their length. Of each: variant, levels,
     /// and mean frame length.
     pub fn shortest(&self, cells: &[(&str, &Levels, f64)]) -> Vec<bool> {
-        let sized: Vec<bool> =
-            self.factors.iter().map(|f| f.sets.iter().any(|field| field == "traffic.size")).collect();
+        let sized: Vec<bool> = self
+            .factors
+            .iter()
+            .map(|f| f.sets.iter().any(|field| field == "traffic.size"))
+            .collect();
         let others = |levels: &Levels| -> Levels {
-            levels.iter().copied().filter(|(f, _)| sized.get(*f) != Some(&true)).collect()
+            levels
+                .iter()
+                .copied()
+                .filter(|(f, _)| sized.get(*f) != Some(&true))
+                .collect()
         };
         let mut least: BTreeMap<(&str, Levels), f64> = BTreeMap::new();
         for (variant, levels, length) in cells {
@@ -68,13 +75,17 @@ impl Experiment {
 
     /// A level with its factor: `rules 1000`.
     pub fn level(&self, level: (usize, usize)) -> String {
-        self.name("", &vec![level], |_| true).trim_start_matches(", ").into()
+        self.name("", &vec![level], |_| true)
+            .trim_start_matches(", ")
+            .into()
     }
 
     /// A variant with the levels of some factors: `nft-stateful, rules 1000`.
     pub fn name(&self, variant: &str, levels: &Levels, shown: impl Fn(&Factor) -> bool) -> String {
         let shown = self.labels(levels).filter(|(factor, _)| shown(factor));
-        shown.fold(variant.into(), |name, (factor, label)| format!("{name}, {} {label}", factor.name))
+        shown.fold(variant.into(), |name, (factor, label)| {
+            format!("{name}, {} {label}", factor.name)
+        })
     }
 
     /// A variant with all levels but that of one factor.
@@ -86,7 +97,18 @@ impl Experiment {
 
 /// An operating system (or a distribution of one) that a device under test may run.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum System {
@@ -150,7 +172,9 @@ pub struct Factor {
 impl Factor {
     /// Whether the frames show its level.
     pub fn of_frames(&self) -> bool {
-        self.sets.iter().all(|f| f == "traffic.size" || f == "traffic.family")
+        self.sets
+            .iter()
+            .all(|f| f == "traffic.size" || f == "traffic.family")
     }
 
     /// Whether it sets the number of CPUs.
@@ -235,13 +259,16 @@ impl Claim {
     /// Judges a claim by an estimate: of the ratio of the two rates, or of the rate itself in frames/s for [`Claim::AtLeast`] and
     /// [`Claim::AtMost`].
     pub fn judge(&self, estimate: &Estimate) -> Judgement {
-        let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return Judgement::Undecided };
+        let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
+            return Judgement::Undecided;
+        };
         let (met, missed) = match *self {
             Claim::Slower(by) => (high < 1.0 - by, low >= 1.0 - by),
             Claim::Faster(by) => (low > 1.0 + by, high <= 1.0 + by),
-            Claim::Within(share) => {
-                (low >= 1.0 - share && high <= 1.0 + share, high < 1.0 - share || low > 1.0 + share)
-            }
+            Claim::Within(share) => (
+                low >= 1.0 - share && high <= 1.0 + share,
+                high < 1.0 - share || low > 1.0 + share,
+            ),
             Claim::NoDifference => (low <= 1.0 && high >= 1.0, low > 1.0 || high < 1.0),
             Claim::AtLeast(rate) => (low >= rate, high < rate),
             Claim::AtMost(rate) => (high <= rate, low > rate),
@@ -313,7 +340,9 @@ pub const SEARCH_WIDTH: f64 = 0.005;
 pub const CURVE_STEP: f64 = 0.1;
 
 /// A test of RFC 2544 or a later RFC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Benchmark {
     /// RFC 2544, section 26.1.
@@ -425,11 +454,21 @@ impl Trials {
                     && (self.runs(Benchmark::Latency) < 20 || self.duration_ns < 60 * S),
                 "26.2",
             ),
-            (tests(Benchmark::BackToBack) && self.runs(Benchmark::BackToBack) < 50, "26.4"),
-            (tests(Benchmark::Recovery) && self.duration_ns < 60 * S, "26.5"),
+            (
+                tests(Benchmark::BackToBack) && self.runs(Benchmark::BackToBack) < 50,
+                "26.4",
+            ),
+            (
+                tests(Benchmark::Recovery) && self.duration_ns < 60 * S,
+                "26.5",
+            ),
             (tests(Benchmark::Reset) && self.duration_ns < 60 * S, "26.6"),
         ];
-        departs.into_iter().filter(|(departs, _)| *departs).map(|(_, section)| section).collect()
+        departs
+            .into_iter()
+            .filter(|(departs, _)| *departs)
+            .map(|(_, section)| section)
+            .collect()
     }
 }
 

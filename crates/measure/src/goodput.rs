@@ -8,21 +8,37 @@ const FILLED: f64 = 0.95;
 
 /// An estimate in another unit.
 fn times(of: Estimate, factor: f64) -> Estimate {
-    let Estimate { median, low, high, n } = of;
-    Estimate { median: median * factor, low: low.map(|v| v * factor), high: high.map(|v| v * factor), n }
+    let Estimate {
+        median,
+        low,
+        high,
+        n,
+    } = of;
+    Estimate {
+        median: median * factor,
+        low: low.map(|v| v * factor),
+        high: high.map(|v| v * factor),
+        n,
+    }
 }
 
 /// Whether TCP fills a path at this rate in frames/s.
 pub fn fills(path: Option<&PathOf>, received: f64) -> bool {
-    path.and_then(PathOf::achievable).is_some_and(|most| received >= FILLED * most)
+    path.and_then(PathOf::achievable)
+        .is_some_and(|most| received >= FILLED * most)
 }
 
 /// TCP of a slot, by its valid trials and their rate in frames/s. `None` without such a trial.
 pub fn goodput(path: &PathOf, valid: &[&TrialRecord], rate: Estimate) -> Option<Goodput> {
-    let all: Vec<&TcpTrial> = valid.iter().filter_map(|trial| trial.tcp.as_ref()).collect();
-    let middle =
-        |of: &dyn Fn(&TcpTrial) -> Option<f64>| median(&all.iter().filter_map(|t| of(t)).collect::<Vec<_>>());
-    let idle_ns = middle(&|tcp| median(&tcp.idle_ns.iter().map(|ns| *ns as f64).collect::<Vec<_>>()))?;
+    let all: Vec<&TcpTrial> = valid
+        .iter()
+        .filter_map(|trial| trial.tcp.as_ref())
+        .collect();
+    let middle = |of: &dyn Fn(&TcpTrial) -> Option<f64>| {
+        median(&all.iter().filter_map(|t| of(t)).collect::<Vec<_>>())
+    };
+    let idle_ns =
+        middle(&|tcp| median(&tcp.idle_ns.iter().map(|ns| *ns as f64).collect::<Vec<_>>()))?;
     let loaded_ns = middle(&|tcp| tcp.loaded_ns.map(|[_, mean, _]| mean as f64));
     let seen = all.iter().filter_map(|tcp| Some((tcp.sent?, tcp.again?)));
     let (sent, again) = seen.fold((0, 0), |sum, (sent, again)| (sum.0 + sent, sum.1 + again));
@@ -36,7 +52,9 @@ pub fn goodput(path: &PathOf, valid: &[&TrialRecord], rate: Estimate) -> Option<
         idle_ns,
         loaded_ns,
         // Without a delay of the path there is nothing to compare with.
-        buffer_delay: loaded_ns.filter(|_| path.rtt_ns > 0).map(|loaded| loaded / idle_ns - 1.0),
+        buffer_delay: loaded_ns
+            .filter(|_| path.rtt_ns > 0)
+            .map(|loaded| loaded / idle_ns - 1.0),
         efficiency: (sent > 0).then(|| sent as f64 / (sent + again) as f64),
         in_flight: loaded_ns.map(|loaded| bits.median * loaded / 8e9),
         late_ns: late as f64 / frames.max(1) as f64,
@@ -53,10 +71,19 @@ impl TcpTrial {
     /// Counts that contradict each other, in words. Each byte that the receiver read was acknowledged before, each of these had been sent,
     /// and each of these written. `flows`: connections.
     pub fn faults(&self, path: &PathOf, flows: u64) -> Vec<String> {
-        let TcpTrial { written, sent, acknowledged, read, .. } = *self;
+        let TcpTrial {
+            written,
+            sent,
+            acknowledged,
+            read,
+            ..
+        } = *self;
         let cookies = COOKIE * flows;
         // Where the path does not look into frames, the kernels' counts of bytes stand beside iperf3's alone.
-        let (sent, acknowledged) = (sent.unwrap_or(written), acknowledged.unwrap_or(read + cookies));
+        let (sent, acknowledged) = (
+            sent.unwrap_or(written),
+            acknowledged.unwrap_or(read + cookies),
+        );
         let order = [
             (
                 "iperf3's receiver read",
@@ -64,8 +91,18 @@ impl TcpTrial {
                 "the path saw acknowledged",
                 acknowledged.saturating_sub(cookies),
             ),
-            ("the path saw acknowledged", acknowledged, "the path saw sent", sent),
-            ("the path saw sent", sent, "iperf3's sender wrote", written + cookies),
+            (
+                "the path saw acknowledged",
+                acknowledged,
+                "the path saw sent",
+                sent,
+            ),
+            (
+                "the path saw sent",
+                sent,
+                "iperf3's sender wrote",
+                written + cookies,
+            ),
         ];
         let wrong = order.iter().filter(|(_, less, _, more)| less > more);
         let mut faults: Vec<String> = wrong
@@ -99,7 +136,12 @@ mod tests {
     use super::*;
 
     fn path() -> PathOf {
-        PathOf { rtt_ns: 100_000_000, rate: Some(1e9), payload: 1448, by: "linerate".into() }
+        PathOf {
+            rtt_ns: 100_000_000,
+            rate: Some(1e9),
+            payload: 1448,
+            by: "linerate".into(),
+        }
     }
 
     #[test]
@@ -110,7 +152,15 @@ mod tests {
         assert!((frames - 81_274.0).abs() < 1.0, "{frames}");
         assert!((path().goodput(frames) - 941.5e6).abs() < 0.1e6);
         assert!(fills(Some(&path()), 0.96 * frames) && !fills(Some(&path()), 0.94 * frames));
-        assert!(!fills(Some(&PathOf { rate: None, ..path() }), 1e9) && !fills(None, 1e9));
+        assert!(
+            !fills(
+                Some(&PathOf {
+                    rate: None,
+                    ..path()
+                }),
+                1e9
+            ) && !fills(None, 1e9)
+        );
     }
 
     #[test]
@@ -123,14 +173,25 @@ mod tests {
             again: Some(2000),
             ..TcpTrial::default()
         };
-        let trial = TrialRecord { tcp: Some(tcp), ..TrialRecord::default() };
-        let rate = Estimate { median: 1000.0, low: None, high: None, n: 1 };
+        let trial = TrialRecord {
+            tcp: Some(tcp),
+            ..TrialRecord::default()
+        };
+        let rate = Estimate {
+            median: 1000.0,
+            low: None,
+            high: None,
+            n: 1,
+        };
         let found = goodput(&path(), &[&trial], rate).unwrap();
         assert!(
             (found.efficiency.unwrap() - 0.980_39).abs() < 1e-5
                 && (found.buffer_delay.unwrap() - 0.28).abs() < 1e-9
         );
-        assert_eq!((found.bits.median, found.in_flight), (11_584_000.0, Some(46_336.0)));
+        assert_eq!(
+            (found.bits.median, found.in_flight),
+            (11_584_000.0, Some(46_336.0))
+        );
         assert_eq!(goodput(&path(), &[&TrialRecord::default()], rate), None);
     }
 
@@ -154,8 +215,19 @@ mod tests {
         assert!(more(|tcp| tcp.sent = Some(1038))[0].contains("iperf3's sender wrote 1037"));
         assert!(more(|tcp| tcp.acknowledged = Some(1038))[0].contains("saw sent 1037"));
         assert!(more(|tcp| tcp.idle_ns.push(99_999_999))[0].contains("too short"));
-        let late = crate::record::PathCounts { frames_out: 10, late_ns: 30_000_000, ..Default::default() };
+        let late = crate::record::PathCounts {
+            frames_out: 10,
+            late_ns: 30_000_000,
+            ..Default::default()
+        };
         assert!(good.clone().faults(&path(), 1).is_empty());
-        assert!(TcpTrial { path: vec![late], ..good }.faults(&path(), 1)[0].contains("was late"));
+        assert!(
+            TcpTrial {
+                path: vec![late],
+                ..good
+            }
+            .faults(&path(), 1)[0]
+                .contains("was late")
+        );
     }
 }

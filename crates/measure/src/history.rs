@@ -43,22 +43,37 @@ pub struct Key {
 impl Key {
     /// The subject of the measurement in a few words: `nft-stateful IPv4 64 B`.
     pub fn what(&self) -> String {
-        let variant = if self.variant.is_empty() { "(unnamed)" } else { &self.variant };
+        let variant = if self.variant.is_empty() {
+            "(unnamed)"
+        } else {
+            &self.variant
+        };
         let also = match &self.also[..] {
             [] => String::new(),
             names => format!("(also called {})", names.join(", ")),
         };
-        join(&[variant, &also, &self.family, &self.frame, &self.load], " ")
+        join(
+            &[variant, &also, &self.family, &self.frame, &self.load],
+            " ",
+        )
     }
 
     /// Where it was measured.
     pub fn place(&self) -> String {
-        join(&[&self.machine, &self.card, &self.topic, &self.series], ", ")
+        join(
+            &[&self.machine, &self.card, &self.topic, &self.series],
+            ", ",
+        )
     }
 }
 
 fn join(parts: &[&str], with: &str) -> String {
-    parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join(with)
+    parts
+        .iter()
+        .filter(|p| !p.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join(with)
 }
 
 /// A measured figure.
@@ -80,15 +95,27 @@ impl Figure {
             0 | 1 => 0.0,
             n => 1.2533 * linerate_stats::coefficient_of_variation(runs) / (n as f64).sqrt(),
         };
-        Some(Figure { value, error, runs: runs.len() })
+        Some(Figure {
+            value,
+            error,
+            runs: runs.len(),
+        })
     }
 
     /// A median of about five runs with only their minimum and maximum: the mean range of five normal values is 2.326 standard
     /// deviations.
     pub fn of_range(median: f64, least: f64, greatest: f64) -> Self {
         let deviation = (greatest - least).max(0.0) / 2.326;
-        let error = if median > 0.0 { 1.2533 * deviation / 5f64.sqrt() / median } else { 0.0 };
-        Figure { value: median, error, runs: 0 }
+        let error = if median > 0.0 {
+            1.2533 * deviation / 5f64.sqrt() / median
+        } else {
+            0.0
+        };
+        Figure {
+            value: median,
+            error,
+            runs: 0,
+        }
     }
 }
 

@@ -14,26 +14,28 @@ mod trial_parts;
 mod verdict;
 
 pub use benchmarks::{
-    AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun, Maximum,
-    Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
+    AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun,
+    Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
 pub use connecting::ConnectionTrial;
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use event::{DutEvent, EventClass, POWER_OFF_NS};
 pub use finding::{
-    After, Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength, Verdict,
+    After, Balance, Change, Explanation, Finding, NotExamined, Place, Proof, Stage, Strength,
+    Verdict,
 };
 pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use read::{RecordError, Trials, read_document, read_lines, read_trials};
 pub use telemetry::{Events, SlotProfile, StackTimes, Staged, Step, Waits};
 pub use trial_parts::{
-    Clocks, Collected, CollectorCost, Connections, CpuShare, DirectionCounts, RuleCount, Stamped, States,
+    Clocks, Collected, CollectorCost, Connections, CpuShare, DirectionCounts, RuleCount, Stamped,
+    States,
 };
 pub use verdict::{
     Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat,
-    NOTHING_PASSES, Point, Row, Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary, Unmeasured,
-    Warning, longer_ns,
+    NOTHING_PASSES, Point, Row, Searched, SearchedGoal, SearchedLoad, Series, Stopped, Summary,
+    Unmeasured, Warning, longer_ns,
 };
 
 use crate::audit::{Audit, Loss};
@@ -86,7 +88,11 @@ impl Campaign {
 
     /// The thing whose rate is measured: `frame` or `connection`.
     pub fn noun(&self) -> &'static str {
-        if self.opens_connections() { "connection" } else { "frame" }
+        if self.opens_connections() {
+            "connection"
+        } else {
+            "frame"
+        }
     }
 
     /// The variants with a DUT, in the order of the plan.
@@ -102,13 +108,25 @@ impl Campaign {
 
     /// The variants of which no cell could be measured, although the campaign is not whole without them, each with the reasons.
     pub fn missing(&self) -> Vec<(String, &[String])> {
-        let Some(planned) = &self.planned else { return Vec::new() };
-        let lacks = |slot: &Slot| planned.skipped.iter().find(|s| s.cell == slot.id && !s.optional);
+        let Some(planned) = &self.planned else {
+            return Vec::new();
+        };
+        let lacks = |slot: &Slot| {
+            planned
+                .skipped
+                .iter()
+                .find(|s| s.cell == slot.id && !s.optional)
+        };
         let of = |variant: String| {
-            let slots =
-                || self.slots.iter().filter(|slot| !slot.is_calibration() && slot.plan_variant == variant);
-            let first =
-                slots().all(|slot| lacks(slot).is_some()).then(|| slots().find_map(lacks)).flatten()?;
+            let slots = || {
+                self.slots
+                    .iter()
+                    .filter(|slot| !slot.is_calibration() && slot.plan_variant == variant)
+            };
+            let first = slots()
+                .all(|slot| lacks(slot).is_some())
+                .then(|| slots().find_map(lacks))
+                .flatten()?;
             Some((variant, &first.reasons[..]))
         };
         self.variants().into_iter().filter_map(of).collect()
@@ -116,7 +134,9 @@ impl Campaign {
 
     /// The name of a slot.
     pub fn name_of(&self, slot: usize) -> &str {
-        self.slots.get(slot).map_or("unknown slot", |slot| &slot.name)
+        self.slots
+            .get(slot)
+            .map_or("unknown slot", |slot| &slot.name)
     }
 }
 
@@ -151,7 +171,10 @@ pub struct Skipped {
 impl Planned {
     /// Why a cell is not measured; empty where it is.
     pub fn lacking(&self, cell: usize) -> &[String] {
-        self.skipped.iter().find(|s| s.cell == cell).map_or(&[], |s| &s.reasons)
+        self.skipped
+            .iter()
+            .find(|s| s.cell == cell)
+            .map_or(&[], |s| &s.reasons)
     }
 }
 
@@ -342,7 +365,8 @@ pub struct Slot {
 impl Slot {
     /// Average frame length in bytes with FCS.
     pub fn average_len_fcs(&self) -> f64 {
-        self.lengths_fcs.iter().map(|l| f64::from(*l)).sum::<f64>() / self.lengths_fcs.len().max(1) as f64
+        self.lengths_fcs.iter().map(|l| f64::from(*l)).sum::<f64>()
+            / self.lengths_fcs.len().max(1) as f64
     }
 
     /// The connections that it opens, instead of single frames.

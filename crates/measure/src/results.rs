@@ -4,8 +4,8 @@
 
 use crate::experiment::{Comparison, Expectation, Experiment, Judgement, Levels};
 use crate::record::{
-    Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row, Searched,
-    Series, Stopped, Summary, TrialRecord,
+    Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row,
+    Searched, Series, Stopped, Summary, TrialRecord,
 };
 use crate::strategy::{Benched, Design, Figure, List, Observed, Strategy, replay};
 use linerate_stats::Estimate;
@@ -34,7 +34,12 @@ impl<'a> Ratios<'a> {
             (Box::new(List::of(&observed)), observed)
         });
         strategy.finish(stopped);
-        Ratios { campaign, trials, strategy, observed }
+        Ratios {
+            campaign,
+            trials,
+            strategy,
+            observed,
+        }
     }
 
     /// The results of searches, if rates were searched for.
@@ -54,10 +59,15 @@ impl<'a> Ratios<'a> {
 
     fn figure(&self, of: usize, than: usize, figure: Figure) -> Option<Estimate> {
         let finite = |e: &Estimate| {
-            e.median.is_finite() && e.low.is_none_or(f64::is_finite) && e.high.is_none_or(f64::is_finite)
+            e.median.is_finite()
+                && e.low.is_none_or(f64::is_finite)
+                && e.high.is_none_or(f64::is_finite)
         };
         let exist = of.max(than) < self.campaign.slots.len();
-        exist.then(|| self.strategy.ratio(of, than, figure, &self.observed)).flatten().filter(finite)
+        exist
+            .then(|| self.strategy.ratio(of, than, figure, &self.observed))
+            .flatten()
+            .filter(finite)
     }
 
     /// Bounds of the ratio of two slots' rates: its interval or, with too few blocks for one, the least and the greatest ratio of a block.
@@ -70,7 +80,10 @@ impl<'a> Ratios<'a> {
             let of = |trial: &&Observed| (trial.request.slot, trial.request.block) == (slot, block);
             self.observed.iter().rfind(of)?.received
         };
-        let blocks = self.observed.iter().filter(|trial| trial.request.slot == of);
+        let blocks = self
+            .observed
+            .iter()
+            .filter(|trial| trial.request.slot == of);
         let of_block = |trial: &Observed| Some(trial.received? / rate(than, trial.request.block)?);
         let [mut low, mut high] = [ratio.median; 2];
         for ratio in blocks.filter_map(of_block) {
@@ -83,7 +96,12 @@ impl<'a> Ratios<'a> {
     pub fn against(&self, rows: &[Row], of: usize, than: usize) -> Against {
         let ratio = self.ratio(of, than);
         let proven = ratio.as_ref().is_some_and(proven);
-        Against { than, ratio, proven, cost: self.cost(rows, of, than) }
+        Against {
+            than,
+            ratio,
+            proven,
+            cost: self.cost(rows, of, than),
+        }
     }
 
     /// The cost of a frame in one slot, divided by the cost in another. `None` if neither drops frames, or if pacing, not cost,
@@ -93,17 +111,31 @@ impl<'a> Ratios<'a> {
         let paced = |slot: usize| self.campaign.slots[slot].asked_fps.is_some();
         let drops = row(of)?.drops() || row(than)?.drops();
         // The one that handles more frames a second has the lower cost.
-        (drops && !paced(of) && !paced(than)).then(|| self.figure(than, of, Figure::Handled)).flatten()
+        (drops && !paced(of) && !paced(than))
+            .then(|| self.figure(than, of, Figure::Handled))
+            .flatten()
     }
 }
 
 /// Adds the answers to a plan's questions.
 pub(crate) fn add(summary: &mut Summary, planned: &Planned, ratios: &Ratios<'_>) {
-    let found = Found { planned, rows: &summary.rows, ratios };
-    let Experiment { comparisons, expectations, .. } = &planned.experiment;
+    let found = Found {
+        planned,
+        rows: &summary.rows,
+        ratios,
+    };
+    let Experiment {
+        comparisons,
+        expectations,
+        ..
+    } = &planned.experiment;
     let comparisons = comparisons.iter().map(|c| found.compared(c)).collect();
-    let (series, expectations) = (series(&found), expectations.iter().map(|e| expected(&found, e)).collect());
-    (summary.comparisons, summary.series, summary.expectations) = (comparisons, series, expectations);
+    let (series, expectations) = (
+        series(&found),
+        expectations.iter().map(|e| expected(&found, e)).collect(),
+    );
+    (summary.comparisons, summary.series, summary.expectations) =
+        (comparisons, series, expectations);
 }
 
 /// Figures by slot. A recorded experiment may refer to slots that do not exist: they have no figures.
@@ -117,8 +149,16 @@ impl Found<'_> {
     fn compared(&self, c: &Comparison) -> Compared {
         let against = self.ratios.against(self.rows, c.of, c.than);
         let ministat = ministat(self.ratios.trials, c.of, c.than);
-        let disagreement = ministat.zip(against.ratio).and_then(|(m, ratio)| m.disagreement(&ratio));
-        Compared { of: c.of, against, why: c.why, ministat, disagreement }
+        let disagreement = ministat
+            .zip(against.ratio)
+            .and_then(|(m, ratio)| m.disagreement(&ratio));
+        Compared {
+            of: c.of,
+            against,
+            why: c.why,
+            ministat,
+            disagreement,
+        }
     }
 }
 
@@ -129,8 +169,17 @@ fn ministat(trials: &[TrialRecord], of: usize, than: usize) -> Option<Ministat> 
         let rates: Vec<f64> = valid.filter_map(|t| Some(t.rates?.received)).collect();
         (rates.len() >= 2).then(|| Dataset::new("", rates).summary(Era::default()))
     };
-    let d = difference(&set(than)?, &set(of)?, Confidence::default(), Era::default());
-    let verdict = Ministat { proven: d.proven, percent: d.percent, percent_error: d.percent_error };
+    let d = difference(
+        &set(than)?,
+        &set(of)?,
+        Confidence::default(),
+        Era::default(),
+    );
+    let verdict = Ministat {
+        proven: d.proven,
+        percent: d.percent,
+        percent_error: d.percent_error,
+    };
     (d.percent.is_finite() && d.percent_error.is_finite()).then_some(verdict)
 }
 
@@ -141,7 +190,9 @@ impl Ministat {
         match (self.proven, proven(ratio)) {
             (false, true) => Some(Disagreement::OnlyPairs),
             (true, false) => Some(Disagreement::OnlyMinistat),
-            (true, true) if (self.percent > 0.0) != (ratio.median > 1.0) => Some(Disagreement::Opposite),
+            (true, true) if (self.percent > 0.0) != (ratio.median > 1.0) => {
+                Some(Disagreement::Opposite)
+            }
             _ => None,
         }
     }
@@ -152,29 +203,63 @@ impl Ministat {
 fn series(found: &Found<'_>) -> Vec<Series> {
     let factors = found.planned.experiment.factors.iter().enumerate();
     let swept = factors.filter(|(_, f)| f.levels.len() > 2 || f.sets_cpus());
-    swept.flat_map(|(factor, _)| of_factor(found, factor)).collect()
+    swept
+        .flat_map(|(factor, _)| of_factor(found, factor))
+        .collect()
 }
 
 fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
     // Ceilings appear beside the slots that they belong to, unless the plan is about them.
-    let duts = found.ratios.campaign.slots.iter().any(|slot| !slot.is_calibration());
+    let duts = found
+        .ratios
+        .campaign
+        .slots
+        .iter()
+        .any(|slot| !slot.is_calibration());
     let mut groups: Vec<(String, Vec<(usize, usize)>)> = Vec::new();
     let mut at: HashMap<(&str, Levels), usize> = HashMap::new();
-    for slot in found.ratios.campaign.slots.iter().filter(|slot| !(duts && slot.is_calibration())) {
-        let Some(&(_, level)) = slot.levels.iter().find(|(f, _)| *f == factor) else { continue };
-        let others = slot.levels.iter().filter(|(f, _)| *f != factor).copied().collect();
+    for slot in found
+        .ratios
+        .campaign
+        .slots
+        .iter()
+        .filter(|slot| !(duts && slot.is_calibration()))
+    {
+        let Some(&(_, level)) = slot.levels.iter().find(|(f, _)| *f == factor) else {
+            continue;
+        };
+        let others = slot
+            .levels
+            .iter()
+            .filter(|(f, _)| *f != factor)
+            .copied()
+            .collect();
         let group = *at.entry((&slot.plan_variant, others)).or_insert_with(|| {
             groups.push((
-                found.planned.experiment.name_without(&slot.plan_variant, &slot.levels, Some(factor)),
+                found.planned.experiment.name_without(
+                    &slot.plan_variant,
+                    &slot.levels,
+                    Some(factor),
+                ),
                 Vec::new(),
             ));
             groups.len() - 1
         });
         groups[group].1.push((level, slot.id));
     }
-    let least = if found.planned.experiment.factors[factor].sets_cpus() { 2 } else { 3 };
+    let least = if found.planned.experiment.factors[factor].sets_cpus() {
+        2
+    } else {
+        3
+    };
     let whole = groups.into_iter().filter(|(_, slots)| slots.len() >= least);
-    whole.map(|(name, slots)| Series { factor, name, points: points(found, factor, slots) }).collect()
+    whole
+        .map(|(name, slots)| Series {
+            factor,
+            name,
+            points: points(found, factor, slots),
+        })
+        .collect()
 }
 
 /// `cells`: level and number of each.
@@ -182,18 +267,27 @@ fn points(found: &Found<'_>, factor: usize, mut cells: Vec<(usize, usize)>) -> V
     cells.sort_unstable();
     let factor = &found.planned.experiment.factors[factor];
     let numbers = factor.numbers.as_deref().unwrap_or_default();
-    let first = cells.first().filter(|(level, _)| *level == 0).map(|(_, cell)| *cell);
+    let first = cells
+        .first()
+        .filter(|(level, _)| *level == 0)
+        .map(|(_, cell)| *cell);
     let point = |&(level, cell): &(usize, usize)| Point {
         cell,
         level: factor.levels.get(level).cloned().unwrap_or_default(),
         number: numbers.get(level).copied(),
-        to_first: first.filter(|f| *f != cell).and_then(|f| found.ratios.ratio(cell, f)),
+        to_first: first
+            .filter(|f| *f != cell)
+            .and_then(|f| found.ratios.ratio(cell, f)),
     };
     cells.iter().map(point).collect()
 }
 
 fn expected(found: &Found<'_>, expectation: &Expectation) -> Expected {
-    let pairs: Vec<JudgedPair> = expectation.pairs.iter().map(|p| judged(found, expectation, *p)).collect();
+    let pairs: Vec<JudgedPair> = expectation
+        .pairs
+        .iter()
+        .map(|p| judged(found, expectation, *p))
+        .collect();
     Expected {
         words: expectation.words.clone(),
         because: expectation.because.clone(),
@@ -205,36 +299,58 @@ fn expected(found: &Found<'_>, expectation: &Expectation) -> Expected {
     }
 }
 
-fn judged(found: &Found<'_>, expectation: &Expectation, (of, than): (usize, Option<usize>)) -> JudgedPair {
+fn judged(
+    found: &Found<'_>,
+    expectation: &Expectation,
+    (of, than): (usize, Option<usize>),
+) -> JudgedPair {
     let estimate = match than {
         Some(than) => found.ratios.ratio(of, than),
-        None => found.rows.get(of).map(|row| row.received).filter(|e| e.n > 0),
+        None => found
+            .rows
+            .get(of)
+            .map(|row| row.received)
+            .filter(|e| e.n > 0),
     };
     let judgement = estimate.map(|e| expectation.claim.judge(&e));
-    JudgedPair { of, than, estimate, judgement }
+    JudgedPair {
+        of,
+        than,
+        estimate,
+        judgement,
+    }
 }
 
 /// Missed if one pair is, met if all are that were measured.
 fn overall(pairs: &[JudgedPair]) -> Option<Judgement> {
     let mut judgements = pairs.iter().filter_map(|p| p.judgement).peekable();
     judgements.peek()?;
-    Some(judgements.fold(Judgement::Met, |all, one| match (all, one) {
-        (Judgement::Missed, _) | (_, Judgement::Missed) => Judgement::Missed,
-        (Judgement::Undecided, _) | (_, Judgement::Undecided) => Judgement::Undecided,
-        _ => Judgement::Met,
-    }))
+    Some(
+        judgements.fold(Judgement::Met, |all, one| match (all, one) {
+            (Judgement::Missed, _) | (_, Judgement::Missed) => Judgement::Missed,
+            (Judgement::Undecided, _) | (_, Judgement::Undecided) => Judgement::Undecided,
+            _ => Judgement::Met,
+        }),
+    )
 }
 
 /// Why pairs are not judged, each reason once.
 fn reasons(found: &Found<'_>, pairs: &[JudgedPair]) -> Vec<String> {
     if pairs.is_empty() {
-        let form = if found.planned.experiment.quick { "the quick form" } else { "the plan on this system" };
+        let form = if found.planned.experiment.quick {
+            "the quick form"
+        } else {
+            "the plan on this system"
+        };
         return vec![format!("{form} has no such cells")];
     }
     let mut reasons: Vec<String> = Vec::new();
     for pair in pairs.iter().filter(|p| p.judgement.is_none()) {
         let cells = std::iter::once(pair.of).chain(pair.than);
-        let mut lacking: Vec<String> = cells.flat_map(|cell| found.planned.lacking(cell)).cloned().collect();
+        let mut lacking: Vec<String> = cells
+            .flat_map(|cell| found.planned.lacking(cell))
+            .cloned()
+            .collect();
         if lacking.is_empty() {
             lacking.push("no block has a valid trial of each of its cells".into());
         }

@@ -74,8 +74,12 @@ impl Trials {
     /// The share of the campaign that is over, 0..=1, by blocks and time. It does not depend on rates.
     fn share(&self, blocks: u32, elapsed_ns: u64) -> f64 {
         let used = |used: f64, of: f64| if used >= of { 1.0 } else { used / of };
-        let of_blocks = self.blocks.map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
-        let of_time = self.budget_ns.map_or(0.0, |budget| used(elapsed_ns as f64, budget as f64));
+        let of_blocks = self
+            .blocks
+            .map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
+        let of_time = self
+            .budget_ns
+            .map_or(0.0, |budget| used(elapsed_ns as f64, budget as f64));
         of_blocks.max(of_time)
     }
 }
@@ -87,7 +91,13 @@ impl Design {
         let cells: Vec<(&str, &Levels, f64)> = campaign
             .slots
             .iter()
-            .map(|slot| (slot.plan_variant.as_str(), &slot.levels, slot.average_len_fcs()))
+            .map(|slot| {
+                (
+                    slot.plan_variant.as_str(),
+                    &slot.levels,
+                    slot.average_len_fcs(),
+                )
+            })
             .collect();
         let shortest = planned.experiment.shortest(&cells);
         let slot = |(slot, shortest): (&Slot, bool)| DesignSlot {
@@ -107,32 +117,59 @@ impl Design {
 
     /// The design of an experiment with these slots.
     pub fn new(experiment: &Experiment, slots: Vec<DesignSlot>, seed: u64) -> Design {
-        let Experiment { comparisons, trials, link_speed, .. } = experiment.clone();
-        Design { slots, comparisons, trials, seed, link_speed }
+        let Experiment {
+            comparisons,
+            trials,
+            link_speed,
+            ..
+        } = experiment.clone();
+        Design {
+            slots,
+            comparisons,
+            trials,
+            seed,
+            link_speed,
+        }
     }
 
     /// Line rate of a slot's frames, in frames/s.
     fn line_rate(&self, slot: usize) -> Option<f64> {
-        self.link_speed.map(|speed| line_rate(speed, self.slots[slot].len_fcs))
+        self.link_speed
+            .map(|speed| line_rate(speed, self.slots[slot].len_fcs))
     }
 
     /// The trial with the mean rates of its directions, in the unit of its load.
     fn of_each(&self, trial: &Observed) -> Observed {
-        let ways = self.slots.get(trial.request.slot).map_or(1, |slot| slot.direction.ways().len());
+        let ways = self
+            .slots
+            .get(trial.request.slot)
+            .map_or(1, |slot| slot.direction.ways().len());
         let each = |rates: f64| rates / ways as f64;
-        Observed { received: trial.received.map(each), offered: trial.offered.map(each), ..*trial }
+        Observed {
+            received: trial.received.map(each),
+            offered: trial.offered.map(each),
+            ..*trial
+        }
     }
 
     /// The request for a slot's trial as the design has it.
     fn request(&self, block: u32, slot: usize) -> TrialRequest {
         let (load, duration_ns) = (self.slots[slot].load, self.trials.duration_ns);
-        TrialRequest { slot, block, load, duration_ns, shape: Shape::Constant, benchmark: None }
+        TrialRequest {
+            slot,
+            block,
+            load,
+            duration_ns,
+            shape: Shape::Constant,
+            benchmark: None,
+        }
     }
 
     /// Without references to slots that do not exist: records can hold anything.
     fn sound(mut self) -> Design {
         let slots = self.slots.len();
-        self.comparisons.retain(|c| c.of < slots && c.than < slots && c.of != c.than);
+        self.comparisons
+            .retain(|c| c.of < slots && c.than < slots && c.of != c.than);
         for (number, slot) in self.slots.iter_mut().enumerate() {
             slot.ceiling = slot.ceiling.filter(|c| *c < slots && *c != number);
         }
@@ -143,7 +180,10 @@ impl Design {
 /// The names of all orders in plans, in the order of the enum, each with its description for a reader.
 pub static ORDERS: [(&str, &str); 2] = [
     ("blocks", "randomised complete blocks"),
-    ("sequential", "one cell after the other, which measures the drift as well"),
+    (
+        "sequential",
+        "one cell after the other, which measures the drift as well",
+    ),
 ];
 
 impl Order {
@@ -180,7 +220,9 @@ pub struct Mismatch {
 }
 
 fn expected(due: &Result<TrialRequest, Stopped>) -> String {
-    due.map_or("none, since the campaign was over".into(), |request| request.to_string())
+    due.map_or("none, since the campaign was over".into(), |request| {
+        request.to_string()
+    })
 }
 
 /// The strategy after these trials, and its observations. If the campaign ended, call [`Strategy::finish`] with the reason.
@@ -194,10 +236,17 @@ pub fn replay(
     let mut strategy = strategy(design);
     let all: Vec<Observed> = trials.iter().map(Observed::from).collect();
     for (number, trial) in all.iter().enumerate() {
-        let history = History { elapsed_ns: trials[number].began_ns, trials: &all[..number] };
+        let history = History {
+            elapsed_ns: trials[number].began_ns,
+            trials: &all[..number],
+        };
         let due = strategy.next(&history);
         if due != Ok(trial.request) {
-            return Err(Mismatch { trial: trials[number].trial, recorded: trial.request, due });
+            return Err(Mismatch {
+                trial: trials[number].trial,
+                recorded: trial.request,
+                due,
+            });
         }
         strategy.observe(trial);
     }
@@ -208,12 +257,26 @@ pub fn replay(
 pub fn first_blocks(design: Design, blocks: u32) -> Vec<Vec<usize>> {
     let order = design.trials.order;
     let most = design.slots.len() * blocks as usize;
-    let trials = Trials { blocks: Some(blocks), budget_ns: None, until: None, ..design.trials };
+    let trials = Trials {
+        blocks: Some(blocks),
+        budget_ns: None,
+        until: None,
+        ..design.trials
+    };
     let mut strategy = self::strategy(Design { trials, ..design });
     let mut rows: Vec<Vec<usize>> = Vec::new();
     for _ in 0..most {
-        let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
-        let row = if order.is_randomised() { request.block as usize } else { request.slot };
+        let Ok(request) = strategy.next(&History {
+            elapsed_ns: 0,
+            trials: &[],
+        }) else {
+            break;
+        };
+        let row = if order.is_randomised() {
+            request.block as usize
+        } else {
+            request.slot
+        };
         rows.resize(rows.len().max(row + 1), Vec::new());
         rows[row].push(request.slot);
     }

@@ -18,7 +18,9 @@ use crate::results::{self, Ratios};
 use crate::trial::Rates;
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, coefficient_of_variation, median, median_interval};
-use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
+use linerate_wire::units::{
+    LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate,
+};
 use std::collections::BTreeMap;
 
 /// Below this share of dropped frames, the rate alone decides.
@@ -29,13 +31,18 @@ impl TrialRecord {
     /// counted, for the DUT did no work for them, nor broadcast frames.
     pub fn dropped(&self) -> u64 {
         let work = |cause| matches!(cause, Cause::Dropped | Cause::Unexplained);
-        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && work(l.cause));
+        let by_dut = self
+            .losses
+            .iter()
+            .filter(|l| l.side == Side::Dut && work(l.cause));
         by_dut.map(|l| l.frames).sum()
     }
 
     /// Frames/s that the DUT handled: forwarded and dropped ones.
     pub fn handled(&self) -> Option<f64> {
-        let Rates { offered, received, .. } = self.rates?;
+        let Rates {
+            offered, received, ..
+        } = self.rates?;
         let dropped = self.dropped() as f64;
         Some(match self.receiver.unique() {
             0 if self.generator.frames > 0 => offered * dropped / self.generator.frames as f64,
@@ -70,22 +77,39 @@ pub(crate) fn dropped_share(campaign: &Campaign, valid: &[&TrialRecord]) -> f64 
 /// The loss ratio: lost frames by sent frames.
 pub(crate) fn lost_share(valid: &[&TrialRecord]) -> f64 {
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
-    let lost: u64 = valid.iter().map(|t| t.generator.frames.saturating_sub(t.receiver.unique())).sum();
-    if sent > 0 { lost as f64 / sent as f64 } else { 0.0 }
+    let lost: u64 = valid
+        .iter()
+        .map(|t| t.generator.frames.saturating_sub(t.receiver.unique()))
+        .sum();
+    if sent > 0 {
+        lost as f64 / sent as f64
+    } else {
+        0.0
+    }
 }
 
 /// Puts the verdict together. `peak_memory` in bytes.
-pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, peak_memory: u64) -> Summary {
+pub fn summarise(
+    campaign: &Campaign,
+    trials: &[TrialRecord],
+    stopped: Stopped,
+    peak_memory: u64,
+) -> Summary {
     let ratios = Ratios::new(campaign, trials, stopped);
     let searches = ratios.searches();
     let row = |slot: &Slot| {
-        let load = searches.iter().find(|search| search.slot == slot.id).map(Searched::throughput);
+        let load = searches
+            .iter()
+            .find(|search| search.slot == slot.id)
+            .map(Searched::throughput);
         row(campaign, slot, trials, |trial| match load {
             // The loads of a search differ: its rate is the one at the throughput.
             Some(load) => {
                 trial.asked_fps == load
                     && load.is_some()
-                    && trial.benchmark.is_none_or(|test| test == Benchmark::Throughput)
+                    && trial
+                        .benchmark
+                        .is_none_or(|test| test == Benchmark::Throughput)
             }
             None => searches.is_empty() || trial.asked_fps.is_none(),
         })
@@ -93,7 +117,9 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     let mut rows: Vec<Row> = campaign.slots.iter().map(row).collect();
     let rates: Vec<Estimate> = rows.iter().map(|r| r.received).collect();
     for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
-        let ceiling = slot.ceiling.and_then(|c| Some((*rates.get(c)?, ratios.bounds(slot.id, c))));
+        let ceiling = slot
+            .ceiling
+            .and_then(|c| Some((*rates.get(c)?, ratios.bounds(slot.id, c))));
         judge_limit(row, slot, ceiling, campaign.asked.mode);
     }
     for (at, slot) in campaign.slots.iter().enumerate() {
@@ -109,7 +135,11 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         stopped,
         seconds,
         reboots: trials.iter().map(|t| t.reboots).sum(),
-        load_share: if seconds > 0.0 { load as f64 / 1e9 / seconds } else { 0.0 },
+        load_share: if seconds > 0.0 {
+            load as f64 / 1e9 / seconds
+        } else {
+            0.0
+        },
         peak_memory,
         unmeasured: match searches.is_empty() {
             true => lacking::unmeasured(campaign, &rows, trials, stopped),
@@ -140,7 +170,11 @@ fn row(
     counts: impl Fn(&TrialRecord) -> bool,
 ) -> Row {
     let all: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|t| t.audit.valid && counts(t)).collect();
+    let valid: Vec<&TrialRecord> = all
+        .iter()
+        .copied()
+        .filter(|t| t.audit.valid && counts(t))
+        .collect();
     let rates: Vec<Rates> = valid.iter().filter_map(|t| t.rates).collect();
     let received: Vec<f64> = rates.iter().map(|r| r.received).collect();
     let offered: Vec<f64> = rates.iter().map(|r| r.offered).collect();
@@ -164,7 +198,12 @@ fn row(
         handled,
         dropped,
         loss_ratio: lost,
-        directions: slot.direction.ways().iter().filter_map(|way| of_direction(*way, &valid)).collect(),
+        directions: slot
+            .direction
+            .ways()
+            .iter()
+            .filter_map(|way| of_direction(*way, &valid))
+            .collect(),
         bits_layer_1: bits_layer_1(rate.median, length),
         bits_layer_2: bits_layer_2(rate.median, length),
         ns_per_frame: ns_per_frame(campaign, slot, handled.median),
@@ -176,15 +215,23 @@ fn row(
         limit: Limit::Unknown,
         full_cpus: full_cpus(&valid),
         latency_ns: quantiles(stamped().copied()),
-        clock_error_ns: stamped().filter_map(|t| t.clocks).map(|clocks| clocks.error_ns).max(),
-        stamped: stamped().filter_map(|t| t.stamped.clone()).reduce(|all, one| all.and(&one)),
+        clock_error_ns: stamped()
+            .filter_map(|t| t.clocks)
+            .map(|clocks| clocks.error_ns)
+            .max(),
+        stamped: stamped()
+            .filter_map(|t| t.stamped.clone())
+            .reduce(|all, one| all.and(&one)),
         duplicates,
         reordered: valid.iter().map(|t| t.receiver.reordered()).sum(),
         losses: losses_by_place(&valid),
         rules: hottest_rules(&valid, sent),
         variation: coefficient_of_variation(&received),
         connections: valid.last().and_then(|t| t.connections),
-        tcp: slot.path.as_ref().and_then(|path| goodput(path, &valid, rate)),
+        tcp: slot
+            .path
+            .as_ref()
+            .and_then(|path| goodput(path, &valid, rate)),
     }
 }
 
@@ -196,33 +243,67 @@ fn handled(valid: &[&TrialRecord]) -> Estimate {
 /// CPU time of a frame; 0 where none was handled.
 fn ns_per_frame(campaign: &Campaign, slot: &Slot, handled: f64) -> f64 {
     let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
-    let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
-    if handled > 0.0 { cpus as f64 * 1e9 / handled } else { 0.0 }
+    let cpus = if campaign.asked.mode == Mode::Inline {
+        generator.len()
+    } else {
+        1
+    };
+    if handled > 0.0 {
+        cpus as f64 * 1e9 / handled
+    } else {
+        0.0
+    }
 }
 
 /// The median offered load. A window begins and ends while frames are under way, so at some thousand frames/s more frames may seem to
 /// arrive than were sent; then the counts of the whole trials give the load.
 fn offered_with(offered: &[f64], received: f64, lost: f64, duplicates: u64) -> f64 {
     let offered = median(offered).unwrap_or(0.0);
-    if offered < received && lost < 1.0 && duplicates == 0 { received / (1.0 - lost) } else { offered }
+    if offered < received && lost < 1.0 && duplicates == 0 {
+        received / (1.0 - lost)
+    } else {
+        offered
+    }
 }
 
 /// The trials' figures of one direction; `None` if frames went in only one direction.
 fn of_direction(direction: Direction, valid: &[&TrialRecord]) -> Option<DirectionRow> {
-    let all = || valid.iter().flat_map(|t| &t.directions).filter(|way| way.direction == direction);
+    let all = || {
+        valid
+            .iter()
+            .flat_map(|t| &t.directions)
+            .filter(|way| way.direction == direction)
+    };
     all().next()?;
-    let [offered, received] = [|r: &Rates| r.offered, |r: &Rates| r.received]
-        .map(|of| all().filter_map(|way| way.rates.as_ref().map(of)).collect::<Vec<f64>>());
-    let (sent, lost) = all().fold((0, 0), |(sent, lost), way| (sent + way.sent, lost + way.lost));
-    let loss_ratio = if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
+    let [offered, received] = [|r: &Rates| r.offered, |r: &Rates| r.received].map(|of| {
+        all()
+            .filter_map(|way| way.rates.as_ref().map(of))
+            .collect::<Vec<f64>>()
+    });
+    let (sent, lost) = all().fold((0, 0), |(sent, lost), way| {
+        (sent + way.sent, lost + way.lost)
+    });
+    let loss_ratio = if sent > 0 {
+        lost as f64 / sent as f64
+    } else {
+        0.0
+    };
     let received = median_interval(&received, 0.95).unwrap_or_default();
     let duplicates = valid.iter().map(|t| t.receiver.duplicates()).sum();
     let offered = offered_with(&offered, received.median, loss_ratio, duplicates);
-    Some(DirectionRow { direction, offered, received, loss_ratio })
+    Some(DirectionRow {
+        direction,
+        offered,
+        received,
+        loss_ratio,
+    })
 }
 
 fn line_shares(fps: f64, length: f64) -> BTreeMap<String, f64> {
-    LINK_SPEEDS.iter().map(|(name, bits)| (name.to_string(), fps / line_rate(*bits, length))).collect()
+    LINK_SPEEDS
+        .iter()
+        .map(|(name, bits)| (name.to_string(), fps / line_rate(*bits, length)))
+        .collect()
 }
 
 fn full_cpus(trials: &[&TrialRecord]) -> Vec<u32> {
@@ -230,7 +311,11 @@ fn full_cpus(trials: &[&TrialRecord]) -> Vec<u32> {
     for share in trials.iter().flat_map(|t| &t.cpus) {
         by_cpu.entry(share.cpu).or_default().push(share.busy);
     }
-    by_cpu.into_iter().filter(|(_, busy)| median(busy) >= Some(0.95)).map(|(cpu, _)| cpu).collect()
+    by_cpu
+        .into_iter()
+        .filter(|(_, busy)| median(busy) >= Some(0.95))
+        .map(|(cpu, _)| cpu)
+        .collect()
 }
 
 /// Values that must lie beyond a quantile for it to be known.
@@ -245,13 +330,23 @@ fn quantiles<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> BTreeMap<Stri
         // Beyond the least of the same trial: each trial has its own error of the clocks.
         variation.merge(&found.beyond(found.quantile(0.0).unwrap_or(0)));
     }
-    const WANTED: [(&str, f64); 5] =
-        [("min", 0.0), ("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+    const WANTED: [(&str, f64); 5] = [
+        ("min", 0.0),
+        ("p50", 0.5),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+        ("p99.99", 0.9999),
+    ];
     let values = latency.count() as f64;
     let known = |(name, q): &(&str, f64)| *name != "p99.99" || values * (1.0 - q) >= BEYOND;
     let quantile = |(name, q): &(&str, f64)| Some((name.to_string(), latency.quantile(*q)?));
     let pdv = variation.quantile(0.999).map(|ns| ("pdv".to_string(), ns));
-    WANTED.iter().filter(|wanted| known(wanted)).filter_map(quantile).chain(pdv).collect()
+    WANTED
+        .iter()
+        .filter(|wanted| known(wanted))
+        .filter_map(quantile)
+        .chain(pdv)
+        .collect()
 }
 
 fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {
@@ -280,14 +375,23 @@ fn hottest_rules(trials: &[&TrialRecord], sent: u64) -> Vec<(String, f64)> {
     }
     rules.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
     let share = |frames: u64| frames as f64 / sent.max(1) as f64;
-    rules.into_iter().take(HOTTEST).map(|(rule, frames)| (rule.to_string(), share(frames))).collect()
+    rules
+        .into_iter()
+        .take(HOTTEST)
+        .map(|(rule, frames)| (rule.to_string(), share(frames)))
+        .collect()
 }
 
 /// The share of lost frames below which a DUT counts as not overloaded.
 const LOSSLESS: f64 = 0.001;
 
 /// `ceiling`: the tester's rate alone, and bounds of the ratio to it, paired by block; a search has no blocks.
-fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<(Estimate, Option<[f64; 2]>)>, mode: Mode) {
+fn judge_limit(
+    row: &mut Row,
+    slot: &Slot,
+    ceiling: Option<(Estimate, Option<[f64; 2]>)>,
+    mode: Mode,
+) {
     // The audit of each valid trial has compared the offered load with the requested one.
     let paced = slot.asked_fps.is_some() && row.loss_ratio < LOSSLESS;
     row.limit = match ceiling {
@@ -303,7 +407,9 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<(Estimate, Option<[f6
         Some(_) if row.drops() => Limit::DutDrops,
         Some((c, _)) if c.n == 0 => Limit::Tester,
         Some((c, bounds)) => {
-            let Estimate { median, low, high, .. } = row.handled;
+            let Estimate {
+                median, low, high, ..
+            } = row.handled;
             let least = low.unwrap_or(median) / c.high.unwrap_or(c.median);
             let most = high.unwrap_or(median) / c.low.unwrap_or(c.median);
             let [least, most] = bounds.unwrap_or([least, most]);

@@ -69,19 +69,31 @@ impl Timing {
     pub fn lasting(self, run_ns: u64) -> Timing {
         let interval_ns = match self.run_ns {
             same if same == run_ns => self.interval_ns,
-            then => (u128::from(self.interval_ns) * u128::from(run_ns) / u128::from(then.max(1))) as u64,
+            then => {
+                (u128::from(self.interval_ns) * u128::from(run_ns) / u128::from(then.max(1))) as u64
+            }
         };
-        Timing { run_ns, interval_ns: interval_ns.max(1), ..self }
+        Timing {
+            run_ns,
+            interval_ns: interval_ns.max(1),
+            ..self
+        }
     }
 
     /// Without the waits that RFC 2544 wants around a trial.
     pub fn without_waits(self) -> Timing {
-        Timing { settle_ns: 0, least_drain_ns: 0, ..self }
+        Timing {
+            settle_ns: 0,
+            least_drain_ns: 0,
+            ..self
+        }
     }
 
     /// Between two samples of the warm-up, which is shorter than the window.
     fn warm_up_interval_ns(&self) -> u64 {
-        (self.warm_up_ns / WARM_UP_SAMPLES).max(LEAST_INTERVAL_NS).min(self.interval_ns)
+        (self.warm_up_ns / WARM_UP_SAMPLES)
+            .max(LEAST_INTERVAL_NS)
+            .min(self.interval_ns)
     }
 
     /// All time under load.
@@ -236,7 +248,10 @@ impl Machine {
         }
         let quiet = now_ns.saturating_sub(self.last_change_ns) >= self.timing.quiet_ns;
         let waited = now_ns.saturating_sub(self.stopped_ns);
-        let (least, long) = (waited >= self.timing.least_drain_ns, waited >= self.timing.drain_ns);
+        let (least, long) = (
+            waited >= self.timing.least_drain_ns,
+            waited >= self.timing.drain_ns,
+        );
         match least && (complete || quiet || long) {
             true if self.timing.settle_ns > 0 => Step::Settle(self.timing.settle_ns),
             true => Step::Done,
@@ -287,14 +302,22 @@ pub struct Part {
 
 /// The parts of a window for which rates were asked. A burst has none.
 pub fn parts(samples: &[Sample], timing: &Timing, shape: Shape, asked: Option<f64>) -> Vec<Part> {
-    let part = |asked: Option<f64>, samples: &[Sample]| Some(Part { asked: asked?, rates: rates(samples) });
+    let part = |asked: Option<f64>, samples: &[Sample]| {
+        Some(Part {
+            asked: asked?,
+            rates: rates(samples),
+        })
+    };
     match shape {
         Shape::Burst { .. } => Vec::new(),
         Shape::Step { after_ns, fps } => {
             let at = timing.warm_up_ns + after_ns;
             let before = &samples[..samples.partition_point(|sample| sample.t_ns <= at)];
             let after = &samples[samples.partition_point(|sample| sample.t_ns < at)..];
-            [part(asked, before), part(Some(fps), after)].into_iter().flatten().collect()
+            [part(asked, before), part(Some(fps), after)]
+                .into_iter()
+                .flatten()
+                .collect()
         }
         Shape::Constant | Shape::Event { .. } => part(asked, samples).into_iter().collect(),
     }
@@ -314,7 +337,11 @@ mod tests {
             let sent = |t: u64| t.min(timing.load_ns()) / 1000;
             let sample = |t: u64| {
                 let held = stopped.is_some_and(|s| t < s + late_ns);
-                Sample { t_ns: t, sent: sent(t), received: sent(t) - if held { 5 } else { 0 } }
+                Sample {
+                    t_ns: t,
+                    sent: sent(t),
+                    received: sent(t) - if held { 5 } else { 0 },
+                }
             };
             let taken = match step {
                 Step::Sample(at) | Step::Drain(at) => {
@@ -335,28 +362,54 @@ mod tests {
             machine.done(taken, now);
         }
         let [warm_up, samples] = machine.into_samples();
-        assert!(warm_up.iter().all(|sample| sample.t_ns < timing.warm_up_ns), "{warm_up:?}");
-        assert!(warm_up.windows(2).all(|two| two[0].t_ns < two[1].t_ns), "{warm_up:?}");
+        assert!(
+            warm_up.iter().all(|sample| sample.t_ns < timing.warm_up_ns),
+            "{warm_up:?}"
+        );
+        assert!(
+            warm_up.windows(2).all(|two| two[0].t_ns < two[1].t_ns),
+            "{warm_up:?}"
+        );
         (samples, steps, now - stopped.unwrap())
     }
 
     #[test]
     fn the_warm_up_has_samples_of_its_own_that_change_no_rate() {
         let sampled = |warm_up_ns: u64| {
-            let mut machine = Machine::new(Timing { warm_up_ns, ..Timing::slice(100_000_000) });
+            let mut machine = Machine::new(Timing {
+                warm_up_ns,
+                ..Timing::slice(100_000_000)
+            });
             machine.done(None, 0);
             while let Step::Sample(t_ns) = machine.step() {
                 // Nothing is received before the window.
                 let received = t_ns.saturating_sub(warm_up_ns);
-                machine.done(Some(Sample { t_ns, sent: t_ns, received }), t_ns);
+                machine.done(
+                    Some(Sample {
+                        t_ns,
+                        sent: t_ns,
+                        received,
+                    }),
+                    t_ns,
+                );
             }
             let [warm_up, window] = machine.into_samples();
             let rates = rates(&window).unwrap();
-            assert_eq!((rates.offered, rates.received, window[0].t_ns), (1e9, 1e9, warm_up_ns));
-            warm_up.iter().map(|sample| sample.t_ns / 1_000_000).collect::<Vec<u64>>()
+            assert_eq!(
+                (rates.offered, rates.received, window[0].t_ns),
+                (1e9, 1e9, warm_up_ns)
+            );
+            warm_up
+                .iter()
+                .map(|sample| sample.t_ns / 1_000_000)
+                .collect::<Vec<u64>>()
         };
         assert_eq!(sampled(10_000_000), [0, 2, 4, 6, 8]);
-        assert_eq!(sampled(1_000_000), [0], "short ones end before there is another sample");
+        assert_eq!(
+            sampled(1_000_000),
+            [0],
+            "short ones end before there is another sample"
+        );
         assert_eq!(
             sampled(100_000_000),
             [0, 10, 20, 30, 40, 50, 60, 70, 80, 90],
@@ -367,13 +420,19 @@ mod tests {
 
     #[test]
     fn samples_span_the_window_and_phases_come_in_order() {
-        let timing = Timing { settle_ns: 7, ..Timing::slice(250_000_000) };
+        let timing = Timing {
+            settle_ns: 7,
+            ..Timing::slice(250_000_000)
+        };
         let (samples, steps, _) = drive(timing, 0);
         assert_eq!(steps[0], Step::Start);
         assert_eq!(steps[steps.len() - 2..], [Step::Settle(7), Step::Done]);
         assert!(samples.len() >= 10, "{}", samples.len());
         let r = rates(&samples).unwrap();
-        assert!((r.seconds - 0.25).abs() < 0.001 && (r.offered - 1e6).abs() < 10.0, "{r:?}");
+        assert!(
+            (r.seconds - 0.25).abs() < 0.001 && (r.offered - 1e6).abs() < 10.0,
+            "{r:?}"
+        );
     }
 
     #[test]
@@ -384,13 +443,24 @@ mod tests {
             let (mut late, mut t_ns) = (late_ns, 0);
             while let Step::Sample(at) = machine.step() {
                 t_ns = at.max(t_ns) + std::mem::take(&mut late);
-                machine.done(Some(Sample { t_ns, sent: t_ns, received: t_ns }), t_ns);
+                machine.done(
+                    Some(Sample {
+                        t_ns,
+                        sent: t_ns,
+                        received: t_ns,
+                    }),
+                    t_ns,
+                );
             }
             rates(&machine.into_samples()[1]).map(|r| r.seconds)
         };
         assert_eq!(sampled(0), Some(0.01));
         assert_eq!(sampled(25_000_000), Some(0.01));
-        assert_eq!(sampled(500_000_000), None, "the load is over by then, or the clock jumps");
+        assert_eq!(
+            sampled(500_000_000),
+            None,
+            "the load is over by then, or the clock jumps"
+        );
     }
 
     #[test]
@@ -399,7 +469,14 @@ mod tests {
         let held = drive(timing, 4_000_000).2;
         assert!((4_000_000..5_000_000).contains(&held), "{held}");
         assert!(drive(timing, 0).2 < 1_000_000);
-        let waits = drive(Timing { least_drain_ns: 2_000_000_000, ..timing }, 0).2;
+        let waits = drive(
+            Timing {
+                least_drain_ns: 2_000_000_000,
+                ..timing
+            },
+            0,
+        )
+        .2;
         assert!((2_000_000_000..2_010_000_000).contains(&waits), "{waits}");
         assert!(drive(timing, u64::MAX / 2).2 < 600_000_000);
     }
@@ -407,21 +484,44 @@ mod tests {
     #[test]
     fn a_step_has_two_parts() {
         let timing = Timing::slice(100_000_000);
-        let at = |ms: u64, sent| Sample { t_ns: 10_000_000 + ms * 1_000_000, sent, received: 0 };
+        let at = |ms: u64, sent| Sample {
+            t_ns: 10_000_000 + ms * 1_000_000,
+            sent,
+            received: 0,
+        };
         let samples = [at(0, 0), at(30, 300), at(60, 600), at(61, 605), at(90, 750)];
-        let shape = Shape::Step { after_ns: 60_000_000, fps: 5000.0 };
+        let shape = Shape::Step {
+            after_ns: 60_000_000,
+            fps: 5000.0,
+        };
         let found: Vec<(f64, f64)> = parts(&samples, &timing, shape, Some(10_000.0))
             .iter()
             .map(|part| (part.asked, part.rates.unwrap().offered.round()))
             .collect();
         assert_eq!(found, [(10_000.0, 10_000.0), (5000.0, 5000.0)]);
-        assert_eq!(parts(&samples[..3], &timing, shape, None), [Part { asked: 5000.0, rates: None }]);
-        assert_eq!(parts(&samples, &timing, Shape::Burst { frames: 9 }, Some(1.0)), []);
+        assert_eq!(
+            parts(&samples[..3], &timing, shape, None),
+            [Part {
+                asked: 5000.0,
+                rates: None
+            }]
+        );
+        assert_eq!(
+            parts(&samples, &timing, Shape::Burst { frames: 9 }, Some(1.0)),
+            []
+        );
     }
 
     #[test]
     fn no_rate_without_two_samples() {
         assert_eq!(rates(&[]), None);
-        assert_eq!(rates(&[Sample { t_ns: 1, sent: 1, received: 1 }]), None);
+        assert_eq!(
+            rates(&[Sample {
+                t_ns: 1,
+                sent: 1,
+                received: 1
+            }]),
+            None
+        );
     }
 }

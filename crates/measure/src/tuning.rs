@@ -140,7 +140,10 @@ impl Stage {
     pub fn measure(&mut self, slots: &[usize], trials: &[TrialRecord]) {
         let rates: Vec<Vec<Option<f64>>> = slots.iter().map(|slot| rates(*slot, trials)).collect();
         let counted = rates.iter().flatten().flatten().count();
-        self.trials = [trials.iter().filter(|t| slots.contains(&t.slot)).count(), counted];
+        self.trials = [
+            trials.iter().filter(|t| slots.contains(&t.slot)).count(),
+            counted,
+        ];
         self.levels = levels(&rates);
     }
 
@@ -150,22 +153,43 @@ impl Stage {
         let breaks = |change: &usize| runs().all(|(run, level)| !run[*change] || level.is_none());
         let breaking: Vec<usize> = (0..self.changes.len()).filter(breaks).collect();
         let others = runs().filter(|(run, _)| breaking.iter().all(|change| !run[*change]));
-        let (all, valid) =
-            others.fold((0, 0), |(all, n), (_, level)| (all + 1, n + usize::from(level.is_some())));
+        let (all, valid) = others.fold((0, 0), |(all, n), (_, level)| {
+            (all + 1, n + usize::from(level.is_some()))
+        });
         // Where most other runs fail as well, it is something else.
-        if 2 * valid > all { breaking } else { Vec::new() }
+        if 2 * valid > all {
+            breaking
+        } else {
+            Vec::new()
+        }
     }
 
     /// The stage without these of its changes, and without the runs that make them.
     fn without(&self, breaking: &[usize]) -> Stage {
         let works = |run: &[bool]| breaking.iter().all(|change| !run[*change]);
         let others = |all: &[bool]| -> Vec<bool> {
-            (0..all.len()).filter(|at| !breaking.contains(at)).map(|at| all[at]).collect()
+            (0..all.len())
+                .filter(|at| !breaking.contains(at))
+                .map(|at| all[at])
+                .collect()
         };
-        let kept = self.runs.iter().zip(&self.levels).filter(|(run, _)| works(run));
+        let kept = self
+            .runs
+            .iter()
+            .zip(&self.levels)
+            .filter(|(run, _)| works(run));
         let (runs, levels) = kept.map(|(run, level)| (others(run), *level)).unzip();
-        let changes = self.changes.iter().enumerate().filter(|(at, _)| !breaking.contains(at));
-        Stage { changes: changes.map(|(_, change)| *change).collect(), runs, levels, ..self.clone() }
+        let changes = self
+            .changes
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !breaking.contains(at));
+        Stage {
+            changes: changes.map(|(_, change)| *change).collect(),
+            runs,
+            levels,
+            ..self.clone()
+        }
     }
 
     /// Effects of the changes and of their pairs; `None` if the runs do not show them.
@@ -177,7 +201,10 @@ impl Stage {
 /// The rates of a slot's valid trials, by block.
 fn rates(slot: usize, trials: &[TrialRecord]) -> Vec<Option<f64>> {
     let mut all = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.slot == slot && trial.audit.valid) {
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.slot == slot && trial.audit.valid)
+    {
         all.resize(all.len().max(trial.block as usize + 1), None);
         all[trial.block as usize] = trial.rates.map(|rates| rates.received);
     }
@@ -191,12 +218,27 @@ impl Tuned {
         plan: String,
         changes: impl IntoIterator<Item = (String, Vec<String>)>,
     ) -> Tuned {
-        let change =
-            |(name, keys)| Change { name, keys, screened: None, confirmed: None, verdict: Verdict::Unknown };
+        let change = |(name, keys)| Change {
+            name,
+            keys,
+            screened: None,
+            confirmed: None,
+            verdict: Verdict::Unknown,
+        };
         let changes = changes.into_iter().map(change).collect();
         let (stages, interactions) = (Vec::new(), Vec::new());
         let (version, base, together, stopped) = (VERSION, String::new(), None, None);
-        Tuned { version, title, plan, base, changes, stages, interactions, together, stopped }
+        Tuned {
+            version,
+            title,
+            plan,
+            base,
+            changes,
+            stages,
+            interactions,
+            together,
+            stopped,
+        }
     }
 
     /// Whether its parts name changes that exist: a file can hold anything.
@@ -218,7 +260,11 @@ impl Tuned {
             survivors.extend(survives.then_some(at));
             let change = &mut self.changes[at];
             change.screened = Some(measured);
-            change.verdict = if survives { Verdict::Unknown } else { Verdict::NoEffect };
+            change.verdict = if survives {
+                Verdict::Unknown
+            } else {
+                Verdict::NoEffect
+            };
         }
         Some(survivors)
     }
@@ -226,7 +272,12 @@ impl Tuned {
     /// Adds the confirmation of survivors. Returns the changes to keep, or `None` if its trials are too few.
     pub fn confirmed(&mut self, stage: Stage) -> Option<Vec<usize>> {
         let effects = self.add(stage)?;
-        let corrected = holm(&effects.iter().map(|(_, measured)| measured.p).collect::<Vec<_>>());
+        let corrected = holm(
+            &effects
+                .iter()
+                .map(|(_, measured)| measured.p)
+                .collect::<Vec<_>>(),
+        );
         let mut kept = Vec::new();
         for ((at, measured), p) in effects.into_iter().zip(corrected) {
             let side = measured.ratio.side_of(1.0).filter(|_| p < CONFIRMED);
@@ -245,17 +296,27 @@ impl Tuned {
     /// Adds a campaign. Returns the effect of each of its changes.
     fn add(&mut self, stage: Stage) -> Option<Vec<(usize, Measured)>> {
         let breaking = stage.breaking();
-        breaking.iter().for_each(|at| self.changes[stage.changes[*at]].verdict = Verdict::Breaks);
+        breaking
+            .iter()
+            .for_each(|at| self.changes[stage.changes[*at]].verdict = Verdict::Breaks);
         let working = stage.without(&breaking);
         let found = working.effects();
         let at = |number: usize| working.changes[number];
         let mut own = Vec::new();
         let mut together = Vec::new();
-        for Effect { of: (a, b), ratio, p } in found.iter().flatten().copied() {
+        for Effect {
+            of: (a, b),
+            ratio,
+            p,
+        } in found.iter().flatten().copied()
+        {
             let measured = Measured { ratio, p };
             match b {
                 None => own.push((at(a), measured)),
-                Some(b) if p < CONFIRMED => together.push(Interaction { of: [at(a), at(b)], measured }),
+                Some(b) if p < CONFIRMED => together.push(Interaction {
+                    of: [at(a), at(b)],
+                    measured,
+                }),
                 Some(_) => {}
             }
         }
@@ -273,7 +334,11 @@ mod tests {
     use crate::trial::Rates;
 
     fn rated(received: f64) -> Rates {
-        Rates { offered: received, received, seconds: 1.0 }
+        Rates {
+            offered: received,
+            received,
+            seconds: 1.0,
+        }
     }
 
     fn stage(name: &str, changes: Vec<usize>, runs: Runs, factors: &[f64]) -> Stage {
@@ -285,7 +350,11 @@ mod tests {
                 let rate: f64 = on.map(|(_, change)| factors[*change]).product();
                 // Set-ups and trials differ a little, each in its own way.
                 let noise = 1.0 + 0.001 * ((slot * 7 + block * 13) % 11) as f64;
-                let mut trial = TrialRecord { slot: *slot, block: block as u32, ..TrialRecord::default() };
+                let mut trial = TrialRecord {
+                    slot: *slot,
+                    block: block as u32,
+                    ..TrialRecord::default()
+                };
                 trial.rates = Some(rated(1e6 * rate * noise));
                 trial.audit.valid = true;
                 trials.push(trial);
@@ -313,11 +382,23 @@ mod tests {
         let factors = [1.0, 1.2, 1.0, 0.5, 1.0];
         let names = (0..5).map(|n| (format!("change {n}"), vec![format!("key = {n}")]));
         let mut tuned = Tuned::new("t".into(), "p".into(), names);
-        let left = tuned.screened(stage("screening", (0..5).collect(), screening_runs(5), &factors)).unwrap();
+        let left = tuned
+            .screened(stage(
+                "screening",
+                (0..5).collect(),
+                screening_runs(5),
+                &factors,
+            ))
+            .unwrap();
         assert_eq!(left, [1, 3]);
         let runs = confirming_runs(left.len());
         assert_eq!(runs.len(), 16);
-        assert_eq!(tuned.confirmed(stage("confirmation", left, runs, &factors)).unwrap(), [1]);
+        assert_eq!(
+            tuned
+                .confirmed(stage("confirmation", left, runs, &factors))
+                .unwrap(),
+            [1]
+        );
         let verdicts: Vec<Verdict> = tuned.changes.iter().map(|change| change.verdict).collect();
         use Verdict::{Harmful, Kept, NoEffect};
         assert_eq!(verdicts, [NoEffect, Kept, NoEffect, Harmful, NoEffect]);

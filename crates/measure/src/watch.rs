@@ -9,8 +9,8 @@ mod sample;
 
 pub use limit::{Limit, QueueState, queue_states};
 pub use rates::{
-    CpuRates, Differ, InterfaceRates, InterruptRates, Moving, QueueRates, Rates, SideRates, SoftnetRates,
-    Totals, growth,
+    CpuRates, Differ, InterfaceRates, InterruptRates, Moving, QueueRates, Rates, SideRates,
+    SoftnetRates, Totals, growth,
 };
 pub use sample::{Interface, Interrupt, Queue, Sample, Side, Softnet, Table};
 

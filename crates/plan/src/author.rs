@@ -49,11 +49,15 @@ impl<'c> Author<'c> {
     /// The record of the campaign does not have its plan as it was written.
     pub(crate) fn of(measured: &'c Campaign) -> Result<Self, Vec<Diagnostic>> {
         if measured.source.is_empty() {
-            let message = "the record has no plan as its author wrote it, for an older linerate made it";
+            let message =
+                "the record has no plan as its author wrote it, for an older linerate made it";
             return Err(vec![Diagnostic::new(message).remedy("measure it again")]);
         }
         let source = Plan::source(measured.source.as_bytes())?;
-        Ok(Author { experiment: &measured.experiment, plan: source::json(source.root()) })
+        Ok(Author {
+            experiment: &measured.experiment,
+            plan: source::json(source.root()),
+        })
     }
 
     fn table(&self, path: &[&str]) -> Keys {
@@ -61,14 +65,25 @@ impl<'c> Author<'c> {
             let inner = at.map_or(self.plan.get(*key), |at| at.get(key));
             inner.map(Some)
         });
-        found.flatten().and_then(Json::as_object).cloned().unwrap_or_default()
+        found
+            .flatten()
+            .and_then(Json::as_object)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// A cell, with the levels of its factors.
     pub(crate) fn cell(&self, cell: &campaign::Cell) -> Cell {
-        let Experiment { system, quick, factors, .. } = self.experiment;
+        let Experiment {
+            system,
+            quick,
+            factors,
+            ..
+        } = self.experiment;
         let mut lab = self.table(&["lab"]);
-        lab.get_mut("systems").into_iter().for_each(|systems| *systems = json!([system]));
+        lab.get_mut("systems")
+            .into_iter()
+            .for_each(|systems| *systems = json!([system]));
         let (mut traffic, mut settings) = (self.table(&["traffic"]), self.settings(&cell.variant));
         let mut trials = self.table(&["trials"]);
         let mut form = self.table(&["quick"]);
@@ -78,16 +93,36 @@ impl<'c> Author<'c> {
         }
         let of_quick = self.table(&["quick", "levels"]);
         for &(factor, level) in &cell.levels {
-            let Some(factor) = factors.get(factor) else { continue };
+            let Some(factor) = factors.get(factor) else {
+                continue;
+            };
             let own = self.table(&["factors", &factor.name]);
-            let levels = of_quick.get(&factor.name).filter(|_| *quick).or(own.get("levels"));
-            let Some(value) = levels.and_then(|levels| levels.get(level)) else { continue };
-            for field in factor.sets.iter().filter_map(|path| Field::parse(path).ok()) {
-                let of = if field.traffic { &mut traffic } else { &mut settings };
+            let levels = of_quick
+                .get(&factor.name)
+                .filter(|_| *quick)
+                .or(own.get("levels"));
+            let Some(value) = levels.and_then(|levels| levels.get(level)) else {
+                continue;
+            };
+            for field in factor
+                .sets
+                .iter()
+                .filter_map(|path| Field::parse(path).ok())
+            {
+                let of = if field.traffic {
+                    &mut traffic
+                } else {
+                    &mut settings
+                };
                 set(of, &field.keys, value);
             }
         }
-        Cell { lab, traffic, settings, trials }
+        Cell {
+            lab,
+            traffic,
+            settings,
+            trials,
+        }
     }
 
     /// The settings of a variant: those of the variants that it is from, its own, and those of its section for the system.
@@ -95,7 +130,10 @@ impl<'c> Author<'c> {
         let variants = self.table(&["variants"]);
         let mut chain = vec![variant];
         let mut all = json!({});
-        while let Some(parent) = chain.last().and_then(|name| variants.get(*name)?.get("from")?.as_str()) {
+        while let Some(parent) = chain
+            .last()
+            .and_then(|name| variants.get(*name)?.get("from")?.as_str())
+        {
             // A variant may have the name of the built-in one that it is from.
             if chain.contains(&parent) || !variants.contains_key(parent) {
                 all = built_in::written(parent).unwrap_or(all);
@@ -104,10 +142,20 @@ impl<'c> Author<'c> {
             chain.push(parent);
         }
         let system = self.experiment.system;
-        for own in chain.into_iter().rev().filter_map(|name| variants.get(name)) {
-            let of_system = system.parent().into_iter().chain([system]).filter_map(|s| own.get(s.name()));
+        for own in chain
+            .into_iter()
+            .rev()
+            .filter_map(|name| variants.get(name))
+        {
+            let of_system = system
+                .parent()
+                .into_iter()
+                .chain([system])
+                .filter_map(|s| own.get(s.name()));
             let mut settings = own.as_object().cloned().unwrap_or_default();
-            settings.retain(|key, _| !DESCRIBED.contains(&key.as_str()) && System::of_name(key).is_none());
+            settings.retain(|key, _| {
+                !DESCRIBED.contains(&key.as_str()) && System::of_name(key).is_none()
+            });
             merge(&mut all, &settings.into());
             of_system.for_each(|section| merge(&mut all, section));
         }
@@ -134,17 +182,24 @@ impl Cell {
             let mut all = Keys::from_iter([("about".into(), json!(variant.about))]);
             all.extend(variant.apart.then(|| ("apart".into(), true.into())));
             let base = first.filter(|_| at > 0);
-            match base.and_then(|base| Some((base, difference(&base.settings, &variant.settings)?))) {
+            match base.and_then(|base| Some((base, difference(&base.settings, &variant.settings)?)))
+            {
                 Some((base, own)) => {
                     all.insert("from".into(), json!(base.name));
                     all.extend(own);
                 }
                 None => all.extend(variant.settings.clone()),
             }
-            out.section(&format!("variants.{}", variant.name.to_toml_key()), &VARIANT, &all);
+            out.section(
+                &format!("variants.{}", variant.name.to_toml_key()),
+                &VARIANT,
+                &all,
+            );
         }
         let mut compare = json!({ "with": first.map(|first| &first.name) });
-        until.into_iter().for_each(|until| compare["until"] = until.into());
+        until
+            .into_iter()
+            .for_each(|until| compare["until"] = until.into());
         section(&mut out, "compare", &COMPARE, &compare);
         section(&mut out, "trials", &TRIALS, &trials.clone().into());
         out
@@ -167,7 +222,9 @@ pub(crate) fn difference(base: &Keys, target: &Keys) -> Option<Keys> {
             (Some(Json::Object(below)), Json::Object(value)) => difference(below, value)?.into(),
             (Some(Json::Array(below)), Json::Array(value)) => {
                 let more = value.strip_prefix(below.as_slice())?;
-                (!more.iter().any(|item| below.contains(item))).then_some(more)?.into()
+                (!more.iter().any(|item| below.contains(item)))
+                    .then_some(more)?
+                    .into()
             }
             _ => value.clone(),
         };
@@ -189,8 +246,11 @@ pub(crate) fn changed(before: &Keys, patch: &Json) -> Keys {
     if let Some(of_both) = patch.get("interface").and_then(Json::as_object) {
         for end in ["in", "out"] {
             let asked = |key: &str| of_both.get(end).is_some_and(|end| end.get(key).is_some());
-            let own = after.get_mut("interface").and_then(|now| now.get_mut(end)?.as_object_mut());
-            own.into_iter().for_each(|own| own.retain(|key, _| !of_both.contains_key(key) || asked(key)));
+            let own = after
+                .get_mut("interface")
+                .and_then(|now| now.get_mut(end)?.as_object_mut());
+            own.into_iter()
+                .for_each(|own| own.retain(|key, _| !of_both.contains_key(key) || asked(key)));
         }
     }
     after.as_object().cloned().unwrap_or_default()
@@ -199,8 +259,12 @@ pub(crate) fn changed(before: &Keys, patch: &Json) -> Keys {
 fn merge(target: &mut Json, patch: &Json) {
     if let (Json::Array(target), Json::Array(more)) = (&mut *target, patch) {
         let known = target.len();
-        target
-            .extend(more.iter().filter(|item| !target[..known].contains(item)).cloned().collect::<Vec<_>>());
+        target.extend(
+            more.iter()
+                .filter(|item| !target[..known].contains(item))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
         return;
     }
     let Json::Object(patch) = patch else {
@@ -220,7 +284,9 @@ fn merge(target: &mut Json, patch: &Json) {
 
 /// Sets the value at a path.
 fn set(all: &mut Keys, path: &[String], value: &Json) {
-    let Some((last, tables)) = path.split_last() else { return };
+    let Some((last, tables)) = path.split_last() else {
+        return;
+    };
     let mut table = all;
     for key in tables {
         let inner = table.entry(key.clone()).or_insert_with(|| json!({}));

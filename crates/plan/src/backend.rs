@@ -96,13 +96,31 @@ const OWN: Capabilities = Capabilities {
 
 /// Names of all backends in lab files, arguments, messages and records, with descriptions, in the order of the enum.
 const NAMES: [(&str, &str); 9] = [
-    ("xdp", "XDP live frames, and the XDP receiver: the fastest; needs root"),
-    ("af-xdp", "AF_XDP sockets: zero copy where the driver has it; receiving needs root"),
-    ("af-packet", "AF_PACKET sockets: slower, and work everywhere"),
-    ("linerate", "linerate itself, over the connection: xdp, or af-packet for longer frames"),
+    (
+        "xdp",
+        "XDP live frames, and the XDP receiver: the fastest; needs root",
+    ),
+    (
+        "af-xdp",
+        "AF_XDP sockets: zero copy where the driver has it; receiving needs root",
+    ),
+    (
+        "af-packet",
+        "AF_PACKET sockets: slower, and work everywhere",
+    ),
+    (
+        "linerate",
+        "linerate itself, over the connection: xdp, or af-packet for longer frames",
+    ),
     ("pkt-gen", "netmap's, on FreeBSD"),
-    ("iperf3", "a client and a server, through the hosts' own stacks"),
-    ("netperf", "netperf and netserver, through the hosts' own stacks"),
+    (
+        "iperf3",
+        "a client and a server, through the hosts' own stacks",
+    ),
+    (
+        "netperf",
+        "netperf and netserver, through the hosts' own stacks",
+    ),
     ("trafgen", "of netsniff-ng, on Linux; sends only"),
     ("memory", "a simulated link in memory"),
 ];
@@ -169,7 +187,11 @@ pub static CAPABILITIES: [Capabilities; 9] = [
         live: false,
         ..OWN
     },
-    Capabilities { runs: Runs::Memory, linux: false, ..OWN },
+    Capabilities {
+        runs: Runs::Memory,
+        linux: false,
+        ..OWN
+    },
 ];
 
 impl Backend {
@@ -197,7 +219,9 @@ impl Backend {
     #[must_use]
     pub fn resolved(self, longest_fcs: u16) -> Backend {
         match self {
-            Backend::Linerate if longest_fcs > Backend::Xdp.capabilities().longest_fcs => Backend::AfPacket,
+            Backend::Linerate if longest_fcs > Backend::Xdp.capabilities().longest_fcs => {
+                Backend::AfPacket
+            }
             Backend::Linerate => Backend::Xdp,
             other => other,
         }
@@ -208,14 +232,28 @@ impl Backend {
     /// # Errors
     /// The property that it cannot send, and a backend that can.
     pub fn check(self, traffic: &Traffic) -> Result<(), Unsuitable> {
-        let Capabilities { transports, frames, longest_fcs, .. } = self.capabilities();
-        let cannot = |what: String| Err(Unsuitable { backend: self, what });
+        let Capabilities {
+            transports,
+            frames,
+            longest_fcs,
+            ..
+        } = self.capabilities();
+        let cannot = |what: String| {
+            Err(Unsuitable {
+                backend: self,
+                what,
+            })
+        };
         let (transport, longest) = (traffic.frame.transport, traffic.mix.max_len_fcs());
         if !transports.contains(&transport) {
             return cannot(format!("send frames of {transport}: use linerate"));
         }
         if longest > *longest_fcs {
-            let other = if self.is_own() { "af-packet" } else { "linerate" };
+            let other = if self.is_own() {
+                "af-packet"
+            } else {
+                "linerate"
+            };
             return cannot(format!(
                 "send frames of {longest} bytes with FCS: at most {longest_fcs}; use {other}"
             ));
@@ -234,13 +272,16 @@ impl Backend {
         }
         if *frames != Frames::Any && !traffic.flows.is_plain() {
             let flows = &traffic.flows;
-            return cannot(format!("send the flows {flows}: use linerate on all hosts that send or receive"));
+            return cannot(format!(
+                "send the flows {flows}: use linerate on all hosts that send or receive"
+            ));
         }
         if *frames != Frames::Any && traffic.burst > 0 {
             return cannot("send bursts: use linerate on all hosts that send or receive".into());
         }
         if *frames != Frames::Any
-            && (traffic.frame.extensions != Extensions::None || traffic.source_macs != SourceMacs::Own)
+            && (traffic.frame.extensions != Extensions::None
+                || traffic.source_macs != SourceMacs::Own)
         {
             return cannot(
                 "send extension headers or Ethernet sources of each flow: use linerate on all hosts that send or receive"
@@ -248,7 +289,9 @@ impl Backend {
             );
         }
         if traffic.ipv6.is_some() && (*frames != Frames::Any || self == Backend::AfXdp) {
-            return cannot("send IPv6 frames between IPv4 frames: use linerate, xdp or af-packet".into());
+            return cannot(
+                "send IPv6 frames between IPv4 frames: use linerate, xdp or af-packet".into(),
+            );
         }
         if traffic.broadcast_every > 0 && self != Backend::Xdp {
             return cannot("send broadcast frames between the others: use xdp".into());
@@ -295,6 +338,11 @@ mod tests {
             assert_eq!(backend.name().parse(), Ok(backend));
             assert_eq!(serde_json::to_value(backend).unwrap(), backend.name());
         }
-        assert!("pktgen".parse::<Backend>().unwrap_err().contains("pkt-gen, iperf3"));
+        assert!(
+            "pktgen"
+                .parse::<Backend>()
+                .unwrap_err()
+                .contains("pkt-gen, iperf3")
+        );
     }
 }

@@ -179,13 +179,23 @@ impl Campaign {
 
     /// Variants whose frames another CPU takes over although the lab is inline, so that the load does not wait for the DUT.
     pub fn open_loops(&self) -> impl Iterator<Item = &str> {
-        let inline = matches!(self.lab, Lab::Embedded { mode: Mode::Inline, .. });
-        let hands_over =
-            |end: &Interface| end.rps.is_some() || end.features.get(&Feature::ThreadedNapi) == Some(&true);
+        let inline = matches!(
+            self.lab,
+            Lab::Embedded {
+                mode: Mode::Inline,
+                ..
+            }
+        );
+        let hands_over = |end: &Interface| {
+            end.rps.is_some() || end.features.get(&Feature::ThreadedNapi) == Some(&true)
+        };
         let open = move |lane: &&Lane| {
             inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))
         };
-        self.lanes.iter().filter(open).flat_map(|lane| lane.variants.iter().map(String::as_str))
+        self.lanes
+            .iter()
+            .filter(open)
+            .flat_map(|lane| lane.variants.iter().map(String::as_str))
     }
 
     /// The longest round-trip time of its paths between end hosts.
@@ -204,25 +214,46 @@ impl Campaign {
         let run_ns = trials.duration_ns;
         let timing = match self.lab {
             Lab::File { .. } => Timing::of_hosts(run_ns),
-            Lab::Embedded { mode: Mode::EndHosts, .. } => Timing::of_end_hosts(run_ns, self.longest_rtt_ns()),
+            Lab::Embedded {
+                mode: Mode::EndHosts,
+                ..
+            } => Timing::of_end_hosts(run_ns, self.longest_rtt_ns()),
             Lab::Embedded { .. } => Timing::slice(run_ns),
         };
         if trials.measure != Measure::Rfc2544 {
             return timing;
         }
         // Every frame of a trial counts, so there are none before its window.
-        let [least_drain_ns, settle_ns] = [trials.drain_ns, trials.settle_ns].map(Option::unwrap_or_default);
+        let [least_drain_ns, settle_ns] =
+            [trials.drain_ns, trials.settle_ns].map(Option::unwrap_or_default);
         let drain_ns = timing.drain_ns.max(least_drain_ns);
-        Timing { warm_up_ns: 0, drain_ns, settle_ns, least_drain_ns, ..timing }
+        Timing {
+            warm_up_ns: 0,
+            drain_ns,
+            settle_ns,
+            least_drain_ns,
+            ..timing
+        }
     }
 
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
     pub fn name_by_frames(&mut self) {
         for cell in &mut self.cells {
-            let Kind { size, family, ipv6_share, extension_headers, burst, .. } = &self.kinds[cell.kind];
+            let Kind {
+                size,
+                family,
+                ipv6_share,
+                extension_headers,
+                burst,
+                ..
+            } = &self.kinds[cell.kind];
             if let Some(exchange) = self.kinds[cell.kind].connections {
                 let object = self.kinds[cell.kind].object;
-                let object = if object == SHORTEST_OBJECT { String::new() } else { format!(" {object} B") };
+                let object = if object == SHORTEST_OBJECT {
+                    String::new()
+                } else {
+                    format!(" {object} B")
+                };
                 cell.name = format!("{} {family} {}{object}", cell.variant, exchange.name());
                 continue;
             }
@@ -232,7 +263,11 @@ impl Campaign {
                 (_, Extensions::None) => String::new(),
                 (_, headers) => format!(" with {headers}"),
             };
-            let bursts = if *burst > 0 { format!(" in bursts of {burst}") } else { String::new() };
+            let bursts = if *burst > 0 {
+                format!(" in bursts of {burst}")
+            } else {
+                String::new()
+            };
             cell.name = format!("{} {family}{with} {size}{unit}{bursts}", cell.variant);
         }
         unique_names(&mut self.cells);
@@ -241,10 +276,16 @@ impl Campaign {
     /// The campaign without its experiment and without what slots have of its cells. [`Campaign::joined`] puts both back.
     pub fn rest(&self) -> Value {
         let mut all = json!(self);
-        if let (Value::Object(all), Value::Object(experiment)) = (&mut all, json!(self.experiment)) {
+        if let (Value::Object(all), Value::Object(experiment)) = (&mut all, json!(self.experiment))
+        {
             all.retain(|key, _| !experiment.contains_key(key));
         }
-        for cell in all["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        for cell in all["cells"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
             cell.retain(|key, _| !OF_SLOTS.contains(&key.as_str()));
         }
         all
@@ -256,24 +297,49 @@ impl Campaign {
     /// The record is of another version.
     pub fn joined(planned: &Planned, slots: &[Slot]) -> serde_json::Result<Campaign> {
         let mut rest = planned.plan.clone();
-        if let (Value::Object(rest), Value::Object(experiment)) = (&mut rest, json!(planned.experiment)) {
+        if let (Value::Object(rest), Value::Object(experiment)) =
+            (&mut rest, json!(planned.experiment))
+        {
             rest.extend(experiment);
         }
-        let cells = rest["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
+        let cells = rest["cells"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut);
         for (cell, slot) in cells.zip(slots) {
-            let Slot { name, plan_variant, levels, ceiling, baseline, .. } = slot;
-            let of_slot = [json!(name), json!(plan_variant), json!(levels), json!(ceiling), json!(baseline)];
+            let Slot {
+                name,
+                plan_variant,
+                levels,
+                ceiling,
+                baseline,
+                ..
+            } = slot;
+            let of_slot = [
+                json!(name),
+                json!(plan_variant),
+                json!(levels),
+                json!(ceiling),
+                json!(baseline),
+            ];
             cell.extend(OF_SLOTS.map(String::from).into_iter().zip(of_slot));
         }
         let source = planned.source.clone().unwrap_or_default();
-        Ok(Campaign { source, ..serde_json::from_value(rest)? })
+        Ok(Campaign {
+            source,
+            ..serde_json::from_value(rest)?
+        })
     }
 
     /// The design of a strategy that runs all cells.
     pub fn design(&self, seed: u64) -> Design {
         let length = |cell: &Cell| self.kinds[cell.kind].size.average_len_fcs();
-        let cells: Vec<(&str, &Levels, f64)> =
-            self.cells.iter().map(|cell| (cell.variant.as_str(), &cell.levels, length(cell))).collect();
+        let cells: Vec<(&str, &Levels, f64)> = self
+            .cells
+            .iter()
+            .map(|cell| (cell.variant.as_str(), &cell.levels, length(cell)))
+            .collect();
         let shortest = self.experiment.shortest(&cells);
         let slot = |(cell, shortest): (&Cell, bool)| DesignSlot {
             len_fcs: length(cell),
@@ -285,7 +351,11 @@ impl Campaign {
             tester: self.lanes[cell.lane].settings.dut == super::settings::Dut::TesterBaseline,
             ..DesignSlot::default()
         };
-        Design::new(&self.experiment, self.cells.iter().zip(shortest).map(slot).collect(), seed)
+        Design::new(
+            &self.experiment,
+            self.cells.iter().zip(shortest).map(slot).collect(),
+            seed,
+        )
     }
 
     /// Whether a cell is the tester alone.
@@ -299,7 +369,10 @@ impl Campaign {
             let has = |cell: &Cell| self.kinds[cell.kind].families().any(|of| of == *family);
             self.cells.iter().any(|cell| cell.lane == lane && has(cell))
         };
-        [Family::V4, Family::V6].into_iter().filter(of_lane).collect()
+        [Family::V4, Family::V6]
+            .into_iter()
+            .filter(of_lane)
+            .collect()
     }
 
     /// The rule set of a lane; see [`RuleSet::for_frames`].

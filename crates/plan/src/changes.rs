@@ -49,20 +49,40 @@ pub struct HostChanges {
 /// Everything that a campaign changes.
 pub fn changes(campaign: &Campaign) -> Vec<HostChanges> {
     let embedded = matches!(campaign.lab, Lab::Embedded { .. });
-    let longest =
-        campaign.kinds.iter().map(|k| u32::from(k.size.max_len_fcs())).max().unwrap_or(64).saturating_sub(18);
+    let longest = campaign
+        .kinds
+        .iter()
+        .map(|k| u32::from(k.size.max_len_fcs()))
+        .max()
+        .unwrap_or(64)
+        .saturating_sub(18);
     let mut all = Vec::new();
     if !embedded && longest > 1500 {
         for host in ["generator", "receiver"] {
-            let mtu = Change { what: "MTU".into(), to: format!("{longest} B"), reach: Reach::Host };
-            all.push(HostChanges { host: host.into(), lane: None, changes: vec![mtu] });
+            let mtu = Change {
+                what: "MTU".into(),
+                to: format!("{longest} B"),
+                reach: Reach::Host,
+            };
+            all.push(HostChanges {
+                host: host.into(),
+                lane: None,
+                changes: vec![mtu],
+            });
         }
     }
     for (at, lane) in campaign.lanes.iter().enumerate() {
-        let mut list = List { embedded, changes: Vec::new() };
+        let mut list = List {
+            embedded,
+            changes: Vec::new(),
+        };
         list.settings(&lane.settings);
         if !list.changes.is_empty() {
-            all.push(HostChanges { host: "DUT".into(), lane: Some(at), changes: list.changes });
+            all.push(HostChanges {
+                host: "DUT".into(),
+                lane: Some(at),
+                changes: list.changes,
+            });
         }
     }
     all
@@ -75,17 +95,28 @@ struct List {
 
 impl List {
     fn add(&mut self, what: impl Into<String>, to: impl Into<String>) {
-        let reach = if self.embedded { Reach::Namespace } else { Reach::Host };
+        let reach = if self.embedded {
+            Reach::Namespace
+        } else {
+            Reach::Host
+        };
         self.reaching(what, to, reach);
     }
 
     fn reaching(&mut self, what: impl Into<String>, to: impl Into<String>, reach: Reach) {
-        self.changes.push(Change { what: what.into(), to: to.into(), reach });
+        self.changes.push(Change {
+            what: what.into(),
+            to: to.into(),
+            reach,
+        });
     }
 
     fn settings(&mut self, settings: &Settings) {
         if let Some(image) = &settings.image {
-            let to = format!("installed by `{}`, undone by `{}`", image.install, image.undo);
+            let to = format!(
+                "installed by `{}`, undone by `{}`",
+                image.install, image.undo
+            );
             self.reaching(format!("image {}", image.file), to, Reach::Boot);
         }
         for module in &settings.modules {
@@ -99,7 +130,11 @@ impl List {
             self.add(format!("file {}", file.path), counted(lines, "line"));
         }
         for (name, value) in &settings.sysctls {
-            let reach = if self.embedded && is_namespaced(name) { Reach::Namespace } else { Reach::Host };
+            let reach = if self.embedded && is_namespaced(name) {
+                Reach::Namespace
+            } else {
+                Reach::Host
+            };
             self.reaching(format!("sysctl {name}"), value, reach);
         }
         self.interfaces(settings);
@@ -109,16 +144,30 @@ impl List {
         }
         if let Some(file) = &settings.rule_file {
             let lines = file.text.lines().count();
-            let map: Vec<String> = file.map.iter().map(|(name, end)| format!("{name} = {end}")).collect();
-            let map = if map.is_empty() { String::new() } else { format!("; {}", map.join(", ")) };
+            let map: Vec<String> = file
+                .map
+                .iter()
+                .map(|(name, end)| format!("{name} = {end}"))
+                .collect();
+            let map = if map.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", map.join(", "))
+            };
             self.add(
                 format!("rule file {} of {}", file.file, file.firewall),
                 format!("{}{map}", counted(lines, "line")),
             );
         }
         for command in &settings.commands {
-            let undo = command.undo.as_ref().map_or("a reboot".to_string(), |undo| format!("`{undo}`"));
-            self.add(format!("command `{}`", command.run), format!("undone by {undo}"));
+            let undo = command
+                .undo
+                .as_ref()
+                .map_or("a reboot".to_string(), |undo| format!("`{undo}`"));
+            self.add(
+                format!("command `{}`", command.run),
+                format!("undone by {undo}"),
+            );
         }
     }
 
@@ -126,31 +175,51 @@ impl List {
         let (inside, outside) = (interface(&settings.inside), interface(&settings.outside));
         for (what, to) in &inside {
             let both = outside.contains(&(what.clone(), to.clone()));
-            self.add(format!("{} {what}", if both { "interfaces" } else { "interface in" }), to);
+            self.add(
+                format!(
+                    "{} {what}",
+                    if both { "interfaces" } else { "interface in" }
+                ),
+                to,
+            );
         }
         for (what, to) in outside.iter().filter(|change| !inside.contains(change)) {
             self.add(format!("interface out {what}"), to);
         }
         if let Some(entries) = settings.inside.rfs.max(settings.outside.rfs) {
-            self.reaching("sysctl net.core.rps_sock_flow_entries", entries.to_string(), Reach::Host);
+            self.reaching(
+                "sysctl net.core.rps_sock_flow_entries",
+                entries.to_string(),
+                Reach::Host,
+            );
         }
     }
 
     fn tables(&mut self, settings: &Settings) {
-        let counted =
-            |n: u32, one: &str, many: &str| format!("{} {}", grouped(n), if n == 1 { one } else { many });
+        let counted = |n: u32, one: &str, many: &str| {
+            format!("{} {}", grouped(n), if n == 1 { one } else { many })
+        };
         if let Some(n) = settings.routes.count {
             self.add(
                 "routing table",
-                format!("{} more, which no frame takes", counted(n, "route", "routes")),
+                format!(
+                    "{} more, which no frame takes",
+                    counted(n, "route", "routes")
+                ),
             );
         }
         for route in &settings.routes.explicit {
             let via = route.via.map_or("the tester".into(), |via| via.to_string());
-            self.add(format!("route {}", route.to), format!("via {via} ({})", end(route.end)));
+            self.add(
+                format!("route {}", route.to),
+                format!("via {via} ({})", end(route.end)),
+            );
         }
         if let Some(n) = settings.neighbours.count {
-            self.add("neighbour table", format!("{} more", counted(n, "entry", "entries")));
+            self.add(
+                "neighbour table",
+                format!("{} more", counted(n, "entry", "entries")),
+            );
         }
         for neighbour in &settings.neighbours.explicit {
             self.add(
@@ -176,10 +245,21 @@ impl List {
         }
         self.add(format!("rule set of {}", rules.firewall), to);
         if let Some(states) = rules.states {
-            let hash = if rules.hash_sized { "with the hash sized for it" } else { "with the hash as it is" };
-            let reach =
-                if rules.firewall.is_linux() || !self.embedded { Reach::Host } else { Reach::Namespace };
-            self.reaching("limit of states", format!("at least {}, {hash}", grouped(states)), reach);
+            let hash = if rules.hash_sized {
+                "with the hash sized for it"
+            } else {
+                "with the hash as it is"
+            };
+            let reach = if rules.firewall.is_linux() || !self.embedded {
+                Reach::Host
+            } else {
+                Reach::Namespace
+            };
+            self.reaching(
+                "limit of states",
+                format!("at least {}, {hash}", grouped(states)),
+                reach,
+            );
         }
     }
 }
@@ -192,7 +272,9 @@ fn end(end: End) -> &'static str {
 fn interface(settings: &Interface) -> Vec<(String, String)> {
     let mut all = Vec::new();
     if let Ok(Value::Object(table)) = serde_json::to_value(settings) {
-        table.iter().for_each(|(key, value)| shown(key, value, &mut all));
+        table
+            .iter()
+            .for_each(|(key, value)| shown(key, value, &mut all));
     }
     all
 }
@@ -201,11 +283,17 @@ fn shown(key: &str, value: &Value, all: &mut Vec<(String, String)>) {
     let text = match value {
         Value::Null => return,
         Value::Object(table) => {
-            return table.iter().for_each(|(name, value)| shown(&format!("{key} {name}"), value, all));
+            return table
+                .iter()
+                .for_each(|(name, value)| shown(&format!("{key} {name}"), value, all));
         }
-        Value::Array(cpus) => {
-            cpu_list(&cpus.iter().filter_map(|n| n.as_u64()).map(|n| n as u32).collect::<Vec<_>>())
-        }
+        Value::Array(cpus) => cpu_list(
+            &cpus
+                .iter()
+                .filter_map(|n| n.as_u64())
+                .map(|n| n as u32)
+                .collect::<Vec<_>>(),
+        ),
         Value::Number(ns) if key == "rx-wait-ns" => duration_text(ns.as_u64().unwrap_or_default()),
         other => label(other),
     };

@@ -20,7 +20,10 @@ pub struct Span {
 
 impl From<std::ops::Range<usize>> for Span {
     fn from(range: std::ops::Range<usize>) -> Self {
-        Span { start: range.start, end: range.end }
+        Span {
+            start: range.start,
+            end: range.end,
+        }
     }
 }
 
@@ -84,7 +87,10 @@ impl Diagnostic {
 
     /// A fault at a place of the text that is read, which [`Lines::locate`] turns into line and column.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
-        Diagnostic { span, ..Diagnostic::new(message) }
+        Diagnostic {
+            span,
+            ..Diagnostic::new(message)
+        }
     }
 
     /// The diagnostic at a place.
@@ -99,11 +105,17 @@ impl Diagnostic {
 
     /// The diagnostic as a warning.
     pub fn doubtful(self) -> Self {
-        Diagnostic { severity: Severity::Warning, ..self }
+        Diagnostic {
+            severity: Severity::Warning,
+            ..self
+        }
     }
 
     pub fn evidence(self, evidence: impl Into<String>) -> Self {
-        Diagnostic { evidence: Some(evidence.into()), ..self }
+        Diagnostic {
+            evidence: Some(evidence.into()),
+            ..self
+        }
     }
 
     pub fn is_fault(&self) -> bool {
@@ -111,21 +123,36 @@ impl Diagnostic {
     }
 
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        Diagnostic { remedy: Some(remedy.into()), ..self }
+        Diagnostic {
+            remedy: Some(remedy.into()),
+            ..self
+        }
     }
 
     /// Without the remedy: `fw.nft:3:1: message`, `router: message (evidence)`. The evidence of a text is left out: it is a line of it.
     pub fn head(&self) -> String {
-        let place = self.place.map(|place| format!("{}:{}:", place.line, place.column)).unwrap_or_default();
-        let subject = self.subject.as_ref().map(|subject| format!("{subject}:{place} ")).unwrap_or_default();
+        let place = self
+            .place
+            .map(|place| format!("{}:{}:", place.line, place.column))
+            .unwrap_or_default();
+        let subject = self
+            .subject
+            .as_ref()
+            .map(|subject| format!("{subject}:{place} "))
+            .unwrap_or_default();
         let evidence = self.evidence.as_ref().filter(|_| self.place.is_none());
-        let evidence = evidence.map(|evidence| format!(" ({evidence})")).unwrap_or_default();
+        let evidence = evidence
+            .map(|evidence| format!(" ({evidence})"))
+            .unwrap_or_default();
         format!("{subject}{}{evidence}", self.message)
     }
 
     /// Of this file, host or field.
     pub fn of(self, subject: impl Into<String>) -> Self {
-        Diagnostic { subject: Some(subject.into()), ..self }
+        Diagnostic {
+            subject: Some(subject.into()),
+            ..self
+        }
     }
 }
 
@@ -133,7 +160,9 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.head())?;
-        self.remedy.iter().try_for_each(|remedy| write!(f, ": {remedy}"))
+        self.remedy
+            .iter()
+            .try_for_each(|remedy| write!(f, ": {remedy}"))
     }
 }
 
@@ -161,13 +190,24 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub fn new(text: &'a str) -> Self {
-        let breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
-        Lines { text, own: text.len(), starts: std::iter::once(0).chain(breaks).collect() }
+        let breaks = text
+            .bytes()
+            .enumerate()
+            .filter(|(_, b)| *b == b'\n')
+            .map(|(at, _)| at + 1);
+        Lines {
+            text,
+            own: text.len(),
+            starts: std::iter::once(0).chain(breaks).collect(),
+        }
     }
 
     /// A text of so many bytes, with the names of arguments behind it.
     pub(crate) fn with_arguments(text: &'a str, own: usize) -> Self {
-        Lines { own, ..Lines::new(text) }
+        Lines {
+            own,
+            ..Lines::new(text)
+        }
     }
 
     /// Bytes of the text.
@@ -187,33 +227,63 @@ impl<'a> Lines<'a> {
     pub fn locate(&self, diagnostic: Diagnostic) -> Diagnostic {
         let start = diagnostic.span.start;
         if start > self.own && self.own < self.text.len() {
-            let argument = self.text[start..].lines().next().unwrap_or_default().to_string();
-            return Diagnostic { subject: Some(argument).filter(|name| !name.is_empty()), ..diagnostic };
+            let argument = self.text[start..]
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_string();
+            return Diagnostic {
+                subject: Some(argument).filter(|name| !name.is_empty()),
+                ..diagnostic
+            };
         }
         if self.own == 0 && !self.text.is_empty() {
             return diagnostic;
         }
-        let Span { start: from, end: to } = diagnostic.span;
+        let Span {
+            start: from,
+            end: to,
+        } = diagnostic.span;
         let (line, column) = self.place(from);
         let start = self.starts[line - 1];
         let whole = self.text[start..].lines().next().unwrap_or_default();
         let here = self.boundary(from);
-        let end = self.boundary(to).clamp(here, start + whole.len().max(here - start));
+        let end = self
+            .boundary(to)
+            .clamp(here, start + whole.len().max(here - start));
         let width = self.text[here..end].chars().count().max(1);
         // A long line is shown from a little before the fault.
-        let skipped = if column + width.min(40) > SHOWN { column.saturating_sub(20) } else { 0 };
+        let skipped = if column + width.min(40) > SHOWN {
+            column.saturating_sub(20)
+        } else {
+            0
+        };
         let evidence = Some(whole.chars().skip(skipped).take(SHOWN).collect());
         let indent = column - 1 - skipped;
         let width = width.min(SHOWN.saturating_sub(indent)).max(1);
-        Diagnostic { place: Some(Place { line, column, indent, width }), evidence, ..diagnostic }
+        Diagnostic {
+            place: Some(Place {
+                line,
+                column,
+                indent,
+                width,
+            }),
+            evidence,
+            ..diagnostic
+        }
     }
 
     /// The diagnostics of a text, located: each once, in the order of the text, and not more than [`MOST`].
     pub fn locate_all(&self, mut all: Vec<Diagnostic>) -> Vec<Diagnostic> {
         all.sort_by_key(|one| (one.span.start, one.span.end));
         // One for each place: a fault that is inherited, or that several levels share, would otherwise appear many times.
-        all.dedup_by(|a, b| a.span == b.span && (a.span.end > a.span.start || a.message == b.message));
-        all.into_iter().take(MOST).map(|one| self.locate(one)).collect()
+        all.dedup_by(|a, b| {
+            a.span == b.span && (a.span.end > a.span.start || a.message == b.message)
+        });
+        all.into_iter()
+            .take(MOST)
+            .map(|one| self.locate(one))
+            .collect()
     }
 
     fn boundary(&self, at: usize) -> usize {
@@ -232,25 +302,43 @@ impl<'a> Lines<'a> {
 pub fn utf8(bytes: &[u8]) -> Result<&str, Diagnostic> {
     std::str::from_utf8(bytes).map_err(|error| {
         let right = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        let end = Span { start: right.len(), end: right.len() };
-        let fault = Diagnostic::at(end, format!("byte {} is not UTF-8 text", error.valid_up_to()));
+        let end = Span {
+            start: right.len(),
+            end: right.len(),
+        };
+        let fault = Diagnostic::at(
+            end,
+            format!("byte {} is not UTF-8 text", error.valid_up_to()),
+        );
         Lines::new(right).locate(fault.remedy("save the file as UTF-8"))
     })
 }
 
 /// The name among `names` that was probably meant by `word`.
 pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower: String = word.to_lowercase().replace('_', "-").chars().take(60).collect();
+    let lower: String = word
+        .to_lowercase()
+        .replace('_', "-")
+        .chars()
+        .take(60)
+        .collect();
     let allowed = (lower.chars().count() / 3).min(3);
-    let near = names.into_iter().map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
-    near.filter(|(far, _)| *far <= allowed).min_by_key(|(far, _)| *far).map(|(_, name)| name)
+    let near = names
+        .into_iter()
+        .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
+    near.filter(|(far, _)| *far <= allowed)
+        .min_by_key(|(far, _)| *far)
+        .map(|(_, name)| name)
 }
 
 /// The replacement for a word that is not among `names`: the nearest name, or else the list of all names.
 pub fn suggestion<'a>(word: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match meant(word, names.clone()) {
         Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("there are {}", listed(&names.into_iter().collect::<Vec<_>>(), "and")),
+        None => format!(
+            "there are {}",
+            listed(&names.into_iter().collect::<Vec<_>>(), "and")
+        ),
     }
 }
 
@@ -278,15 +366,31 @@ mod tests {
         assert_eq!(lines.place(6), (2, 3));
         assert_eq!(lines.place(100), (3, 1));
         let fault = lines.locate(Diagnostic::at(Span { start: 6, end: 7 }, "wrong"));
-        assert_eq!(fault.place, Some(Place { line: 2, column: 3, indent: 2, width: 1 }));
+        assert_eq!(
+            fault.place,
+            Some(Place {
+                line: 2,
+                column: 3,
+                indent: 2,
+                width: 1
+            })
+        );
         assert_eq!(fault.evidence.as_deref(), Some("µµb = 1"));
     }
 
     #[test]
     fn long_lines_are_shown_around_the_fault() {
         let text = format!("{}here{}", "x".repeat(500), "y".repeat(500));
-        let fault = Lines::new(&text).locate(Diagnostic::at(Span { start: 500, end: 504 }, ""));
-        let (Some(place), Some(evidence)) = (fault.place, fault.evidence) else { panic!() };
+        let fault = Lines::new(&text).locate(Diagnostic::at(
+            Span {
+                start: 500,
+                end: 504,
+            },
+            "",
+        ));
+        let (Some(place), Some(evidence)) = (fault.place, fault.evidence) else {
+            panic!()
+        };
         assert_eq!(evidence.chars().count(), SHOWN);
         assert_eq!(&evidence[place.indent..place.indent + place.width], "here");
     }

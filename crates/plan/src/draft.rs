@@ -76,17 +76,26 @@ impl Draft {
     /// Reads the rule files that variants and factors name.
     pub(super) fn read_files(&mut self, read: &mut dyn FnMut(&str) -> Result<String, String>) {
         let mut named = Vec::new();
-        self.variants.iter().for_each(|variant| rule_files(&variant.tree, &mut named));
+        self.variants
+            .iter()
+            .for_each(|variant| rule_files(&variant.tree, &mut named));
         for factor in &self.factors {
             let levels = factor.levels.iter().chain(factor.quick.iter().flatten());
-            for (at, _) in factor.sets.iter().enumerate().filter(|(_, (f, _))| f.keys == ["rules", "file"]) {
+            for (at, _) in factor
+                .sets
+                .iter()
+                .enumerate()
+                .filter(|(_, (f, _))| f.keys == ["rules", "file"])
+            {
                 named.extend(levels.clone().filter_map(|level| level.values.get(at)));
             }
         }
         let mut files = BTreeMap::new();
         for node in named {
             if let Some(name) = node.text() {
-                files.entry(name.to_string()).or_insert_with(|| (node.span, read(name)));
+                files
+                    .entry(name.to_string())
+                    .or_insert_with(|| (node.span, read(name)));
             }
         }
         self.files = files;
@@ -95,24 +104,35 @@ impl Draft {
     /// A key of a table in remedies: its option, if the verb has one.
     pub(super) fn key<'k>(&self, table: &str, key: &'k str) -> &'k str {
         let of_it = |keyed: &&Keyed| keyed.key.split_once('.') == Some((table, key));
-        self.options.iter().find(of_it).map_or(key, |keyed| keyed.option)
+        self.options
+            .iter()
+            .find(of_it)
+            .map_or(key, |keyed| keyed.option)
     }
 
     /// How a key is added: `add mode = "threaded" to [lab]`, or `add --mode threaded`.
     pub(super) fn add(&self, table: &str, key: &str, value: &str) -> String {
         match self.key(table, key) {
-            option if option.starts_with("--") => format!("add {option} {}", value.replace(['"', ' '], "")),
+            option if option.starts_with("--") => {
+                format!("add {option} {}", value.replace(['"', ' '], ""))
+            }
             key => format!("add {key} = {value} to [{table}]"),
         }
     }
 
     pub(super) fn is_embedded(&self) -> bool {
-        self.tree.table("lab").is_none_or(|lab| lab.get("file").is_none())
+        self.tree
+            .table("lab")
+            .is_none_or(|lab| lab.get("file").is_none())
     }
 
     /// Whether the hosts at both ends of a path are the device under test.
     pub(super) fn is_of_end_hosts(&self) -> bool {
-        self.is_embedded() && self.tree.table("lab").is_some_and(|lab| lab.text("mode") == Some("end-hosts"))
+        self.is_embedded()
+            && self
+                .tree
+                .table("lab")
+                .is_some_and(|lab| lab.text("mode") == Some("end-hosts"))
     }
 
     /// Which comparisons the stopping rule waits for.
@@ -123,7 +143,11 @@ impl Draft {
             Interest::Expectation(_) => "expectations",
             Interest::Ceiling => "ceilings",
         };
-        let named = self.tree.table("compare").map(|c| c.words::<String>("what")).unwrap_or_default();
+        let named = self
+            .tree
+            .table("compare")
+            .map(|c| c.words::<String>("what"))
+            .unwrap_or_default();
         if named.is_empty() {
             !["levels", "ceilings"].contains(&word)
         } else {
@@ -132,7 +156,12 @@ impl Draft {
     }
 
     /// The variant of this name. An unknown name is a fault.
-    pub(super) fn variant(&self, name: &str, span: Span, problems: &mut Vec<Diagnostic>) -> Option<usize> {
+    pub(super) fn variant(
+        &self,
+        name: &str,
+        span: Span,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<usize> {
         let names = || self.variants.iter().map(|v| v.name.as_str());
         let found = names().position(|n| n == name);
         if found.is_none() {
@@ -144,18 +173,31 @@ impl Draft {
 
     /// The variants that a list names.
     fn named(&self, list: &[Node], problems: &mut Vec<Diagnostic>) -> Vec<usize> {
-        list.iter().filter_map(|node| self.variant(node.text()?, node.span, problems)).collect()
+        list.iter()
+            .filter_map(|node| self.variant(node.text()?, node.span, problems))
+            .collect()
     }
 
     fn variants(&mut self, problems: &mut Vec<Diagnostic>) {
-        let Some(named) = self.tree.get("variants") else { return };
+        let Some(named) = self.tree.get("variants") else {
+            return;
+        };
         if named.table().is_none() {
             return;
         }
-        for Entry { key, key_span, node } in self.tree.within("variants") {
+        for Entry {
+            key,
+            key_span,
+            node,
+        } in self.tree.within("variants")
+        {
             let Some(tree) = node.table() else { continue };
             let own = systems(Some(tree));
-            let systems = if own.is_empty() { self.systems.clone() } else { own };
+            let systems = if own.is_empty() {
+                self.systems.clone()
+            } else {
+                own
+            };
             let variant = VariantDraft {
                 name: key.clone(),
                 span: *key_span,
@@ -166,18 +208,30 @@ impl Draft {
             self.variants.push(variant);
         }
         if self.variants.is_empty() {
-            problems.fault(named.span, "a plan needs at least one variant", "add [variants.forwarding]");
+            problems.fault(
+                named.span,
+                "a plan needs at least one variant",
+                "add [variants.forwarding]",
+            );
         }
         self.parents(problems);
     }
 
     fn parents(&mut self, problems: &mut Vec<Diagnostic>) {
         for at in 0..self.variants.len() {
-            let Some(from) = self.variants[at].tree.entry("from") else { continue };
-            let Some(name) = from.node.text() else { continue };
+            let Some(from) = self.variants[at].tree.entry("from") else {
+                continue;
+            };
+            let Some(name) = from.node.text() else {
+                continue;
+            };
             let is_it = |variant: &VariantDraft| variant.name == name;
             // A variant may have the name of the built-in one that it is from.
-            if self.variants.iter().position(is_it).is_none_or(|parent| parent == at)
+            if self
+                .variants
+                .iter()
+                .position(is_it)
+                .is_none_or(|parent| parent == at)
                 && let Some(mut tree) = built_in::tree(name, from.node.span)
             {
                 tree.overlay(&self.variants[at].tree, Lists::Extend);
@@ -189,9 +243,16 @@ impl Draft {
         for at in 0..self.variants.len() {
             if let Some(circle) = self.circle(at) {
                 // Told once, at its first member; then cut, so that the rest can be checked.
-                let span = self.variants[at].tree.get("from").map_or(self.variants[at].span, |n| n.span);
+                let span = self.variants[at]
+                    .tree
+                    .get("from")
+                    .map_or(self.variants[at].span, |n| n.span);
                 let help = "one of them must not have `from`";
-                problems.fault(span, format!("these variants are from each other: {circle}"), help);
+                problems.fault(
+                    span,
+                    format!("these variants are from each other: {circle}"),
+                    help,
+                );
                 self.variants[at].parent = None;
             }
         }
@@ -215,13 +276,23 @@ impl Draft {
     }
 
     fn baseline(&mut self, problems: &mut Vec<Diagnostic>) {
-        let Some(with) = self.tree.table("compare").and_then(|c| c.get("with")) else { return };
-        let named = with.text().and_then(|name| self.variant(name, with.span, problems));
+        let Some(with) = self.tree.table("compare").and_then(|c| c.get("with")) else {
+            return;
+        };
+        let named = with
+            .text()
+            .and_then(|name| self.variant(name, with.span, problems));
         self.baseline = named.unwrap_or(0);
     }
 
     fn quick_variants(&mut self, problems: &mut Vec<Diagnostic>) {
-        let Some(quick) = self.tree.table("quick").filter(|q| q.get("variants").is_some()) else { return };
+        let Some(quick) = self
+            .tree
+            .table("quick")
+            .filter(|q| q.get("variants").is_some())
+        else {
+            return;
+        };
         self.quick_variants = Some(self.named(quick.list("variants"), problems));
     }
 }
@@ -290,12 +361,22 @@ fn expected(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Expected> {
         let (of, than) = (selector("of", problems), selector("than", problems));
         let claim = claim(tree, node.span, problems);
         if let (Some(Some(of)), Some(claim)) = (of, claim) {
-            let partner = than.as_ref().and_then(Option::as_ref).map(|than| name(draft, than));
+            let partner = than
+                .as_ref()
+                .and_then(Option::as_ref)
+                .map(|than| name(draft, than));
             let words = words(&name(draft, &of), &partner.unwrap_or_default(), claim);
             let because = tree.text("because").unwrap_or_default().to_string();
             let span = tree.get("of").map_or(node.span, |n| n.span);
             if than.as_ref().is_none_or(Option::is_some) {
-                all.push(Expected { span, of, than: than.flatten(), claim, words, because });
+                all.push(Expected {
+                    span,
+                    of,
+                    than: than.flatten(),
+                    claim,
+                    words,
+                    because,
+                });
             }
         }
     }
@@ -304,9 +385,10 @@ fn expected(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Expected> {
 
 fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Diagnostic>) -> Option<Selector> {
     match &node.value {
-        Value::Scalar(Json::String(name)) => {
-            Some(Selector { who: who(draft, name, node.span, problems)?, ..Selector::default() })
-        }
+        Value::Scalar(Json::String(name)) => Some(Selector {
+            who: who(draft, name, node.span, problems)?,
+            ..Selector::default()
+        }),
         Value::Table(tree) => {
             let mut selector = Selector::default();
             let mut right = true;
@@ -331,10 +413,19 @@ fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Diagnostic>) ->
     draft.variant(name, span, problems).map(Who::Variant)
 }
 
-fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Vec<Diagnostic>) -> bool {
+fn part(
+    draft: &Draft,
+    entry: &Entry,
+    selector: &mut Selector,
+    problems: &mut Vec<Diagnostic>,
+) -> bool {
     let Some(raw) = entry.node.scalar() else {
         let help = "write one level here, and another [[expect]] for another";
-        problems.fault(entry.node.span, "an expectation is about one level of a factor", help);
+        problems.fault(
+            entry.node.span,
+            "an expectation is about one level of a factor",
+            help,
+        );
         return false;
     };
     if entry.key == "variant" {
@@ -349,7 +440,11 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("write variant, or a factor: {}", listed(&names, "or")),
         };
-        problems.fault(entry.key_span, format!("there is no factor '{}'", entry.key), help);
+        problems.fault(
+            entry.key_span,
+            format!("there is no factor '{}'", entry.key),
+            help,
+        );
         return false;
     };
     let factor = &draft.factors[at];
@@ -362,12 +457,19 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
     }
     let labels: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
     let message = format!("'{}' has no level {}", factor.name, label(raw));
-    problems.fault(entry.node.span, message, format!("there are {}", listed(&labels, "and")));
+    problems.fault(
+        entry.node.span,
+        message,
+        format!("there are {}", listed(&labels, "and")),
+    );
     false
 }
 
 /// Required keys of a claim, each with an example, and its optional keys.
-type Parts = (&'static [(&'static str, &'static str)], &'static [&'static str]);
+type Parts = (
+    &'static [(&'static str, &'static str)],
+    &'static [&'static str],
+);
 
 fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Claim> {
     const THAN: (&str, &str) = ("than", "\"VARIANT\"");
@@ -381,9 +483,17 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
         _ => (&[("rate", "\"100 kpps\"")], &[]),
     };
     for (key, example) in needs.iter().filter(|(key, _)| tree.get(key).is_none()) {
-        problems.fault(at("is"), format!("'{is}' needs {key}"), format!("add {key} = {example}"));
+        problems.fault(
+            at("is"),
+            format!("'{is}' needs {key}"),
+            format!("add {key} = {example}"),
+        );
     }
-    let wanted: Vec<&str> = needs.iter().map(|(key, _)| *key).chain(may.iter().copied()).collect();
+    let wanted: Vec<&str> = needs
+        .iter()
+        .map(|(key, _)| *key)
+        .chain(may.iter().copied())
+        .collect();
     for key in ["than", "by", "within", "rate"] {
         if let Some(entry) = tree.entry(key).filter(|_| !wanted.contains(&key)) {
             let help = format!("'{is}' takes {}", listed(&wanted, "and"));
@@ -392,7 +502,11 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
     }
     let by = tree.read("by").unwrap_or(0.0);
     if is == "slower" && by >= 1.0 {
-        problems.fault(at("by"), "nothing can be slower by 100 % or more", "write a share below 100 %");
+        problems.fault(
+            at("by"),
+            "nothing can be slower by 100 % or more",
+            "write a share below 100 %",
+        );
     }
     let rate = tree.text("rate").and_then(|rate| rate.parse().ok());
     let claim = match (is, rate) {

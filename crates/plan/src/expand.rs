@@ -37,9 +37,16 @@ pub(super) fn expand(
 ) -> Option<Campaign> {
     let before = problems.len();
     let variants = active(draft, system, quick);
-    let count = variants.iter().fold(0u128, |sum, v| sum.saturating_add(combinations(draft, *v, quick)));
-    let texts =
-        draft.files.values().filter_map(|(_, text)| text.as_ref().ok()).map(String::len).max().unwrap_or(0);
+    let count = variants.iter().fold(0u128, |sum, v| {
+        sum.saturating_add(combinations(draft, *v, quick))
+    });
+    let texts = draft
+        .files
+        .values()
+        .filter_map(|(_, text)| text.as_ref().ok())
+        .map(String::len)
+        .max()
+        .unwrap_or(0);
     let text = count.saturating_mul((lines.bytes() + texts) as u128);
     checks::sizes(draft, quick, count, text > MOST_TEXT, problems);
     if problems.len() > before {
@@ -47,7 +54,10 @@ pub(super) fn expand(
     }
     let mut build = Build::new(draft, system, quick);
     // The tester alone comes first: it is the ceiling of the others.
-    let mut trees: Vec<(usize, Tree)> = variants.iter().map(|v| (*v, resolved(draft, *v, system))).collect();
+    let mut trees: Vec<(usize, Tree)> = variants
+        .iter()
+        .map(|v| (*v, resolved(draft, *v, system)))
+        .collect();
     trees.sort_by_key(|(_, tree)| lower::settings(tree).dut != Dut::TesterBaseline);
     for (variant, tree) in trees {
         for levels in all_levels(draft, variant, quick) {
@@ -77,7 +87,8 @@ fn active(draft: &Draft, system: System, quick: bool) -> Vec<usize> {
     let chosen = draft.quick_variants.as_ref().filter(|_| quick);
     let is_active = |v: &usize| {
         let systems = &draft.variants[*v].systems;
-        let has = systems.contains(&system) || system.parent().is_some_and(|p| systems.contains(&p));
+        let has =
+            systems.contains(&system) || system.parent().is_some_and(|p| systems.contains(&p));
         has && chosen.is_none_or(|c| c.contains(v))
     };
     (0..draft.variants.len()).filter(is_active).collect()
@@ -100,23 +111,34 @@ pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
             .filter_map(|s| own.table(s.name()).cloned())
             .collect();
         let described = ["about", "from", "systems", "apart", "requires", "optional"];
-        own.entries.retain(|e| !described.contains(&e.key.as_str()) && System::of_name(&e.key).is_none());
+        own.entries
+            .retain(|e| !described.contains(&e.key.as_str()) && System::of_name(&e.key).is_none());
         tree.overlay(&own, Lists::Extend);
-        sections.iter().for_each(|section| tree.overlay(section, Lists::Extend));
+        sections
+            .iter()
+            .for_each(|section| tree.overlay(section, Lists::Extend));
     }
     tree
 }
 
 /// The factors that vary a variant.
-fn applying(draft: &Draft, variant: usize, alone: bool) -> impl Iterator<Item = (usize, &FactorDraft)> {
-    draft.factors.iter().enumerate().filter(move |(_, f)| f.alone == alone && f.variants.contains(&variant))
+fn applying(
+    draft: &Draft,
+    variant: usize,
+    alone: bool,
+) -> impl Iterator<Item = (usize, &FactorDraft)> {
+    draft
+        .factors
+        .iter()
+        .enumerate()
+        .filter(move |(_, f)| f.alone == alone && f.variants.contains(&variant))
 }
 
 /// How many cells a variant has.
 fn combinations(draft: &Draft, variant: usize, quick: bool) -> u128 {
     let levels = |f: &FactorDraft| f.levels(quick).len() as u128;
-    let crossed =
-        applying(draft, variant, false).fold(1u128, |product, (_, f)| product.saturating_mul(levels(f)));
+    let crossed = applying(draft, variant, false)
+        .fold(1u128, |product, (_, f)| product.saturating_mul(levels(f)));
     let alone: u128 = applying(draft, variant, true).map(|(_, f)| levels(f)).sum();
     crossed.saturating_mul(alone.max(1))
 }
@@ -127,7 +149,10 @@ fn all_levels(draft: &Draft, variant: usize, quick: bool) -> Vec<Levels> {
     for (at, factor) in applying(draft, variant, false) {
         let levels = 0..factor.levels(quick).len();
         let with = |cell: &Levels| {
-            levels.clone().map(|l| cell.iter().copied().chain([(at, l)]).collect()).collect::<Vec<_>>()
+            levels
+                .clone()
+                .map(|l| cell.iter().copied().chain([(at, l)]).collect())
+                .collect::<Vec<_>>()
         };
         crossed = crossed.iter().flat_map(with).collect();
     }
@@ -138,7 +163,10 @@ fn all_levels(draft: &Draft, variant: usize, quick: bool) -> Vec<Levels> {
         return crossed;
     }
     let with = |level: &(usize, usize)| {
-        crossed.iter().map(|cell| cell.iter().copied().chain([*level]).collect()).collect::<Vec<Levels>>()
+        crossed
+            .iter()
+            .map(|cell| cell.iter().copied().chain([*level]).collect())
+            .collect::<Vec<Levels>>()
     };
     alone.iter().flat_map(with).collect()
 }
@@ -160,7 +188,12 @@ impl<'d> Build<'d> {
         let text = |key: &str| draft.tree.text(key).unwrap_or_default().to_string();
         let lab = lower::lab(&draft.tree);
         let mut requirements = lower::requirements(draft.tree.table("requires"));
-        if let Lab::Embedded { generator_cpus, dut_cpus, .. } = &lab {
+        if let Lab::Embedded {
+            generator_cpus,
+            dut_cpus,
+            ..
+        } = &lab
+        {
             let highest = generator_cpus.iter().chain(dut_cpus).flatten().max();
             requirements.extend(highest.map(|cpu| Requirement::Cpus(cpu + 1)));
         }
@@ -187,18 +220,37 @@ impl<'d> Build<'d> {
             source: String::new(),
         };
         let (lane_of, ceilings) = (HashMap::new(), HashMap::new());
-        Build { draft, embedded: draft.is_embedded(), campaign, lane_of, groups: Vec::new(), ceilings }
+        Build {
+            draft,
+            embedded: draft.is_embedded(),
+            campaign,
+            lane_of,
+            groups: Vec::new(),
+            ceilings,
+        }
     }
 
-    fn cell(&mut self, variant: usize, resolved: &Tree, levels: Levels, problems: &mut Vec<Diagnostic>) {
+    fn cell(
+        &mut self,
+        variant: usize,
+        resolved: &Tree,
+        levels: Levels,
+        problems: &mut Vec<Diagnostic>,
+    ) {
         let draft = self.draft;
         let Experiment { system, quick, .. } = self.campaign.experiment;
-        let (mut tree, mut traffic) =
-            (resolved.clone(), draft.tree.table("traffic").cloned().unwrap_or_default());
+        let (mut tree, mut traffic) = (
+            resolved.clone(),
+            draft.tree.table("traffic").cloned().unwrap_or_default(),
+        );
         for &(factor, level) in &levels {
             let factor = &draft.factors[factor];
             for ((field, _), node) in factor.sets.iter().zip(&factor.levels(quick)[level].values) {
-                let target = if field.traffic { &mut traffic } else { &mut tree };
+                let target = if field.traffic {
+                    &mut traffic
+                } else {
+                    &mut tree
+                };
                 target.set(&field.keys, node);
             }
         }
@@ -207,7 +259,14 @@ impl<'d> Build<'d> {
             kind = lower::segments(&traffic);
         }
         let (embedded, family) = (self.embedded, kind.family);
-        let place = checks::Place { draft, variant, system, embedded, levels: &levels, family };
+        let place = checks::Place {
+            draft,
+            variant,
+            system,
+            embedded,
+            levels: &levels,
+            family,
+        };
         checks::settings(&place, &tree, problems);
         match checks::rule_file(&place, &tree) {
             Ok(file) => settings.rule_file = file,
@@ -221,27 +280,50 @@ impl<'d> Build<'d> {
         let (calibrates, cpus) = (settings.dut == Dut::TesterBaseline, settings.cpus);
         let ceiling = (self.embedded && !calibrates).then(|| self.ceiling(kind, cpus, &levels));
         if calibrates {
-            self.ceilings.insert((kind, cpus), self.campaign.cells.len());
+            self.ceilings
+                .insert((kind, cpus), self.campaign.cells.len());
         }
         let VariantDraft { name, tree, .. } = &draft.variants[variant];
         let apart = (tree.read("apart") == Some(true)).then(|| name.clone());
         let lane = self.lane(name, settings, apart, tree.table("requires"));
         let optional = tree.read("optional").unwrap_or_default();
-        self.add(name, Cell { levels, lane, kind, rate, ceiling, optional, ..Cell::default() });
+        self.add(
+            name,
+            Cell {
+                levels,
+                lane,
+                kind,
+                rate,
+                ceiling,
+                optional,
+                ..Cell::default()
+            },
+        );
     }
 
     /// Adds a cell of a variant: `nft-stateful, rules 1000`.
     fn add(&mut self, variant: &str, cell: Cell) -> usize {
-        let name = self.campaign.experiment.name(variant, &cell.levels, |_| true);
-        self.campaign.cells.push(Cell { name, variant: variant.into(), ..cell });
+        let name = self
+            .campaign
+            .experiment
+            .name(variant, &cell.levels, |_| true);
+        self.campaign.cells.push(Cell {
+            name,
+            variant: variant.into(),
+            ..cell
+        });
         self.campaign.cells.len() - 1
     }
 
     fn kind(&mut self, kind: Traffic) -> usize {
-        self.campaign.kinds.iter().position(|k| *k == kind).unwrap_or_else(|| {
-            self.campaign.kinds.push(kind);
-            self.campaign.kinds.len() - 1
-        })
+        self.campaign
+            .kinds
+            .iter()
+            .position(|k| *k == kind)
+            .unwrap_or_else(|| {
+                self.campaign.kinds.push(kind);
+                self.campaign.kinds.len() - 1
+            })
     }
 
     /// The lane of these settings; it may already exist. `requires`: the requirements that the variant names.
@@ -260,12 +342,19 @@ impl<'d> Build<'d> {
             }
             return lane;
         }
-        let linux = matches!(self.campaign.experiment.system, System::Linux | System::Vyos);
+        let linux = matches!(
+            self.campaign.experiment.system,
+            System::Linux | System::Vyos
+        );
         let mut requirements = lower::requirements(requires);
         requirements.extend(needs::of_settings(&settings, linux));
         requirements.sort();
         requirements.dedup();
-        let shared = if self.embedded { needs::host_wide(&settings) } else { needs::of_boot(&settings) };
+        let shared = if self.embedded {
+            needs::host_wide(&settings)
+        } else {
+            needs::of_boot(&settings)
+        };
         let group = self.group(shared);
         self.campaign.lanes.push(Lane {
             variants: vec![variant.into()],
@@ -299,7 +388,11 @@ impl<'d> Build<'d> {
         if let Some(&cell) = self.ceilings.get(&key) {
             return cell;
         }
-        let settings = Settings { dut: Dut::TesterBaseline, cpus, ..Settings::default() };
+        let settings = Settings {
+            dut: Dut::TesterBaseline,
+            cpus,
+            ..Settings::default()
+        };
         let lane = self.lane(TESTER_BASELINE, settings, None, None);
         // Only levels that change the frames or the CPUs are part of it.
         let matters = |(factor, _): &&(usize, usize)| {
@@ -309,7 +402,15 @@ impl<'d> Build<'d> {
                 .any(|p| p == "cpus" || (p.starts_with("traffic.") && p != "traffic.rate"))
         };
         let levels: Levels = levels.iter().filter(matters).copied().collect();
-        let cell = self.add(TESTER_BASELINE, Cell { levels, lane, kind, ..Cell::default() });
+        let cell = self.add(
+            TESTER_BASELINE,
+            Cell {
+                levels,
+                lane,
+                kind,
+                ..Cell::default()
+            },
+        );
         self.ceilings.insert(key, cell);
         cell
     }
@@ -318,8 +419,15 @@ impl<'d> Build<'d> {
 /// Adds routes to the networks of the traffic's destinations.
 fn add_destinations(routes: &mut Vec<Route>, traffic: &Traffic) {
     for (address, length) in traffic.destination_networks() {
-        let to = HostAddress { address, length: Some(length) };
-        let route = Route { to, via: None, end: End::Out };
+        let to = HostAddress {
+            address,
+            length: Some(length),
+        };
+        let route = Route {
+            to,
+            via: None,
+            end: End::Out,
+        };
         if !routes.contains(&route) {
             routes.push(route);
         }
@@ -333,7 +441,10 @@ fn factor(draft: &FactorDraft, quick: bool) -> Factor {
         about: draft.about.clone(),
         sets: draft.sets.iter().map(|(field, _)| field.path()).collect(),
         levels: levels.iter().map(|l| l.label.clone()).collect(),
-        numbers: levels.iter().map(|l| number(draft.sets.first()?.0.kind, l.values.first()?)).collect(),
+        numbers: levels
+            .iter()
+            .map(|l| number(draft.sets.first()?.0.kind, l.values.first()?))
+            .collect(),
         alone: draft.alone,
     }
 }
@@ -345,14 +456,19 @@ fn number(kind: &Kind, level: &Node) -> Option<f64> {
         (_, Json::Number(n)) => n.as_f64(),
         (Kind::Form(form), Json::String(rate)) if std::ptr::eq(*form, &forms::RATE) => {
             match rate.parse().ok()? {
-                Rate::Frames(n) | Rate::BitsLayer1(n) | Rate::BitsLayer2(n) | Rate::LineShare(n) => Some(n),
+                Rate::Frames(n)
+                | Rate::BitsLayer1(n)
+                | Rate::BitsLayer2(n)
+                | Rate::LineShare(n) => Some(n),
                 Rate::Max => None,
             }
         }
-        (_, Json::Object(table)) => match table.get("lengths_fcs").or_else(|| table.get("count"))? {
-            Json::Array(lengths) if lengths.len() == 1 => lengths[0].as_f64(),
-            count => count.as_f64(),
-        },
+        (_, Json::Object(table)) => {
+            match table.get("lengths_fcs").or_else(|| table.get("count"))? {
+                Json::Array(lengths) if lengths.len() == 1 => lengths[0].as_f64(),
+                count => count.as_f64(),
+            }
+        }
         _ => None,
     }
 }

@@ -123,7 +123,11 @@ pub(crate) static GOAL: Form = Form {
 pub(crate) static PART: Form = Form {
     wants: "a share such as \"10 %\"",
     example: "10 %",
-    read: |text| match quantity(text, "a share", &[("%", 1.0, &["percent", "per cent", "pct"])])? {
+    read: |text| match quantity(
+        text,
+        "a share",
+        &[("%", 1.0, &["percent", "per cent", "pct"])],
+    )? {
         p if (0.0..=100.0).contains(&p) => Ok((p / 100.0).into()),
         _ => wrong(format!("'{text}' is not a share from 0 to 100 %")),
     },
@@ -135,7 +139,11 @@ pub(crate) static SHARE: Form = Form {
     units: &["%"],
     pattern: "^[0-9._]+ *%$",
     example: "2 %",
-    read: |text| match quantity(text, "a share", &[("%", 1.0, &["percent", "per cent", "pct"])])? {
+    read: |text| match quantity(
+        text,
+        "a share",
+        &[("%", 1.0, &["percent", "per cent", "pct"])],
+    )? {
         p if p <= 0.0 => wrong(format!("'{text}' is nothing")),
         p if p > 10_000.0 => wrong(format!("'{text}' is more than 10000 %")),
         p => Ok((p / 100.0).into()),
@@ -153,7 +161,12 @@ pub(crate) static MEMORY: Form = Form {
             ("MiB", 1_048_576.0, &["MB", "M"]),
             ("GiB", 1_073_741_824.0, &["GB", "G"]),
         ];
-        whole(text, "an amount of memory", &units, "more than any machine has")
+        whole(
+            text,
+            "an amount of memory",
+            &units,
+            "more than any machine has",
+        )
     },
 };
 
@@ -249,7 +262,10 @@ pub(crate) static MODULE: Form = Form {
     example: "tcp_bbr",
     read: |text| match is_name(text.trim(), "_-") {
         true => line(text),
-        false => wrong(format!("'{}' is not a valid name of a kernel module", short(text))),
+        false => wrong(format!(
+            "'{}' is not a valid name of a kernel module",
+            short(text)
+        )),
     },
 };
 
@@ -261,7 +277,10 @@ pub(crate) static PROCESS: Form = Form {
     example: "bird",
     read: |text| match is_name(text.trim(), "_.-") && text.trim().len() <= 15 {
         true => line(text),
-        false => wrong(format!("'{}' is not a valid name of a process", short(text))),
+        false => wrong(format!(
+            "'{}' is not a valid name of a process",
+            short(text)
+        )),
     },
 };
 
@@ -297,7 +316,10 @@ pub(crate) static NAMESPACE: Form = Form {
     example: "dut",
     read: |text| match is_name(text.trim(), "._-") {
         true => Ok(text.trim().into()),
-        false => wrong(format!("'{}' is not a valid name of a network namespace", short(text))),
+        false => wrong(format!(
+            "'{}' is not a valid name of a network namespace",
+            short(text)
+        )),
     },
 };
 
@@ -342,16 +364,21 @@ pub(crate) fn is_name(name: &str, more: &str) -> bool {
 
 /// Refuses placeholders that do not exist.
 pub(crate) fn placeholders_known(text: &str) -> Result<(), Diagnostic> {
-    let Some(unknown) = placeholders::unknown(text) else { return Ok(()) };
+    let Some(unknown) = placeholders::unknown(text) else {
+        return Ok(());
+    };
     let all = listed(&placeholders::all(), "and");
-    Err(Diagnostic::new(format!("there is no placeholder {unknown}"))
-        .remedy(format!("there are {all}; a brace itself is written {{{{")))
+    Err(
+        Diagnostic::new(format!("there is no placeholder {unknown}"))
+            .remedy(format!("there are {all}; a brace itself is written {{{{")),
+    )
 }
 
 /// A text of a type that reads and shows it.
 fn shown<T: FromStr + Display>(text: &str, what: &str) -> Result<Json, Diagnostic> {
     let read = text.trim().parse::<T>();
-    read.map(|value| value.to_string().into()).or_else(|_| wrong(format!("'{text}' is not {what}")))
+    read.map(|value| value.to_string().into())
+        .or_else(|_| wrong(format!("'{text}' is not {what}")))
 }
 
 /// A quantity of one of `units`, in the smallest of them.
@@ -359,7 +386,9 @@ fn quantity(text: &str, what: &str, units: &[Unit]) -> Result<f64, Diagnostic> {
     if text.trim().starts_with('-') {
         return wrong(format!("'{text}' is negative"));
     }
-    let Some((number, unit)) = number(text) else { return wrong(format!("'{text}' is not {what}")) };
+    let Some((number, unit)) = number(text) else {
+        return wrong(format!("'{text}' is not {what}"));
+    };
     if let Some((_, scale, _)) = units.iter().find(|(name, ..)| *name == unit) {
         return Ok(number * scale);
     }
@@ -368,8 +397,13 @@ fn quantity(text: &str, what: &str, units: &[Unit]) -> Result<f64, Diagnostic> {
         return Err(bare(&number.to_string(), &names));
     }
     let written = |name: &str| name.eq_ignore_ascii_case(unit);
-    let near = units.iter().find(|(name, _, words)| written(name) || words.iter().any(|w| written(w)));
-    let help = match near.map(|(name, ..)| *name).or_else(|| meant(unit, names.iter().copied())) {
+    let near = units
+        .iter()
+        .find(|(name, _, words)| written(name) || words.iter().any(|w| written(w)));
+    let help = match near
+        .map(|(name, ..)| *name)
+        .or_else(|| meant(unit, names.iter().copied()))
+    {
         Some(name) => format!("write \"{number} {name}\""),
         None => format!("the units are {}", names.join(", ")),
     };
@@ -392,7 +426,11 @@ pub(crate) fn bare(number: &str, units: &[&str]) -> Diagnostic {
 }
 
 fn length(text: &str) -> Result<u64, Diagnostic> {
-    let bytes = quantity(text, "a length", &[("B", 1.0, &["byte", "bytes", "octets"])])?;
+    let bytes = quantity(
+        text,
+        "a length",
+        &[("B", 1.0, &["byte", "bytes", "octets"])],
+    )?;
     match bytes.fract() == 0.0 && bytes <= 1e15 {
         true => Ok(bytes as u64),
         false => wrong(format!("'{text}' is not a whole number of bytes")),
@@ -401,36 +439,52 @@ fn length(text: &str) -> Result<u64, Diagnostic> {
 
 /// A frame length with FCS, or a mix of them.
 fn size(text: &str) -> Result<FrameMix, Diagnostic> {
-    if !text.trim().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+    if !text
+        .trim()
+        .starts_with(|c: char| c.is_ascii_digit() || c == '-')
+    {
         let mix = text.parse();
         return mix.map_err(|error: linerate_wire::WireError| Diagnostic::new(error.to_string()));
     }
     let bytes = length(text)?;
     bytes.to_string().parse().or_else(|_| {
-        wrong(format!("{bytes} B is not a frame length: with FCS, a frame has 64 to 16000 bytes"))
+        wrong(format!(
+            "{bytes} B is not a frame length: with FCS, a frame has 64 to 16000 bytes"
+        ))
     })
 }
 
 /// The shortest decimal number for a value that `reads` takes for the same.
 fn shortest(value: f64, reads: impl Fn(&str) -> bool) -> Option<String> {
-    (0..=17).map(|digits| format!("{value:.digits$}")).find(|text| reads(text))
+    (0..=17)
+        .map(|digits| format!("{value:.digits$}"))
+        .find(|text| reads(text))
 }
 
 /// The shortest percentage that reads back as this share, without its sign.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    let same = |text: &str| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    let same = |text: &str| {
+        text.parse::<f64>()
+            .is_ok_and(|percent| percent / 100.0 == share)
+    };
     shortest(percent, same).unwrap_or_else(|| percent.to_string())
 }
 
 fn exact_speed(bits: f64) -> String {
-    let units =
-        if bits < 1e9 { [("Mbit/s", 1e6), ("Gbit/s", 1e9)] } else { [("Gbit/s", 1e9), ("Mbit/s", 1e6)] };
+    let units = if bits < 1e9 {
+        [("Mbit/s", 1e6), ("Gbit/s", 1e9)]
+    } else {
+        [("Gbit/s", 1e9), ("Mbit/s", 1e6)]
+    };
     let exact = |(unit, scale): (&str, f64)| {
         let same = |text: &str| parse_link_speed(&format!("{text} {unit}")) == Ok(bits);
         shortest(bits / scale, same).map(|text| format!("{text} {unit}"))
     };
-    units.into_iter().find_map(exact).unwrap_or_else(|| speed_text(bits))
+    units
+        .into_iter()
+        .find_map(exact)
+        .unwrap_or_else(|| speed_text(bits))
 }
 
 /// A link's speed as people write it.
@@ -472,11 +526,17 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a duration: write 250ms, 10s or 2m, up to 24h");
     let (number, unit) = number(text).ok_or_else(wrong)?;
     if unit.is_empty() && number > 0.0 {
-        return Err(format!("'{number}' has no unit: write {number}s, {number}ms or {number}us"));
+        return Err(format!(
+            "'{number}' has no unit: write {number}s, {number}ms or {number}us"
+        ));
     }
     let known = |(name, _, words): &&Unit| *name == unit || words.contains(&unit);
     let ns = number * DURATIONS.iter().find(known).ok_or_else(wrong)?.1;
-    if (1.0..=24.0 * 3600e9).contains(&ns) { Ok(ns as u64) } else { Err(wrong()) }
+    if (1.0..=24.0 * 3600e9).contains(&ns) {
+        Ok(ns as u64)
+    } else {
+        Err(wrong())
+    }
 }
 
 /// A duration in the largest unit that it is a whole number of: `250 ms`.

@@ -24,7 +24,12 @@ static GOALS: [(&str, f64, u32, Option<[u64; 3]>); 4] = [
 pub fn parse(text: &str) -> Result<WantedGoal, Diagnostic> {
     let name = text.trim().to_string();
     if let Some((_, loss, exceed, times_ns)) = GOALS.iter().find(|(known, ..)| *known == name) {
-        return Ok(WantedGoal { name, loss: *loss, exceed: *exceed, times_ns: *times_ns });
+        return Ok(WantedGoal {
+            name,
+            loss: *loss,
+            exceed: *exceed,
+            times_ns: *times_ns,
+        });
     }
     let parts: Vec<&str> = name.split(':').map(str::trim).collect();
     let [loss, last, sum, exceed] = parts[..] else {
@@ -33,18 +38,33 @@ pub fn parse(text: &str) -> Result<WantedGoal, Diagnostic> {
         return Err(Diagnostic::new(format!("'{name}' is not a goal")).remedy(help));
     };
     let ratio = |text: &str| {
-        let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim(), 100.0));
+        let (number, scale) = text
+            .strip_suffix('%')
+            .map_or((text, 1.0), |number| (number.trim(), 100.0));
         number
             .parse::<f64>()
             .map(|ratio| ratio / scale)
             .map_err(|_| Diagnostic::new(format!("'{text}' is not a ratio")))
     };
     let (loss, exceed) = (ratio(loss)?, ratio(exceed)?);
-    let (last, sum) =
-        (parse_duration_ns(last).map_err(Diagnostic::new)?, parse_duration_ns(sum).map_err(Diagnostic::new)?);
+    let (last, sum) = (
+        parse_duration_ns(last).map_err(Diagnostic::new)?,
+        parse_duration_ns(sum).map_err(Diagnostic::new)?,
+    );
     // A ratio outside 0..1 stays outside.
     let exceed = (exceed * f64::from(PER_BILLION)).round();
-    let exceed = if exceed < 0.0 { PER_BILLION } else { exceed as u32 };
-    Goal::new(loss, exceed, last, sum).check().map_err(|fault| Diagnostic::new(fault.to_string()))?;
-    Ok(WantedGoal { name, loss, exceed, times_ns: Some([last, last, sum]) })
+    let exceed = if exceed < 0.0 {
+        PER_BILLION
+    } else {
+        exceed as u32
+    };
+    Goal::new(loss, exceed, last, sum)
+        .check()
+        .map_err(|fault| Diagnostic::new(fault.to_string()))?;
+    Ok(WantedGoal {
+        name,
+        loss,
+        exceed,
+        times_ns: Some([last, last, sum]),
+    })
 }

@@ -21,12 +21,20 @@ pub(crate) struct Key {
 
 /// A key that may be left out.
 pub(crate) const fn key(name: &'static str, kind: Kind) -> Key {
-    Key { name, kind, required: false, about: "" }
+    Key {
+        name,
+        kind,
+        required: false,
+        about: "",
+    }
 }
 
 /// A key that must be there.
 pub(crate) const fn required(name: &'static str, kind: Kind) -> Key {
-    Key { required: true, ..key(name, kind) }
+    Key {
+        required: true,
+        ..key(name, kind)
+    }
 }
 
 impl Key {
@@ -73,7 +81,12 @@ pub(crate) enum Kind {
     /// A quantity of this form, in these bounds of its smallest unit.
     Within(&'static Form, u64, u64),
     /// A quantity in these bounds; true stands for the default, false for none.
-    Optional { form: &'static Form, least: u64, most: u64, default: u64 },
+    Optional {
+        form: &'static Form,
+        least: u64,
+        most: u64,
+        default: u64,
+    },
     /// How many CPUs, or all.
     CpuCount,
     /// A kind of DUT.
@@ -138,10 +151,14 @@ impl Kind {
     /// The fault in the scalar.
     pub(crate) fn read(&self, raw: &Json) -> Result<Json, Diagnostic> {
         match (self, raw) {
-            (Kind::Text, Json::String(text)) => forms::placeholders_known(text).map(|()| raw.clone()),
+            (Kind::Text, Json::String(text)) => {
+                forms::placeholders_known(text).map(|()| raw.clone())
+            }
             (Kind::Flag, Json::Bool(_)) | (Kind::Levels | Kind::Selector, _) => Ok(raw.clone()),
             (Kind::Line, Json::String(text)) => forms::line(text),
-            (Kind::Count { least, most }, Json::Number(n)) if !n.is_f64() => count(raw, *least, *most),
+            (Kind::Count { least, most }, Json::Number(n)) if !n.is_f64() => {
+                count(raw, *least, *most)
+            }
             (Kind::CpuCount, Json::Number(n)) if !n.is_f64() => {
                 let count = count(raw, 1, 8192)?.as_u64().unwrap_or_default();
                 Ok(json!(Cpus::Count(count as u32)))
@@ -152,18 +169,22 @@ impl Kind {
             (Kind::Setting, Json::String(text)) if text.contains('\n') => {
                 Err(Diagnostic::new("a setting's value must be a single line"))
             }
-            (Kind::Setting, raw) => forms::placeholders_known(&label(raw)).map(|()| label(raw).into()),
+            (Kind::Setting, raw) => {
+                forms::placeholders_known(&label(raw)).map(|()| label(raw).into())
+            }
             (Kind::Choice(words), Json::String(text)) => choice(words, text.trim()),
             (Kind::OneOrMore(of), raw) => of.read(raw),
             (Kind::Optional { default, .. }, Json::Bool(on)) => Ok(on.then_some(*default).into()),
-            (Kind::Form(form) | Kind::Within(form, ..) | Kind::Optional { form, .. }, Json::Number(_))
-                if !form.units.is_empty() =>
-            {
-                Err(forms::bare(&label(raw), form.units))
-            }
+            (
+                Kind::Form(form) | Kind::Within(form, ..) | Kind::Optional { form, .. },
+                Json::Number(_),
+            ) if !form.units.is_empty() => Err(forms::bare(&label(raw), form.units)),
             (Kind::Form(form), Json::String(text)) => form.read(text),
             (
-                Kind::Within(form, least, most) | Kind::Optional { form, least, most, .. },
+                Kind::Within(form, least, most)
+                | Kind::Optional {
+                    form, least, most, ..
+                },
                 Json::String(text),
             ) => within(form, *least, *most, text),
             _ => Err(self.wrong_type(raw)),
@@ -173,11 +194,14 @@ impl Kind {
     fn wrong_type(&self, raw: &Json) -> Diagnostic {
         let found = match raw {
             Json::Number(_) => format!("the number {}", label(raw)),
-            Json::String(text) => format!("the text \"{}\"", text.chars().take(40).collect::<String>()),
+            Json::String(text) => {
+                format!("the text \"{}\"", text.chars().take(40).collect::<String>())
+            }
             other => other.to_string(),
         };
         let quoted = raw.as_str().filter(|_| matches!(self, Kind::Count { .. }));
-        let number = quoted.and_then(|text| text.trim().replace(['_', ','], "").parse::<u64>().ok());
+        let number =
+            quoted.and_then(|text| text.trim().replace(['_', ','], "").parse::<u64>().ok());
         let help = match number {
             Some(number) => format!("write {number} without quotes"),
             None => format!("write {}", self.wants()),
@@ -199,7 +223,13 @@ fn count(raw: &Json, least: u64, most: u64) -> Result<Json, Diagnostic> {
 fn within(form: &Form, least: u64, most: u64, text: &str) -> Result<Json, Diagnostic> {
     let json = form.read(text)?;
     let value = json.as_u64().unwrap_or_default();
-    let shown = |n: u64| if form.units == ["B"] { format!("{n} B") } else { forms::duration_text(n) };
+    let shown = |n: u64| {
+        if form.units == ["B"] {
+            format!("{n} B")
+        } else {
+            forms::duration_text(n)
+        }
+    };
     let wrong = match value {
         n if n < least => format!("{text} is too little: at least {}", shown(least)),
         n if n > most => format!("{text} is too much: at most {}", shown(most)),
@@ -225,7 +255,10 @@ fn choice(words: Words, word: &str) -> Result<Json, Diagnostic> {
 }
 
 fn quoted(words: Words) -> Vec<String> {
-    words.iter().map(|(word, _)| format!("\"{word}\"")).collect()
+    words
+        .iter()
+        .map(|(word, _)| format!("\"{word}\""))
+        .collect()
 }
 
 #[cfg(test)]
@@ -236,7 +269,11 @@ mod tests {
     fn counts_have_bounds() {
         let kind = Kind::Count { least: 1, most: 10 };
         assert_eq!(kind.read(&json!(10)), Ok(json!(10)));
-        for (n, says) in [(json!(0), "too few"), (json!(11), "too many"), (json!(-1), "negative")] {
+        for (n, says) in [
+            (json!(0), "too few"),
+            (json!(11), "too many"),
+            (json!(-1), "negative"),
+        ] {
             assert!(kind.read(&n).unwrap_err().message.contains(says), "{n}");
         }
         let quoted = kind.read(&json!("1,0")).unwrap_err();
@@ -247,7 +284,9 @@ mod tests {
     fn bare_numbers_are_asked_for_their_unit() {
         let kind = Kind::duration(1, 100_000_000_000);
         let wrong = kind.read(&json!(250)).unwrap_err();
-        assert!(wrong.message.contains("250 of what?") && wrong.remedy.unwrap().contains("\"250 ms\""));
+        assert!(
+            wrong.message.contains("250 of what?") && wrong.remedy.unwrap().contains("\"250 ms\"")
+        );
         let wrong = kind.read(&json!("2 min")).unwrap_err();
         assert_eq!(wrong.message, "2 min is too much: at most 100 s");
         let size = Kind::Form(&forms::SIZE).read(&json!(64)).unwrap_err();

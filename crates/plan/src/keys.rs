@@ -6,7 +6,9 @@ pub(super) use variant::{REQUIRES, SETTINGS, SYSTEMS, VARIANT};
 
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
-use super::forms::{CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED};
+use super::forms::{
+    CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED,
+};
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
 use linerate_wire::LARGEST_OBJECT;
@@ -28,17 +30,26 @@ pub(super) static PLAN: Table = Table {
             .about("Where it runs. Without it: in network namespaces of this machine."),
         key("traffic", Kind::Table(&TRAFFIC))
             .about("The frames that are sent, unless a factor says otherwise."),
-        required("variants", Kind::Named(&Kind::Table(&VARIANT), "variants by name"))
-            .about("The configurations of the device under test that are compared."),
-        key("factors", Kind::Named(&Kind::Table(&FACTOR), "factors by name"))
-            .about("Factors that vary beside the variants, each with a list of levels."),
-        key("compare", Kind::Table(&COMPARE)).about("Pairs to compare, and the precision at which to stop."),
+        required(
+            "variants",
+            Kind::Named(&Kind::Table(&VARIANT), "variants by name"),
+        )
+        .about("The configurations of the device under test that are compared."),
+        key(
+            "factors",
+            Kind::Named(&Kind::Table(&FACTOR), "factors by name"),
+        )
+        .about("Factors that vary beside the variants, each with a list of levels."),
+        key("compare", Kind::Table(&COMPARE))
+            .about("Pairs to compare, and the precision at which to stop."),
         required("trials", Kind::Table(&TRIALS)).about("How trials are run."),
-        key("collect", Kind::Table(&COLLECT)).about("Data to collect with each trial, beyond the counters."),
+        key("collect", Kind::Table(&COLLECT))
+            .about("Data to collect with each trial, beyond the counters."),
         key("requires", Kind::Table(&REQUIRES)).about("Requirements of the whole plan."),
         key("expect", Kind::Tables(&EXPECT))
             .about("Expectations of the author, which make the plan a test as well."),
-        key("quick", Kind::Table(&QUICK)).about("Settings that differ in the quick form (--quick)."),
+        key("quick", Kind::Table(&QUICK))
+            .about("Settings that differ in the quick form (--quick)."),
     ]],
 };
 
@@ -76,8 +87,14 @@ static MODES: [(&str, &str); 3] = [
         "inline",
         "closed loop: generator and DUT share a CPU, and the generator waits for the DUT; measures the cost per frame",
     ),
-    ("threaded", "open loop: the DUT has CPUs of its own; measures loss and latency under load"),
-    ("end-hosts", "iperf3 sends TCP from one host to another, over a path: the hosts are the DUT"),
+    (
+        "threaded",
+        "open loop: the DUT has CPUs of its own; measures loss and latency under load",
+    ),
+    (
+        "end-hosts",
+        "iperf3 sends TCP from one host to another, over a path: the hosts are the DUT",
+    ),
 ];
 
 pub(super) static TRAFFIC: Table = Table {
@@ -144,8 +161,14 @@ static CONNECTIONS: [(&str, &str); 5] = [
         "request",
         "SYN, SYN/ACK, ACK with a request, answer with FIN, FIN, ACK: six frames; the server closes first",
     ),
-    ("greeting", "as request, with a bare ACK, as kernels send it: the server speaks first"),
-    ("rst", "as request, but the client ends with RST: five frames"),
+    (
+        "greeting",
+        "as request, with a bare ACK, as kernels send it: the server speaks first",
+    ),
+    (
+        "rst",
+        "as request, but the client ends with RST: five frames",
+    ),
     ("half", "SYNs that nobody answers"),
     ("udp", "a datagram and its answer"),
 ];
@@ -161,16 +184,25 @@ pub static DIRECTIONS: [(&str, &str); 2] = [
 
 static EXTENSIONS: [(&str, &str); 6] = [
     ("none", "none"),
-    ("hop-by-hop", "hop-by-hop options, which every router may examine"),
+    (
+        "hop-by-hop",
+        "hop-by-hop options, which every router may examine",
+    ),
     ("destination-options", "destination options"),
     ("routing", "a routing header without a segment left"),
     ("fragment", "the fragment header of a whole packet"),
-    ("chain", "routing, destination options and fragment: 40 bytes"),
+    (
+        "chain",
+        "routing, destination options and fragment: 40 bytes",
+    ),
 ];
 
 static SOURCE_MACS: [(&str, &str); 2] = [
     ("own", "the address of the generator's interface"),
-    ("random", "a random address for each flow, the same in each trial"),
+    (
+        "random",
+        "a random address for each flow, the same in each trial",
+    ),
 ];
 
 static FORMATS: [(&str, &str); 2] = [
@@ -182,7 +214,10 @@ static FORMATS: [(&str, &str); 2] = [
 ];
 
 static STAMPS: [(&str, &str); 2] = [
-    ("software", "by the generator's program and the receiver's kernel"),
+    (
+        "software",
+        "by the generator's program and the receiver's kernel",
+    ),
     (
         "hardware",
         "by the cards, on hosts with the tool af-packet; if a card cannot, by its driver, and the page says why",
@@ -191,8 +226,11 @@ static STAMPS: [(&str, &str); 2] = [
 
 static FAMILIES: [(&str, &str); 2] = [("IPv4", "version 4"), ("IPv6", "version 6")];
 
-static TRANSPORTS: [(&str, &str); 3] =
-    [("UDP", "datagrams"), ("TCP", "SYN segments"), ("ICMP", "echo requests")];
+static TRANSPORTS: [(&str, &str); 3] = [
+    ("UDP", "datagrams"),
+    ("TCP", "SYN segments"),
+    ("ICMP", "echo requests"),
+];
 
 pub(super) static FACTOR: Table = Table {
     what: "a factor",
@@ -211,7 +249,10 @@ pub(super) static FACTOR: Table = Table {
 
 static COMBINE: [(&str, &str); 2] = [
     ("crossed", "every level with every level of the others"),
-    ("alone", "swept by itself, while others that are swept alone are as the plan says without them"),
+    (
+        "alone",
+        "swept by itself, while others that are swept alone are as the plan says without them",
+    ),
 ];
 
 pub(super) static COMPARE: Table = Table {
@@ -228,8 +269,14 @@ pub(super) static COMPARE: Table = Table {
 };
 
 static INTERESTS: [(&str, &str); 4] = [
-    ("variants", "each variant with the one of `with`, at the same levels"),
-    ("levels", "each level of a factor with its first, for the same variant"),
+    (
+        "variants",
+        "each variant with the one of `with`, at the same levels",
+    ),
+    (
+        "levels",
+        "each level of a factor with its first, for the same variant",
+    ),
     ("expectations", "the comparisons that [[expect]] names"),
     ("ceilings", "each variant with the tester alone"),
 ];
@@ -288,13 +335,34 @@ const SETTLE: Key =
 static BENCHMARK: Kind = Kind::Choice(&BENCHMARKS);
 
 static BENCHMARKS: [(&str, &str); 8] = [
-    ("throughput", "the highest rate without loss (RFC 2544, section 26.1)"),
-    ("latency", "at the throughput (section 26.2, and RFC 8219, section 7.2)"),
-    ("delay-variation", "PDV and IPDV of all frames, at the throughput (RFC 8219, section 7.3)"),
-    ("frame-loss", "at falling loads, until two successive trials lose nothing (section 26.3)"),
-    ("back-to-back", "the longest burst without loss (section 26.4, and RFC 9004)"),
-    ("recovery", "how long frames are lost after an overload (section 26.5)"),
-    ("reset", "how long the plan's event stops forwarding (section 26.6, and RFC 6201)"),
+    (
+        "throughput",
+        "the highest rate without loss (RFC 2544, section 26.1)",
+    ),
+    (
+        "latency",
+        "at the throughput (section 26.2, and RFC 8219, section 7.2)",
+    ),
+    (
+        "delay-variation",
+        "PDV and IPDV of all frames, at the throughput (RFC 8219, section 7.3)",
+    ),
+    (
+        "frame-loss",
+        "at falling loads, until two successive trials lose nothing (section 26.3)",
+    ),
+    (
+        "back-to-back",
+        "the longest burst without loss (section 26.4, and RFC 9004)",
+    ),
+    (
+        "recovery",
+        "how long frames are lost after an overload (section 26.5)",
+    ),
+    (
+        "reset",
+        "how long the plan's event stops forwarding (section 26.6, and RFC 6201)",
+    ),
     (
         "forwarding-rate",
         "forwarding rate at the maximum offered load (FRMOL), and the highest at any load (MFR): RFC 2889, section 5.1",
@@ -303,7 +371,10 @@ static BENCHMARKS: [(&str, &str); 8] = [
 
 static MEASURES: [(&str, &str); 4] = [
     ("rate", "the forwarding rate at the load of its traffic"),
-    ("search", "the highest loads that meet goals such as no loss (RFC 9971)"),
+    (
+        "search",
+        "the highest loads that meet goals such as no loss (RFC 9971)",
+    ),
     (
         "loss-curve",
         "the loss at falling loads, until two successive trials lose nothing (RFC 2544, section 26.3)",
@@ -312,17 +383,31 @@ static MEASURES: [(&str, &str); 4] = [
 ];
 
 static METHODS: [(&str, &str); 2] = [
-    ("mlrsearch", "few trials at most loads, many at the loads that decide (RFC 9971)"),
-    ("bisection", "one trial at each load, for one goal; for comparisons"),
+    (
+        "mlrsearch",
+        "few trials at most loads, many at the loads that decide (RFC 9971)",
+    ),
+    (
+        "bisection",
+        "one trial at each load, for one goal; for comparisons",
+    ),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [
     ("never", "never"),
-    ("when-needed", "when the next trial needs other settings that take effect at boot"),
+    (
+        "when-needed",
+        "when the next trial needs other settings that take effect at boot",
+    ),
     ("each-trial", "before each trial"),
 ];
 
-const PROFILE_LENGTH: Kind = Kind::Optional { form: &DURATION, least: 40 * MS, most: H, default: PROFILE_NS };
+const PROFILE_LENGTH: Kind = Kind::Optional {
+    form: &DURATION,
+    least: 40 * MS,
+    most: H,
+    default: PROFILE_NS,
+};
 
 pub(super) static COLLECT: Table = Table {
     what: "[collect]",
@@ -352,7 +437,8 @@ pub static COLLECTORS: [(&str, &str); 4] = [
 pub(super) static EXPECT: Table = Table {
     what: "an expectation",
     keys: &[&[
-        required("of", Kind::Selector).about("The variant, or the cells at levels of factors, to judge."),
+        required("of", Kind::Selector)
+            .about("The variant, or the cells at levels of factors, to judge."),
         required("is", Kind::Choice(&CLAIMS)).about("The expected result."),
         key("than", Kind::Selector).about("What it is compared with."),
         key("by", Kind::Form(&SHARE))
@@ -367,7 +453,10 @@ static CLAIMS: [(&str, &str); 6] = [
     ("slower", "forwards less than the other"),
     ("faster", "forwards more than the other"),
     ("same", "is within a share of the other"),
-    ("not-different", "is not proven to differ from the other: an A/A comparison"),
+    (
+        "not-different",
+        "is not proven to differ from the other: an A/A comparison",
+    ),
     ("at-least", "forwards at least a rate"),
     ("at-most", "forwards at most a rate"),
 ];
@@ -384,10 +473,14 @@ static QUICK: Table = Table {
         key("pause", Kind::duration(MS, H)).about("Pause before each trial."),
         DRAIN,
         SETTLE,
-        key("variants", Kind::List(&Kind::Line)).about("The variants that are part of it. Default: all."),
+        key("variants", Kind::List(&Kind::Line))
+            .about("The variants that are part of it. Default: all."),
         key(
             "levels",
-            Kind::Named(&Kind::Levels, "factors, each with the levels that it has in the quick form"),
+            Kind::Named(
+                &Kind::Levels,
+                "factors, each with the levels that it has in the quick form",
+            ),
         )
         .about("Levels of factors, instead of theirs."),
     ]],

@@ -99,7 +99,9 @@ impl Lab {
 
     /// The receiver.
     pub fn receiver(&self) -> &Host {
-        self.having(Role::Receiver).next().unwrap_or_else(|| unreachable!("a lab without one has a fault"))
+        self.having(Role::Receiver)
+            .next()
+            .unwrap_or_else(|| unreachable!("a lab without one has a fault"))
     }
 
     /// The far end of the DUT's tunnels.
@@ -108,13 +110,18 @@ impl Lab {
     }
 
     fn having(&self, role: Role) -> impl Iterator<Item = &Host> {
-        self.hosts.iter().filter(move |host| host.roles.contains(&role))
+        self.hosts
+            .iter()
+            .filter(move |host| host.roles.contains(&role))
     }
 
     /// The names of the DUT's interfaces, which a plan calls `{in}` and `{out}`. `None` where the file leaves one to be found out.
     pub fn placeholders(&self) -> Option<(&str, &str)> {
         let dut = self.dut()?;
-        Some((dut.inside.as_ref()?.name.as_deref()?, dut.outside.as_ref()?.name.as_deref()?))
+        Some((
+            dut.inside.as_ref()?.name.as_deref()?,
+            dut.outside.as_ref()?.name.as_deref()?,
+        ))
     }
 
     /// The networks of the frames' addresses on one side of the DUT.
@@ -125,7 +132,11 @@ impl Lab {
             End::In => SOURCE_NETWORKS,
             End::Out => DESTINATION_NETWORKS,
         };
-        if said.is_empty() { default.to_vec() } else { said.iter().map(String::as_str).collect() }
+        if said.is_empty() {
+            default.to_vec()
+        } else {
+            said.iter().map(String::as_str).collect()
+        }
     }
 
     /// Next hop of the DUT for the networks on one of its sides: the one that its interface names, or else the address at the
@@ -135,7 +146,11 @@ impl Lab {
         let said = self.dut()?.end(end)?.next_hops.iter().copied().find(is_it);
         said.or_else(|| {
             let peers = self.peers(end);
-            peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address).find(is_it)
+            peers
+                .iter()
+                .flat_map(|peer| &peer.addresses)
+                .map(|a| a.address)
+                .find(is_it)
         })
     }
 

@@ -85,7 +85,9 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
     pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Diagnostic>> {
-        Self::read_with(bytes, &mut |_| Err("this plan has no folder that a rule file could be in".into()))
+        Self::read_with(bytes, &mut |_| {
+            Err("this plan has no folder that a rule file could be in".into())
+        })
     }
 
     /// Reads a plan; `files` gives the text of a rule file that it names, or the reason why there is no text.
@@ -104,7 +106,11 @@ impl Plan {
     /// # Errors
     /// The text is no TOML.
     pub fn source(bytes: &[u8]) -> Result<Source, Vec<Diagnostic>> {
-        Source::read(bytes, "a plan", "say how many rules or routes there are: they are generated")
+        Source::read(
+            bytes,
+            "a plan",
+            "say how many rules or routes there are: they are generated",
+        )
     }
 
     /// Reads a plan as it was written: a file, arguments, or both.
@@ -130,19 +136,26 @@ impl Plan {
         if !problems.is_empty() {
             return Err(lines.locate_all(problems));
         }
-        campaigns.iter_mut().for_each(|campaign| campaign.source = source.written());
+        campaigns
+            .iter_mut()
+            .for_each(|campaign| campaign.source = source.written());
         let mut remarks = Vec::new();
         remark(&draft, &campaigns, &mut remarks);
         let title = draft.tree.text("title").unwrap_or_default().to_string();
-        Ok(Plan { title, systems: draft.systems, campaigns, remarks: lines.locate_all(remarks) })
+        Ok(Plan {
+            title,
+            systems: draft.systems,
+            campaigns,
+            remarks: lines.locate_all(remarks),
+        })
     }
 
     /// The campaign for a system, in the full or the quick form; `None` if the plan does not cover that system, or has no quick
     /// form.
     pub fn campaign(&self, system: System, quick: bool) -> Option<&Campaign> {
-        self.campaigns
-            .iter()
-            .find(|campaign| campaign.experiment.system == system && campaign.experiment.quick == quick)
+        self.campaigns.iter().find(|campaign| {
+            campaign.experiment.system == system && campaign.experiment.quick == quick
+        })
     }
 }
 
@@ -157,9 +170,15 @@ pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, D
 
 /// Remarks about guesses in rule files, and about their missing counters.
 fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
-    let lanes = campaigns.iter().filter(|campaign| !campaign.experiment.quick).flat_map(|full| &full.lanes);
+    let lanes = campaigns
+        .iter()
+        .filter(|campaign| !campaign.experiment.quick)
+        .flat_map(|full| &full.lanes);
     for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
-        let span = draft.files.get(&file.file).map_or(Span::default(), |(span, _)| *span);
+        let span = draft
+            .files
+            .get(&file.file)
+            .map_or(Span::default(), |(span, _)| *span);
         let notes = file.notes().join("; ");
         if !file.guessed.is_empty() {
             let help = "where a guess is wrong, write map = { ... } beside file";
@@ -171,25 +190,44 @@ fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnosti
 }
 
 fn campaigns(draft: &Draft, lines: &Lines<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Campaign> {
-    let forms: &[bool] = if draft.tree.table("quick").is_some() { &[false, true] } else { &[false] };
-    let all = draft.systems.iter().flat_map(|system| forms.iter().map(|quick| (*system, *quick)));
-    all.filter_map(|(system, quick)| expand::expand(draft, system, quick, lines, problems)).collect()
+    let forms: &[bool] = if draft.tree.table("quick").is_some() {
+        &[false, true]
+    } else {
+        &[false]
+    };
+    let all = draft
+        .systems
+        .iter()
+        .flat_map(|system| forms.iter().map(|quick| (*system, *quick)));
+    all.filter_map(|(system, quick)| expand::expand(draft, system, quick, lines, problems))
+        .collect()
 }
 
 /// Expectations that select no cells in any form or system.
 fn unjudged(draft: &Draft, campaigns: &[Campaign], problems: &mut Vec<Diagnostic>) {
     for (at, expected) in draft.expected.iter().enumerate() {
-        if campaigns.iter().all(|campaign| campaign.experiment.expectations[at].pairs.is_empty()) {
-            let help = "name levels that factors have for these variants; `than` must differ from `of`";
-            problems.fault(expected.span, "no two cells of this plan are like that", help);
+        if campaigns
+            .iter()
+            .all(|campaign| campaign.experiment.expectations[at].pairs.is_empty())
+        {
+            let help =
+                "name levels that factors have for these variants; `than` must differ from `of`";
+            problems.fault(
+                expected.span,
+                "no two cells of this plan are like that",
+                help,
+            );
         }
     }
 }
 
 fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
     for campaign in campaigns {
-        let (table, form) =
-            if campaign.experiment.quick { ("quick", "quick form: ") } else { ("trials", "") };
+        let (table, form) = if campaign.experiment.quick {
+            ("quick", "quick form: ")
+        } else {
+            ("trials", "")
+        };
         let blocks = Timetable::new(campaign).blocks;
         if blocks < LEAST_BLOCKS && campaign.experiment.trials.measure == Measure::Rate {
             let message = format!(
@@ -197,19 +235,34 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
                 counted(blocks as usize, "block"),
                 counted(campaign.cells.len(), "trial")
             );
-            let span = draft.tree.entry(table).map(|entry| entry.key_span).unwrap_or_default();
-            remarks.push(Diagnostic::warning(span, message).remedy("give it more blocks or a larger budget"));
+            let span = draft
+                .tree
+                .entry(table)
+                .map(|entry| entry.key_span)
+                .unwrap_or_default();
+            remarks.push(
+                Diagnostic::warning(span, message).remedy("give it more blocks or a larger budget"),
+            );
         }
     }
     rule_files(draft, campaigns, remarks);
-    for name in campaigns.iter().filter(|c| !c.experiment.quick).flat_map(Campaign::open_loops) {
+    for name in campaigns
+        .iter()
+        .filter(|c| !c.experiment.quick)
+        .flat_map(Campaign::open_loops)
+    {
         let variant = draft.variants.iter().find(|variant| variant.name == name);
         let span = variant.map(|variant| variant.span).unwrap_or_default();
-        let help =
-            format!("{}, where the DUT has a CPU of its own", draft.add("lab", "mode", "\"threaded\""));
+        let help = format!(
+            "{}, where the DUT has a CPU of its own",
+            draft.add("lab", "mode", "\"threaded\"")
+        );
         remarks.push(Diagnostic::warning(span, format!("'{name}': {OPEN_LOOP}")).remedy(help));
     }
-    let order = draft.tree.table("trials").and_then(|trials| trials.get("order"));
+    let order = draft
+        .tree
+        .table("trials")
+        .and_then(|trials| trials.get("order"));
     if let Some(node) = order.filter(|order| order.text() == Some("sequential")) {
         let message = "one variant after the other measures the drift of the machine as well";
         remarks.push(

@@ -25,8 +25,14 @@ pub(super) fn settings(tree: &Tree) -> Settings {
         table.insert("inside".into(), interface(both, "in"));
         table.insert("outside".into(), interface(both, "out"));
     }
-    let rules = tree.table("rules").filter(|t| t.get("file").is_none()).and_then(rules);
-    Settings { rules, ..typed(table) }
+    let rules = tree
+        .table("rules")
+        .filter(|t| t.get("file").is_none())
+        .and_then(rules);
+    Settings {
+        rules,
+        ..typed(table)
+    }
 }
 
 /// Settings of one interface: those of both, then its own.
@@ -56,11 +62,18 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     kind.checksum &= kind.format != Format::Rfc2544;
     kind.checksum |= kind.family == Family::V6 || kind.transport != Transport::Udp;
     if let Some(exchange) = kind.connections {
-        kind.transport = if exchange.is_tcp() { Transport::Tcp } else { Transport::Udp };
+        kind.transport = if exchange.is_tcp() {
+            Transport::Tcp
+        } else {
+            Transport::Udp
+        };
         kind.checksum = true;
         return (kind, rate_of(tree));
     }
-    let versions = kind.families().map(|family| least_length(family, kind.transport)).max();
+    let versions = kind
+        .families()
+        .map(|family| least_length(family, kind.transport))
+        .max();
     let least = versions.unwrap_or(0) + kind.extension_headers.len() as u16;
     if kind.size.min_len_fcs() < least {
         let long = long_enough(&kind.size, least);
@@ -70,7 +83,9 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
 }
 
 fn rate_of(tree: &Tree) -> Rate {
-    tree.text("rate").and_then(|rate| rate.parse().ok()).unwrap_or(Rate::Max)
+    tree.text("rate")
+        .and_then(|rate| rate.parse().ok())
+        .unwrap_or(Rate::Max)
 }
 
 /// A full segment's frame with FCS, between end hosts.
@@ -80,7 +95,14 @@ pub(super) const SEGMENT_LEN_FCS: u16 = 1518;
 pub(super) fn segments(tree: &Tree) -> Kind {
     let size = FrameMix::single(SEGMENT_LEN_FCS);
     let flows = tree.read("flows").unwrap_or(1);
-    Kind { size, asked: None, transport: Transport::Tcp, checksum: true, flows, ..Kind::default() }
+    Kind {
+        size,
+        asked: None,
+        transport: Transport::Tcp,
+        checksum: true,
+        flows,
+        ..Kind::default()
+    }
 }
 
 /// The shortest frame that carries a signature, with FCS.
@@ -95,7 +117,10 @@ fn long_enough(size: &FrameMix, least: u16) -> FrameMix {
         1 => FrameMix::single(least),
         _ => {
             let pattern = size.pattern.iter().map(|l| (*l).max(least)).collect();
-            FrameMix { name: format!("{} (least {least})", size.name), pattern }
+            FrameMix {
+                name: format!("{} (least {least})", size.name),
+                pattern,
+            }
         }
     }
 }
@@ -139,16 +164,26 @@ const SETTLE_NS: u64 = 5_000_000_000;
 pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
     let mut trials = tree.table("trials").cloned().unwrap_or_default();
     let form = tree.table("quick").filter(|_| quick);
-    form.into_iter().for_each(|form| trials.overlay(form, Lists::Replace));
+    form.into_iter()
+        .for_each(|form| trials.overlay(form, Lists::Replace));
     let mut table = trials.json();
     let paused = table.contains_key("pause");
-    let until = tree.table("compare").and_then(|compare| compare.read::<f64>("until"));
+    let until = tree
+        .table("compare")
+        .and_then(|compare| compare.read::<f64>("until"));
     table.entry("until").or_insert(json!(until));
     let mut trials: Trials = typed(table);
     if trials.measure == Measure::Search && trials.goals.is_empty() {
         // A bisection is for one goal.
-        let usual: &[_] = if trials.method == Method::Bisection { &["ndr"] } else { &["ndr", "pdr"] };
-        trials.goals = usual.iter().filter_map(|goal| super::goal::parse(goal).ok()).collect();
+        let usual: &[_] = if trials.method == Method::Bisection {
+            &["ndr"]
+        } else {
+            &["ndr", "pdr"]
+        };
+        trials.goals = usual
+            .iter()
+            .filter_map(|goal| super::goal::parse(goal).ok())
+            .collect();
     }
     if trials.measure == Measure::Rfc2544 {
         if !paused {
@@ -167,10 +202,19 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
 /// RFC 2544's own tests. Bursts are another kind of frames than those of back-to-back, and an event is there to be tested.
 fn usual_tests(tree: &Tree) -> Vec<Benchmark> {
     let bursts = |entry: &Entry| {
-        let sets = entry.node.table().map(|factor| factor.words::<String>("sets")).unwrap_or_default();
+        let sets = entry
+            .node
+            .table()
+            .map(|factor| factor.words::<String>("sets"))
+            .unwrap_or_default();
         sets.iter().any(|path| path == "traffic.burst")
     };
-    let event = |entry: &Entry| entry.node.table().is_some_and(|variant| variant.get("event").is_some());
+    let event = |entry: &Entry| {
+        entry
+            .node
+            .table()
+            .is_some_and(|variant| variant.get("event").is_some())
+    };
     let mut tests = OWN_TESTS.to_vec();
     if tree.within("factors").iter().any(bursts) {
         tests.retain(|test| *test != Benchmark::BackToBack);
@@ -185,7 +229,10 @@ fn usual_tests(tree: &Tree) -> Vec<Benchmark> {
 pub(super) fn collect(tree: &Tree) -> Collect {
     match tree.table("collect") {
         Some(collect) => typed(collect.json()),
-        None => Collect { what: vec!["cpus".into()], ..Collect::default() },
+        None => Collect {
+            what: vec!["cpus".into()],
+            ..Collect::default()
+        },
     }
 }
 
@@ -197,7 +244,10 @@ pub(super) fn requirements(tree: Option<&Tree>) -> Vec<Requirement> {
     all.extend(named("modules", Requirement::Module));
     all.extend(named("sysctls", Requirement::Sysctl));
     all.extend(named("files", Requirement::File));
-    all.extend(tree.read("kernel").map(|(major, minor)| Requirement::Kernel(major, minor)));
+    all.extend(
+        tree.read("kernel")
+            .map(|(major, minor)| Requirement::Kernel(major, minor)),
+    );
     all.extend(tree.read("cpus").map(Requirement::Cpus));
     all.extend(tree.read("memory").map(Requirement::Memory));
     all

@@ -10,7 +10,10 @@ pub const OF_TOML: &[u8] = b"\"[]{}=.,-_#\n 0159";
 
 /// At most this number of edits.
 pub fn edits(most: usize) -> impl Strategy<Value = Edits> {
-    prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 0..=most)
+    prop::collection::vec(
+        (any::<prop::sample::Index>(), 0u8..4, any::<u8>()),
+        0..=most,
+    )
 }
 
 /// A text after these edits. A part of them writes a byte of `meaningful`.

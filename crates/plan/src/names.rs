@@ -29,7 +29,10 @@ pub trait Named: DeserializeOwned + Copy + PartialEq {
 
     /// The name of a value.
     fn name(self) -> &'static str {
-        Self::names().iter().find(|name| Self::of_name(name) == Some(self)).unwrap_or(&"")
+        Self::names()
+            .iter()
+            .find(|name| Self::of_name(name) == Some(self))
+            .unwrap_or(&"")
     }
 
     /// The value of a name that a user gave.
@@ -38,7 +41,8 @@ pub trait Named: DeserializeOwned + Copy + PartialEq {
     /// No value of `what` has this name.
     fn parse_name(name: &str, what: &str) -> Result<Self, String> {
         let names = || Self::names().iter().copied();
-        Self::of_name(name).ok_or_else(|| format!("'{name}' is not {what}: {}", suggestion(name, names())))
+        Self::of_name(name)
+            .ok_or_else(|| format!("'{name}' is not {what}: {}", suggestion(name, names())))
     }
 
     /// All names in a sentence.
@@ -83,11 +87,17 @@ mod tests {
 
     #[test]
     fn names_are_those_of_serde() {
-        assert_eq!(System::names(), ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"]);
+        assert_eq!(
+            System::names(),
+            ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"]
+        );
         assert!(System::all().all(|system| System::of_name(system.name()) == Some(system)));
         assert_eq!(Feature::UdpGroForwarding.name(), "udp-gro-forwarding");
         assert_eq!(System::of_name("Linux"), None);
         let wrong = System::parse_name("freebds", "a system").unwrap_err();
-        assert_eq!(wrong, "'freebds' is not a system: did you mean \"freebsd\"?");
+        assert_eq!(
+            wrong,
+            "'freebds' is not a system: did you mean \"freebsd\"?"
+        );
     }
 }

@@ -41,7 +41,12 @@ const NONE: Offload = Offload {
 
 /// A switch of FreeBSD alone, named as ifconfig(8) shows it.
 const fn freebsd(feature: Feature, freebsd: Flag) -> Offload {
-    Offload { feature: Some(feature), name: freebsd[0], freebsd, ..NONE }
+    Offload {
+        feature: Some(feature),
+        name: freebsd[0],
+        freebsd,
+        ..NONE
+    }
 }
 
 /// A switch of Linux alone, with its name in facts, and its word for ethtool(8).
@@ -50,7 +55,13 @@ const fn linux(
     [name, ethtool]: [&'static str; 2],
     parts: &'static [&'static str],
 ) -> Offload {
-    Offload { feature, name, ethtool, parts, ..NONE }
+    Offload {
+        feature,
+        name,
+        ethtool,
+        parts,
+        ..NONE
+    }
 }
 
 pub const RX_CHECKSUMS: &Offload = &Offload {
@@ -64,7 +75,11 @@ pub const TX_CHECKSUMS: &Offload = &Offload {
     name: "tx-checksumming",
     ethtool: "tx",
     // A veth writes any checksum; a card may know one IP version at a time.
-    parts: &["tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-checksum-ipv6"],
+    parts: &[
+        "tx-checksum-ip-generic",
+        "tx-checksum-ipv4",
+        "tx-checksum-ipv6",
+    ],
     link: "TransmitChecksumOffload",
     ..freebsd(TxChecksum, ["TXCSUM", "txcsum"])
 };
@@ -93,7 +108,11 @@ pub const LRO: &Offload = &Offload {
 pub const VLAN_TSO: &Offload = &freebsd(VlanTso, ["VLAN_HWTSO", "vlanhwtso"]);
 pub const GSO: &Offload = &Offload {
     link: "GenericSegmentationOffload",
-    ..linux(Some(Gso), ["generic-segmentation-offload", "gso"], &["tx-generic-segmentation"])
+    ..linux(
+        Some(Gso),
+        ["generic-segmentation-offload", "gso"],
+        &["tx-generic-segmentation"],
+    )
 };
 pub const GRO: &Offload = &Offload {
     link: "GenericReceiveOffload",
@@ -113,8 +132,16 @@ pub static OFFLOADS: [&Offload; 17] = [
     TSO6,
     LRO,
     &freebsd(VlanOffload, ["VLAN_HWTAGGING", "vlanhwtag"]),
-    &linux(Some(VlanOffload), ["rx-vlan-offload", "rxvlan"], &["rx-vlan-hw-parse"]),
-    &linux(Some(VlanOffload), ["tx-vlan-offload", "txvlan"], &["tx-vlan-hw-insert"]),
+    &linux(
+        Some(VlanOffload),
+        ["rx-vlan-offload", "rxvlan"],
+        &["rx-vlan-hw-parse"],
+    ),
+    &linux(
+        Some(VlanOffload),
+        ["tx-vlan-offload", "txvlan"],
+        &["tx-vlan-hw-insert"],
+    ),
     VLAN_TSO,
     GSO,
     GRO,
@@ -127,7 +154,9 @@ pub static OFFLOADS: [&Offload; 17] = [
 impl Offload {
     /// The switches of a feature.
     pub fn of(feature: Feature) -> impl Iterator<Item = &'static Offload> {
-        OFFLOADS.into_iter().filter(move |offload| offload.feature == Some(feature))
+        OFFLOADS
+            .into_iter()
+            .filter(move |offload| offload.feature == Some(feature))
     }
 
     /// The flag of ifconfig(8); `None` where the system has none for it.
@@ -142,7 +171,9 @@ impl Offload {
 
     /// The words for `ethtool -K` that set a feature; none where Linux has no such offload.
     pub fn words(feature: Feature) -> Vec<&'static str> {
-        let mut words: Vec<&str> = Offload::of(feature).map(|offload| offload.ethtool).collect();
+        let mut words: Vec<&str> = Offload::of(feature)
+            .map(|offload| offload.ethtool)
+            .collect();
         words.retain(|word| !word.is_empty());
         words.dedup();
         words
@@ -158,12 +189,29 @@ mod tests {
     fn every_switch_is_set_somewhere_and_every_offload_of_plans_has_one() {
         for offload in OFFLOADS {
             let linux = !offload.ethtool.is_empty();
-            assert!(linux || offload.flag(System::FreeBsd).is_some(), "{}", offload.name);
-            assert!(linux || offload.parts.is_empty() && offload.link.is_empty(), "{}", offload.name);
+            assert!(
+                linux || offload.flag(System::FreeBsd).is_some(),
+                "{}",
+                offload.name
+            );
+            assert!(
+                linux || offload.parts.is_empty() && offload.link.is_empty(),
+                "{}",
+                offload.name
+            );
         }
-        let others = [Feature::FlowControl, Feature::AdaptiveInterrupts, Feature::ThreadedNapi];
+        let others = [
+            Feature::FlowControl,
+            Feature::AdaptiveInterrupts,
+            Feature::ThreadedNapi,
+        ];
         for feature in Feature::all() {
-            assert_eq!(Offload::of(feature).next().is_none(), others.contains(&feature), "{}", feature.key());
+            assert_eq!(
+                Offload::of(feature).next().is_none(),
+                others.contains(&feature),
+                "{}",
+                feature.key()
+            );
         }
         assert_eq!(Offload::words(Feature::Tso), ["tso"]);
         assert_eq!(Offload::words(Feature::VlanOffload), ["rxvlan", "txvlan"]);

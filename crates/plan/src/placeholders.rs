@@ -12,7 +12,10 @@ pub const PLACEHOLDERS: [(&str, &str); 6] = [
 
 /// All of them in their braces.
 pub fn all() -> Vec<String> {
-    PLACEHOLDERS.iter().map(|(name, _)| format!("{{{name}}}")).collect()
+    PLACEHOLDERS
+        .iter()
+        .map(|(name, _)| format!("{{{name}}}"))
+        .collect()
 }
 
 /// A piece of a text.
@@ -35,7 +38,9 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             rest = escaped;
             continue;
         }
-        let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(after.len());
+        let end = after
+            .find(|c: char| !c.is_ascii_lowercase() && c != '.')
+            .unwrap_or(after.len());
         if end > 0 && after[end..].starts_with('}') && !before.ends_with('$') {
             pieces.extend([Piece::Text(before), Piece::Name(&after[..end])]);
             rest = &after[end + 1..];
@@ -70,7 +75,11 @@ pub fn fill(text: &str, inside: &str, outside: &str) -> String {
             Piece::Text(text) => out += text,
             Piece::Brace => out.push('{'),
             Piece::Name(name) => {
-                let interface = if name.starts_with("in") { inside } else { outside };
+                let interface = if name.starts_with("in") {
+                    inside
+                } else {
+                    outside
+                };
                 let (driver, unit) = split(interface);
                 match name {
                     "in" | "out" => out += interface,
@@ -102,7 +111,9 @@ pub fn literal(text: &str) -> String {
 
 /// `ix0` is unit 0 of the driver ix.
 fn split(interface: &str) -> (&str, &str) {
-    let end = interface.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let end = interface
+        .trim_end_matches(|c: char| c.is_ascii_digit())
+        .len();
     interface.split_at(end)
 }
 
@@ -117,7 +128,10 @@ mod tests {
             fill("ifconfig_{in}=up ifconfig_{out}=up", "cxl0", "cxl1"),
             "ifconfig_cxl0=up ifconfig_cxl1=up"
         );
-        assert_eq!(fill("hw.{out.driver}.{out.unit}", "igb2", "igb13"), "hw.igb.13");
+        assert_eq!(
+            fill("hw.{out.driver}.{out.unit}", "igb2", "igb13"),
+            "hw.igb.13"
+        );
     }
 
     #[test]

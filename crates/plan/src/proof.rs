@@ -61,11 +61,18 @@ impl Proof {
         place: &dyn Fn(&str) -> String,
     ) -> Result<Proof, Vec<Diagnostic>> {
         if !change.patch.is_object() {
-            return Err(vec![Diagnostic::new("a change is a table of a variant's keys")]);
+            return Err(vec![Diagnostic::new(
+                "a change is a table of a variant's keys",
+            )]);
         }
         let cell = &measured.cells[cell];
         let mut written = Author::of(measured)?.cell(cell);
-        for file in [written.lab.get_mut("file"), named(&mut written.settings, "image")].into_iter().flatten()
+        for file in [
+            written.lab.get_mut("file"),
+            named(&mut written.settings, "image"),
+        ]
+        .into_iter()
+        .flatten()
         {
             *file = place(file.as_str().unwrap_or_default()).into();
         }
@@ -78,13 +85,25 @@ impl Proof {
             files.insert(name.to_string(), own.text.clone());
         }
         let text = text(measured, &cell.name, written, change);
-        let mut read = |name: &str| files.get(name).cloned().ok_or_else(|| "the campaign had none".into());
+        let mut read = |name: &str| {
+            files
+                .get(name)
+                .cloned()
+                .ok_or_else(|| "the campaign had none".into())
+        };
         let plan = Plan::read_with(text.as_bytes(), &mut read)?;
         let campaign = plan.campaign(measured.experiment.system, false).cloned();
-        let campaign = campaign.filter(|campaign| campaign.lanes.iter().all(|lane| lane.variants.len() == 1));
+        let campaign =
+            campaign.filter(|campaign| campaign.lanes.iter().all(|lane| lane.variants.len() == 1));
         match campaign {
-            Some(campaign) => Ok(Proof { text, campaign, files }),
-            None => Err(vec![Diagnostic::new("the change changes nothing: the DUT was measured so already")]),
+            Some(campaign) => Ok(Proof {
+                text,
+                campaign,
+                files,
+            }),
+            None => Err(vec![Diagnostic::new(
+                "the change changes nothing: the DUT was measured so already",
+            )]),
         }
     }
 }
@@ -95,7 +114,11 @@ fn named<'k>(settings: &'k mut Keys, table: &str) -> Option<&'k mut Json> {
 }
 
 fn text(measured: &Campaign, cell: &str, written: Written, change: &Change<'_>) -> String {
-    let Change { words, because, patch } = *change;
+    let Change {
+        words,
+        because,
+        patch,
+    } = *change;
     let after = changed(&written.settings, patch);
     let variant = |name: &str, about: &str, settings| Variant {
         name: name.into(),
@@ -103,17 +126,28 @@ fn text(measured: &Campaign, cell: &str, written: Written, change: &Change<'_>) 
         apart: false,
         settings,
     };
-    let variants = [variant(AS_MEASURED, cell, written.settings.clone()), variant(CHANGED, words, after)];
+    let variants = [
+        variant(AS_MEASURED, cell, written.settings.clone()),
+        variant(CHANGED, words, after),
+    ];
     let then = &measured.experiment.trials;
     let embedded = matches!(measured.lab, Lab::Embedded { .. });
     let boots = ["boot", "image"].iter().any(|key| patch.get(key).is_some());
-    let duration_ns = if embedded { then.duration_ns.min(LONGEST_NS) } else { then.duration_ns };
+    let duration_ns = if embedded {
+        then.duration_ns.min(LONGEST_NS)
+    } else {
+        then.duration_ns
+    };
     let mut how = Keys::from_iter([("duration".into(), duration_text(duration_ns).into())]);
     match embedded {
         true => how.insert("budget".into(), duration_text(BUDGET_NS).into()),
         false => how.insert("blocks".into(), BLOCKS.into()),
     };
-    let reboot = if boots && then.reboot == Reboot::Never { Reboot::WhenNeeded } else { then.reboot };
+    let reboot = if boots && then.reboot == Reboot::Never {
+        Reboot::WhenNeeded
+    } else {
+        then.reboot
+    };
     how.extend((reboot != Reboot::Never).then(|| ("reboot".into(), json!(reboot))));
     how.extend((then.pause_ns > 0).then(|| ("pause".into(), duration_text(then.pause_ns).into())));
     let question = format!("How many more frames does '{cell}' forward with this change?");

@@ -12,7 +12,10 @@ const MOST_ENTRIES: usize = 1000;
 
 /// Reads a file whose keys are those of `root`.
 pub(crate) fn read(source: &Source, root: &'static Table) -> (Tree, Vec<Diagnostic>) {
-    let mut reader = Reader { root, problems: Vec::new() };
+    let mut reader = Reader {
+        root,
+        problems: Vec::new(),
+    };
     let tree = reader.table(source.root(), root, &[], Span::default());
     (tree, reader.problems)
 }
@@ -30,7 +33,13 @@ impl Reader {
     }
 
     /// A table of known keys. `path`: the keys that lead to it. `at`: its place, for faults about missing keys.
-    fn table(&mut self, table: &source::Table, grammar: &'static Table, path: &[&str], at: Span) -> Tree {
+    fn table(
+        &mut self,
+        table: &source::Table,
+        grammar: &'static Table,
+        path: &[&str],
+        at: Span,
+    ) -> Tree {
         let mut tree = Tree::default();
         for (name, key_span, value) in table {
             let Some(key) = grammar.find(name) else {
@@ -39,7 +48,11 @@ impl Reader {
             };
             let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
             let node = self.value(value, &key.kind, &path);
-            tree.entries.push(Entry { key: key.name.to_string(), key_span: *key_span, node });
+            tree.entries.push(Entry {
+                key: key.name.to_string(),
+                key_span: *key_span,
+                node,
+            });
         }
         for key in grammar.all().filter(|key| key.required) {
             if !table.iter().any(|(name, ..)| name == key.name) {
@@ -52,7 +65,11 @@ impl Reader {
     fn missing(&mut self, key: &Key, grammar: &Table, path: &[&str], at: Span) {
         // `[trials]` says where it is; `a factor` does not.
         let told = path.is_empty() || grammar.what.starts_with('[');
-        let place = if told { String::new() } else { format!(" in {}", dotted(path)) };
+        let place = if told {
+            String::new()
+        } else {
+            format!(" in {}", dotted(path))
+        };
         let message = format!("{} needs {}{place}", grammar.what, key.name);
         let help = format!("add {} = ... ({})", key.name, key.kind.wants());
         self.fault(Diagnostic::at(at, message).remedy(help));
@@ -63,7 +80,11 @@ impl Reader {
             return; // looking for what was meant takes a while
         }
         let shown: String = name.chars().take(60).collect();
-        let place = if path.is_empty() { self.root.what.to_string() } else { format!("[{}]", dotted(path)) };
+        let place = if path.is_empty() {
+            self.root.what.to_string()
+        } else {
+            format!("[{}]", dotted(path))
+        };
         let names = || grammar.all().map(|key| key.name);
         let help = match (meant(name, names()), elsewhere(self.root, name, path)) {
             (Some(near), _) => format!("did you mean '{near}'?"),
@@ -82,11 +103,15 @@ impl Reader {
             (Kind::Tables(grammar), source::Value::List(items)) => {
                 Value::List(self.items(items, &Kind::Table(grammar), path))
             }
-            (Kind::Named(of, _), source::Value::Table(table)) => Value::Table(self.named(table, of, path)),
+            (Kind::Named(of, _), source::Value::Table(table)) => {
+                Value::Table(self.named(table, of, path))
+            }
             (Kind::Selector, source::Value::Table(table)) => {
                 Value::Table(self.named(table, &Kind::Levels, path))
             }
-            (Kind::Levels, source::Value::List(items)) => Value::List(self.items(items, &Kind::Levels, path)),
+            (Kind::Levels, source::Value::List(items)) => {
+                Value::List(self.items(items, &Kind::Levels, path))
+            }
             (Kind::List(of) | Kind::OneOrMore(of), source::Value::List(items)) => {
                 if items.is_empty() {
                     let help = format!("write {}, or leave the key out", kind.wants());
@@ -103,9 +128,15 @@ impl Reader {
             (Kind::Table(_) | Kind::Tables(_) | Kind::Named(..), _)
             | (_, source::Value::Table(_) | source::Value::List(_)) => {
                 let found = type_name(&written.value);
-                let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
+                let article = if found.starts_with(['a', 'i']) {
+                    "an"
+                } else {
+                    "a"
+                };
                 let message = format!("'{}' does not take {article} {found}", dotted(path));
-                self.fault(Diagnostic::at(head(span), message).remedy(format!("write {}", kind.wants())));
+                self.fault(
+                    Diagnostic::at(head(span), message).remedy(format!("write {}", kind.wants())),
+                );
                 Value::Broken
             }
             (_, source::Value::Wrong(fault)) => {
@@ -129,7 +160,11 @@ impl Reader {
 
     fn items(&mut self, items: &[Written], of: &Kind, path: &[&str]) -> Vec<Node> {
         self.too_many(items.len(), items.first().map(|first| first.span), path);
-        items.iter().take(MOST_ENTRIES).map(|item| self.value(item, of, path)).collect()
+        items
+            .iter()
+            .take(MOST_ENTRIES)
+            .map(|item| self.value(item, of, path))
+            .collect()
     }
 
     /// A table with names of the author's choice.
@@ -138,12 +173,18 @@ impl Reader {
         self.too_many(table.len(), table.first().map(|(_, span, _)| *span), path);
         for (name, key_span, value) in table.iter().take(MOST_ENTRIES) {
             if let Some(why) = bad_name(name) {
-                self.fault(Diagnostic::at(*key_span, why).remedy("use letters, digits and simple signs"));
+                self.fault(
+                    Diagnostic::at(*key_span, why).remedy("use letters, digits and simple signs"),
+                );
                 continue;
             }
             let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
             let node = self.value(value, of, &path);
-            tree.entries.push(Entry { key: name.clone(), key_span: *key_span, node });
+            tree.entries.push(Entry {
+                key: name.clone(),
+                key_span: *key_span,
+                node,
+            });
         }
         tree
     }
@@ -152,7 +193,10 @@ impl Reader {
 impl Reader {
     fn too_many(&mut self, entries: usize, first: Option<Span>, path: &[&str]) {
         if entries > MOST_ENTRIES {
-            let message = format!("'{}' has {entries} entries: at most {MOST_ENTRIES}", dotted(path));
+            let message = format!(
+                "'{}' has {entries} entries: at most {MOST_ENTRIES}",
+                dotted(path)
+            );
             let help = "rules, tables and routes are generated: say how many";
             self.fault(Diagnostic::at(first.unwrap_or_default(), message).remedy(help));
         }
@@ -161,7 +205,10 @@ impl Reader {
 
 /// A table's span reaches over all of its lines: its first characters are enough to show.
 fn head(span: Span) -> Span {
-    Span { start: span.start, end: span.end.min(span.start + 60) }
+    Span {
+        start: span.start,
+        end: span.end.min(span.start + 60),
+    }
 }
 
 fn bad_name(name: &str) -> Option<String> {
@@ -171,7 +218,9 @@ fn bad_name(name: &str) -> Option<String> {
     if name.chars().count() > 100 {
         return Some("a name of more than 100 characters".into());
     }
-    name.chars().any(char::is_control).then(|| "a name must not contain control characters".into())
+    name.chars()
+        .any(char::is_control)
+        .then(|| "a name must not contain control characters".into())
 }
 
 fn dotted(path: &[&str]) -> String {
@@ -204,11 +253,17 @@ fn elsewhere(root: &'static Table, name: &str, path: &[&str]) -> Option<String> 
             return Some(format!("[{place}]"));
         }
         let deeper = |key: &'static Key| {
-            let place = if place.is_empty() { key.name.to_string() } else { format!("{place}.{}", key.name) };
+            let place = if place.is_empty() {
+                key.name.to_string()
+            } else {
+                format!("{place}.{}", key.name)
+            };
             match key.kind {
                 _ if depth == 0 => None,
                 Kind::Table(inner) => search(inner, name, &place, depth - 1),
-                Kind::Tables(inner) => search(inner, name, &place, depth - 1).map(|p| format!("[{p}]")),
+                Kind::Tables(inner) => {
+                    search(inner, name, &place, depth - 1).map(|p| format!("[{p}]"))
+                }
                 Kind::Named(Kind::Table(inner), _) => {
                     search(inner, name, &format!("{place}.NAME"), depth - 1)
                 }

@@ -64,7 +64,11 @@ pub enum Firewall {
 impl Firewall {
     /// The firewall on a system: pf of OpenBSD is another one.
     pub fn on(self, system: System) -> Firewall {
-        if self == Firewall::Pf && system == System::OpenBsd { Firewall::OpenbsdPf } else { self }
+        if self == Firewall::Pf && system == System::OpenBsd {
+            Firewall::OpenbsdPf
+        } else {
+            self
+        }
     }
 
     /// Whether its states can be deleted while its rules stay.
@@ -211,24 +215,42 @@ impl RuleSet {
 
     /// The IP versions of its addresses.
     pub fn families(&self) -> Families {
-        self.families.unwrap_or(if self.firewall.is_linux() { Families::Both } else { Families::Ipv4 })
+        self.families.unwrap_or(if self.firewall.is_linux() {
+            Families::Both
+        } else {
+            Families::Ipv4
+        })
     }
 
     /// The rule set for a system. `families`: the IP versions of the traffic, for rules and tables; `outside`: the interface
     /// towards the receiver, for address translation (default: the embedded lab's).
-    pub fn for_frames(&self, system: System, families: &[Family], outside: Option<&str>) -> RuleSet {
+    pub fn for_frames(
+        &self,
+        system: System,
+        families: &[Family],
+        outside: Option<&str>,
+    ) -> RuleSet {
         // nft would store networks as intervals in a tree; this measures a hash of this many entries.
         let in_hash = self.firewall.is_linux() && self.table.is_some();
         RuleSet {
             firewall: self.firewall.on(system),
-            families: match (families.contains(&Family::V4), families.contains(&Family::V6)) {
+            families: match (
+                families.contains(&Family::V4),
+                families.contains(&Family::V6),
+            ) {
                 (true, true) => Some(Families::Both),
                 (true, false) => Some(Families::Ipv4),
                 (false, true) => Some(Families::Ipv6),
                 (false, false) => None,
             },
-            entries: if in_hash { EntryKind::Hosts } else { self.entries },
-            interface: outside.filter(|_| self.kind == Kind::Nat).map(str::to_string),
+            entries: if in_hash {
+                EntryKind::Hosts
+            } else {
+                self.entries
+            },
+            interface: outside
+                .filter(|_| self.kind == Kind::Nat)
+                .map(str::to_string),
             // The archive's script starts a program for each entry: 20,000 of them take minutes.
             ipfw_format: match self.firewall {
                 Firewall::Ipfw => IpfwFormat::Commands,
@@ -250,8 +272,18 @@ impl RuleSet {
     ///
     /// # Errors
     /// As [`RuleSet::write`]; and `InvalidInput` for a part that does not exist.
-    pub fn write_part(&self, part: Part, comments: &[String], out: &mut impl Write) -> io::Result<()> {
-        if let Some(fault) = self.faults().into_iter().chain(self.part_fault(part)).next() {
+    pub fn write_part(
+        &self,
+        part: Part,
+        comments: &[String],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        if let Some(fault) = self
+            .faults()
+            .into_iter()
+            .chain(self.part_fault(part))
+            .next()
+        {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
         let mut out = BufWriter::with_capacity(1 << 16, out);
@@ -260,7 +292,9 @@ impl RuleSet {
             out.write_all(b"#!/bin/sh\n")?;
         }
         // All these languages have the same comments.
-        comments.iter().try_for_each(|line| writeln!(out, "# {line}"))?;
+        comments
+            .iter()
+            .try_for_each(|line| writeln!(out, "# {line}"))?;
         match part {
             Part::Rules => match self.firewall {
                 Firewall::Nftables => linux::nftables(self, &mut out),
@@ -280,7 +314,11 @@ impl RuleSet {
     pub fn part_fault(&self, part: Part) -> Option<Diagnostic> {
         let none = part == Part::Ipset && !self.has_ipset();
         let message = "only a rule set of iptables with a table has an ipset";
-        none.then(|| Diagnostic::new(message).of("table").remedy("leave --part out, or add a table"))
+        none.then(|| {
+            Diagnostic::new(message)
+                .of("table")
+                .remedy("leave --part out, or add a table")
+        })
     }
 
     /// Whether there is an ipset beside the rules.
@@ -296,7 +334,11 @@ impl RuleSet {
 
     /// Entries of one IP version that match nothing.
     fn misses(&self, count: u32, version: usize) -> impl Iterator<Item = HostAddress> + use<> {
-        let entries = Entries { count, kind: self.entries, seed: self.seed };
+        let entries = Entries {
+            count,
+            kind: self.entries,
+            seed: self.seed,
+        };
         let only = |asked: usize| if version == asked { usize::MAX } else { 0 };
         entries.v4().take(only(0)).chain(entries.v6().take(only(1)))
     }
@@ -310,12 +352,14 @@ impl RuleSet {
 
     /// How many rules and entries a host has to take.
     pub fn size(&self) -> u64 {
-        self.versions().count() as u64 * (u64::from(self.rules_before) + u64::from(self.table.unwrap_or(0)))
+        self.versions().count() as u64
+            * (u64::from(self.rules_before) + u64::from(self.table.unwrap_or(0)))
     }
 
     /// The rules that match nothing, of all IP versions.
     fn all_rules(&self) -> impl Iterator<Item = HostAddress> {
-        self.versions().flat_map(|version| self.misses(self.rules_before, version))
+        self.versions()
+            .flat_map(|version| self.misses(self.rules_before, version))
     }
 }
 
@@ -337,16 +381,32 @@ impl fmt::Display for RuleSet {
             f.write_str(if self.optimize { "" } else { " as rules" })?;
         }
         if let Some(entries) = self.table {
-            write!(f, "+table of {entries}{}", if self.hit { ", hit" } else { "" })?;
+            write!(
+                f,
+                "+table of {entries}{}",
+                if self.hit { ", hit" } else { "" }
+            )?;
         }
         if self.rules_before > 0 || self.table.is_some() {
-            f.write_str(if self.entries == EntryKind::Hosts { ", hosts" } else { "" })?;
+            f.write_str(if self.entries == EntryKind::Hosts {
+                ", hosts"
+            } else {
+                ""
+            })?;
         }
         if let Some(seed) = self.seed {
             write!(f, ", seed {seed}")?;
         }
         if let Some(states) = self.states {
-            write!(f, "+{states} states{}", if self.hash_sized { "" } else { ", hash not sized" })?;
+            write!(
+                f,
+                "+{states} states{}",
+                if self.hash_sized {
+                    ""
+                } else {
+                    ", hash not sized"
+                }
+            )?;
         }
         Ok(())
     }

@@ -20,7 +20,10 @@ pub(crate) fn of(root: &'static Table, title: &str, description: &str) -> Value 
     let mut definitions = Map::new();
     let mut schema = table(root, &mut definitions);
     let object = schema.as_object_mut().expect("tables are objects");
-    object.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    object.insert(
+        "$schema".into(),
+        json!("https://json-schema.org/draft/2020-12/schema"),
+    );
     object.insert("title".into(), json!(title));
     object.insert("description".into(), json!(description));
     object.insert("$defs".into(), Value::Object(definitions));
@@ -32,7 +35,11 @@ fn table(table: &'static Table, definitions: &mut Map<String, Value>) -> Value {
     for key in table.all() {
         properties.insert(key.name.into(), property(key, definitions));
     }
-    let required: Vec<&str> = table.all().filter(|key| key.required).map(|key| key.name).collect();
+    let required: Vec<&str> = table
+        .all()
+        .filter(|key| key.required)
+        .map(|key| key.name)
+        .collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -50,7 +57,10 @@ fn property(key: &'static Key, definitions: &mut Map<String, Value>) -> Value {
         .iter()
         .map(|(word, meaning)| format!(" {word}: {meaning}."))
         .collect::<String>();
-    object.insert("description".into(), json!(format!("{}{meanings}", key.about)));
+    object.insert(
+        "description".into(),
+        json!(format!("{}{meanings}", key.about)),
+    );
     schema
 }
 
@@ -75,7 +85,9 @@ fn kind(kind: &'static Kind, definitions: &mut Map<String, Value>) -> Value {
         Kind::Text => json!({ "type": "string" }),
         Kind::Line => json!({ "type": "string", "minLength": 1 }),
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Count { least, most } => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
         Kind::Form(form) | Kind::Within(form, ..) => {
             json!({ "type": "string", "pattern": form.pattern, "examples": [form.example] })
         }
@@ -87,12 +99,20 @@ fn kind(kind: &'static Kind, definitions: &mut Map<String, Value>) -> Value {
         }
         Kind::Dut => dut(),
         Kind::Setting => scalar(),
-        Kind::Choice(words) => json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() }),
+        Kind::Choice(words) => {
+            json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() })
+        }
         Kind::Levels => json!({ "type": "array", "items": scalar(), "minItems": 1 }),
         Kind::Selector => selector(),
-        Kind::List(of) => json!({ "type": "array", "items": self::kind(of, definitions), "minItems": 1 }),
+        Kind::List(of) => {
+            json!({ "type": "array", "items": self::kind(of, definitions), "minItems": 1 })
+        }
         Kind::OneOrMore(of) => {
-            let one = if matches!(of, Kind::Line) { fields() } else { self::kind(of, definitions) };
+            let one = if matches!(of, Kind::Line) {
+                fields()
+            } else {
+                self::kind(of, definitions)
+            };
             json!({ "anyOf": [one.clone(), { "type": "array", "items": one, "minItems": 1 }] })
         }
         Kind::Table(of) => defined(of, definitions),
@@ -108,7 +128,11 @@ fn scalar() -> Value {
 }
 
 fn dut() -> Value {
-    let plain: Vec<&str> = DUTS.iter().map(|(name, _)| *name).filter(|name| !name.contains('=')).collect();
+    let plain: Vec<&str> = DUTS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !name.contains('='))
+        .collect();
     json!({ "anyOf": [{ "enum": plain }, { "type": "string", "pattern": "^known-(rate|loss|duplication|delays?|queue|outage)=.+$" }] })
 }
 
@@ -149,13 +173,25 @@ impl Field {
         // The name that follows an open path may have dots of its own.
         let is_it = |(known, _): &&(String, &Kind)| {
             let open = known.ends_with('.');
-            if open { path.len() > known.len() && path.starts_with(known) } else { *known == path }
+            if open {
+                path.len() > known.len() && path.starts_with(known)
+            } else {
+                *known == path
+            }
         };
-        let Some((known, kind)) = all.iter().find(is_it) else { return Err(unknown(path, &all)) };
-        let (traffic, rest) = path.strip_prefix("traffic.").map_or((false, path), |rest| (true, rest));
+        let Some((known, kind)) = all.iter().find(is_it) else {
+            return Err(unknown(path, &all));
+        };
+        let (traffic, rest) = path
+            .strip_prefix("traffic.")
+            .map_or((false, path), |rest| (true, rest));
         let dots = known.matches('.').count() - usize::from(traffic);
         let keys = rest.splitn(dots + 1, '.').map(String::from).collect();
-        Ok(Field { traffic, keys, kind })
+        Ok(Field {
+            traffic,
+            keys,
+            kind,
+        })
     }
 
     /// The path as it is written.
@@ -167,14 +203,23 @@ impl Field {
 
 fn unknown(path: &str, all: &[(String, &Kind)]) -> Diagnostic {
     let shown = path.chars().take(60).collect::<String>();
-    let paths = || all.iter().map(|(path, _)| path.as_str()).filter(|path| !path.ends_with('.'));
+    let paths = || {
+        all.iter()
+            .map(|(path, _)| path.as_str())
+            .filter(|path| !path.ends_with('.'))
+    };
     let first = path.split('.').next().unwrap_or_default();
-    let near: Vec<&str> = paths().filter(|known| known.starts_with(&format!("{first}."))).collect();
+    let near: Vec<&str> = paths()
+        .filter(|known| known.starts_with(&format!("{first}.")))
+        .collect();
     let examples = match near.as_slice() {
         [] => "rules.before, traffic.flows, interface.queues and others (docs/plans.md)".into(),
         near => near.join(", "),
     };
-    if near.iter().any(|known| known.starts_with(&format!("{path}."))) {
+    if near
+        .iter()
+        .any(|known| known.starts_with(&format!("{path}.")))
+    {
         let help = format!("a factor sets single values: {examples}");
         return Diagnostic::new(format!("'{path}' is a table, not a single value")).remedy(help);
     }
@@ -215,7 +260,11 @@ mod field_tests {
     #[test]
     fn every_field_is_found_by_its_path() {
         for (path, _) in all() {
-            let path = if path.ends_with('.') { path + "a.b" } else { path };
+            let path = if path.ends_with('.') {
+                path + "a.b"
+            } else {
+                path
+            };
             assert_eq!(Field::parse(&path).unwrap().path(), path);
         }
         let dotted = Field::parse("sysctls.net.core.netdev_budget").unwrap();

@@ -83,16 +83,34 @@ impl Segment {
 pub(crate) const DUTS: [(&str, &str); 17] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
-    ("bridge", "a bridge between the two ends instead of a router"),
+    (
+        "bridge",
+        "a bridge between the two ends instead of a router",
+    ),
     (
         "routed-bridge",
         "a router; its inside interface is the only port of a bridge, and the bridge has the address",
     ),
-    ("macvlan", "a router whose interfaces are macvlan on top of the two ends"),
-    ("vxlan", "a router that puts frames into a VXLAN tunnel towards the receiver"),
-    ("nested", "a router in a network stack of its own: a vnet jail, a nested network namespace"),
-    ("vlan", "a router whose interfaces are 802.1Q VLANs on top of the two ends"),
-    ("xdp", "an XDP program that forwards by the kernel's routing table"),
+    (
+        "macvlan",
+        "a router whose interfaces are macvlan on top of the two ends",
+    ),
+    (
+        "vxlan",
+        "a router that puts frames into a VXLAN tunnel towards the receiver",
+    ),
+    (
+        "nested",
+        "a router in a network stack of its own: a vnet jail, a nested network namespace",
+    ),
+    (
+        "vlan",
+        "a router whose interfaces are 802.1Q VLANs on top of the two ends",
+    ),
+    (
+        "xdp",
+        "an XDP program that forwards by the kernel's routing table",
+    ),
     (
         "known-rate=N",
         "passes exactly N frames a second on each CPU: a known answer, to check linerate itself",
@@ -102,10 +120,19 @@ pub(crate) const DUTS: [(&str, &str); 17] = [
         "known-loss=N@KIND",
         "loses exactly every N-th frame of connections that is of this kind: syn, syn-ack, request, answer, fin or last-ack",
     ),
-    ("known-duplication=N", "sends exactly every N-th frame twice"),
+    (
+        "known-duplication=N",
+        "sends exactly every N-th frame twice",
+    ),
     ("known-delay=T", "delays every frame by T, up to 200us"),
-    ("known-delays=T/T", "delays frames by the first and the second time in turn, up to 200us"),
-    ("known-queue=N@R", "on each CPU a queue of N frames, emptied at R frames/s; it drops what does not fit"),
+    (
+        "known-delays=T/T",
+        "delays frames by the first and the second time in turn, up to 200us",
+    ),
+    (
+        "known-queue=N@R",
+        "on each CPU a queue of N frames, emptied at R frames/s; it drops what does not fit",
+    ),
     (
         "known-outage=T@S",
         "drops every frame for the time T, from the time S after the first frame of each load",
@@ -141,13 +168,25 @@ impl Dut {
 
     /// Whether it loses frames that come from its outside.
     pub fn loses_of_server(self) -> bool {
-        matches!(self, Dut::KnownLossOf { of: Segment::SynAck | Segment::Answer | Segment::LastAck, .. })
+        matches!(
+            self,
+            Dut::KnownLossOf {
+                of: Segment::SynAck | Segment::Answer | Segment::LastAck,
+                ..
+            }
+        )
     }
 
     /// Whether its answer is known, to check linerate itself.
     pub fn is_known(self) -> bool {
-        use Dut::{KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownOutage, KnownQueue, KnownRate};
-        let program = matches!(self, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_));
+        use Dut::{
+            KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownOutage, KnownQueue,
+            KnownRate,
+        };
+        let program = matches!(
+            self,
+            KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_)
+        );
         program
             || matches!(
                 self,
@@ -180,7 +219,11 @@ pub fn cpu_list(cpus: &[u32]) -> String {
     let mut out = String::new();
     let mut rest = cpus;
     while let Some(&first) = rest.first() {
-        let run = rest.iter().enumerate().take_while(|(i, c)| **c == first + *i as u32).count();
+        let run = rest
+            .iter()
+            .enumerate()
+            .take_while(|(i, c)| **c == first + *i as u32)
+            .count();
         let separator = if out.is_empty() { "" } else { "," };
         out += &match run {
             1 => format!("{separator}{first}"),
@@ -199,7 +242,12 @@ pub fn cpu_mask(cpus: &[u32]) -> String {
         words.resize(words.len().max(word + 1), 0);
         words[word] |= 1 << (cpu % 32);
     }
-    words.iter().rev().map(|word| format!("{word:08x}")).collect::<Vec<_>>().join(",")
+    words
+        .iter()
+        .rev()
+        .map(|word| format!("{word:08x}"))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// A feature of a card that is on or off.
@@ -308,7 +356,10 @@ pub struct More<T> {
 
 impl<T> Default for More<T> {
     fn default() -> Self {
-        More { count: None, explicit: Vec::new() }
+        More {
+            count: None,
+            explicit: Vec::new(),
+        }
     }
 }
 
@@ -373,7 +424,11 @@ impl Event {
 
     /// Nanoseconds until it is undone. A process that was killed is started again at once.
     pub fn lasts_ns(&self) -> u64 {
-        if self.what == EventKind::ProcessKilled { 0 } else { self.for_ns.unwrap_or(EVENT_NS) }
+        if self.what == EventKind::ProcessKilled {
+            0
+        } else {
+            self.for_ns.unwrap_or(EVENT_NS)
+        }
     }
 }
 
@@ -495,7 +550,9 @@ impl Settings {
 
     /// Whether its rules make the firewall keep a state for each flow.
     pub fn tracks(&self) -> bool {
-        self.rules.as_ref().is_some_and(|rules| rules.kind != Kind::Stateless)
+        self.rules
+            .as_ref()
+            .is_some_and(|rules| rules.kind != Kind::Stateless)
             || self.rule_file.as_ref().is_some_and(RuleFile::tracks)
     }
 }

@@ -41,7 +41,9 @@ impl Keyed {
         // The verb is one of those that the text names first: `search, rfc2544: the lowest load`.
         let is_verb = |word: &str| ["search", "loss-curve", "rfc2544"].contains(&word);
         let about = match about.split_once(": ") {
-            Some((verbs, about)) if verbs.split(", ").all(is_verb) => about[..1].to_uppercase() + &about[1..],
+            Some((verbs, about)) if verbs.split(", ").all(is_verb) => {
+                about[..1].to_uppercase() + &about[1..]
+            }
             _ => about.to_string(),
         };
         match about.split_once(". Default: ") {
@@ -125,11 +127,21 @@ impl Source {
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             // Text behind a syntax error may be misread: report only syntax errors.
-            let faults = errors.iter().take(MOST).map(|e| syntax(e, text.len())).collect();
+            let faults = errors
+                .iter()
+                .take(MOST)
+                .map(|e| syntax(e, text.len()))
+                .collect();
             return Err(Lines::new(text).locate_all(faults));
         }
         let root = entries(table.get_ref());
-        Ok(Source { text: text.into(), file: text.len(), root, changed: false, options: Vec::new() })
+        Ok(Source {
+            text: text.into(),
+            file: text.len(),
+            root,
+            changed: false,
+            options: Vec::new(),
+        })
     }
 
     /// Remedies name these options.
@@ -142,18 +154,29 @@ impl Source {
         self.changed = true;
         let start = self.text.len() + 1;
         self.text += &format!("\n{argument}");
-        let span = Span { start, end: self.text.len() };
+        let span = Span {
+            start,
+            end: self.text.len(),
+        };
         put(&mut self.root, path, Written::of(value.into(), span), span);
     }
 
     /// Takes a key away, if it is there.
     pub fn remove(&mut self, path: &[&str]) {
-        let Some((last, tables)) = path.split_last() else { return };
+        let Some((last, tables)) = path.split_last() else {
+            return;
+        };
         self.changed = true;
         let mut table = &mut self.root;
         for key in tables {
             match table.iter_mut().find(|(name, ..)| name == key) {
-                Some((.., Written { value: Value::Table(inner), .. })) => table = inner,
+                Some((
+                    ..,
+                    Written {
+                        value: Value::Table(inner),
+                        ..
+                    },
+                )) => table = inner,
                 _ => return,
             }
         }
@@ -175,9 +198,16 @@ impl Source {
 
     /// The names of factors that set this field alone.
     pub fn factors_of(&self, field: &str) -> Vec<String> {
-        let Some(Value::Table(factors)) = self.get(&["factors"]) else { return Vec::new() };
+        let Some(Value::Table(factors)) = self.get(&["factors"]) else {
+            return Vec::new();
+        };
         let sets = |name: &&String| self.text(&["factors", name, "sets"]) == Some(field);
-        factors.iter().map(|(name, ..)| name).filter(sets).cloned().collect()
+        factors
+            .iter()
+            .map(|(name, ..)| name)
+            .filter(sets)
+            .cloned()
+            .collect()
     }
 
     /// Whether a key is there.
@@ -208,7 +238,11 @@ impl Source {
 
     /// The text of the file as its author wrote it; where arguments changed it, the plan with them.
     pub fn written(&self) -> String {
-        if self.changed { self.toml() } else { self.text.clone() }
+        if self.changed {
+            self.toml()
+        } else {
+            self.text.clone()
+        }
     }
 
     /// The plan as the text of a file.
@@ -222,9 +256,12 @@ impl Source {
 impl Written {
     fn of(value: Json, span: Span) -> Written {
         let value = match value {
-            Json::Array(items) => {
-                Value::List(items.into_iter().map(|item| Written::of(item, span)).collect())
-            }
+            Json::Array(items) => Value::List(
+                items
+                    .into_iter()
+                    .map(|item| Written::of(item, span))
+                    .collect(),
+            ),
             Json::Object(fields) => {
                 let entry = |(key, value)| (key, span, Written::of(value, span));
                 Value::Table(fields.into_iter().map(entry).collect())
@@ -240,7 +277,10 @@ impl Written {
             DeValue::Array(items) => Value::List(items.iter().map(Written::read).collect()),
             scalar => raw(scalar).map_or_else(Value::Wrong, Value::Scalar),
         };
-        Written { span: value.span().into(), value: read }
+        Written {
+            span: value.span().into(),
+            value: read,
+        }
     }
 
     fn json(&self) -> Json {
@@ -266,7 +306,10 @@ impl Written {
                 let entry = |(key, _, value): &(String, Span, Written)| {
                     format!("{} = {}", key.to_toml_key(), value.inline())
                 };
-                format!("{{ {} }}", table.iter().map(entry).collect::<Vec<_>>().join(", "))
+                format!(
+                    "{{ {} }}",
+                    table.iter().map(entry).collect::<Vec<_>>().join(", ")
+                )
             }
         }
     }
@@ -274,7 +317,10 @@ impl Written {
 
 /// Keys and values without their places.
 pub(crate) fn json(table: &Table) -> Map<String, Json> {
-    table.iter().map(|(key, _, value)| (key.clone(), value.json())).collect()
+    table
+        .iter()
+        .map(|(key, _, value)| (key.clone(), value.json()))
+        .collect()
 }
 
 /// Writes single values first, because TOML wants tables behind them.
@@ -296,10 +342,20 @@ fn write(out: &mut String, heading: &str, table: &Table) {
 
 fn put(table: &mut Table, path: &[&str], value: Written, span: Span) {
     let [key, rest @ ..] = path else { return };
-    let at = table.iter().position(|(name, ..)| name == key).unwrap_or_else(|| {
-        table.push((key.to_string(), span, Written { span, value: Value::Table(Table::new()) }));
-        table.len() - 1
-    });
+    let at = table
+        .iter()
+        .position(|(name, ..)| name == key)
+        .unwrap_or_else(|| {
+            table.push((
+                key.to_string(),
+                span,
+                Written {
+                    span,
+                    value: Value::Table(Table::new()),
+                },
+            ));
+            table.len() - 1
+        });
     match &mut table[at].2.value {
         Value::Table(inner) if !rest.is_empty() => put(inner, rest, value, span),
         _ if rest.is_empty() => table[at] = (key.to_string(), span, value),
@@ -312,7 +368,11 @@ fn entries(table: &DeTable<'_>) -> Table {
     let mut all: Vec<(&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)> = table.iter().collect();
     all.sort_by_key(|(name, _)| name.span().start);
     let entry = |(name, value): (&Spanned<DeString<'_>>, _)| {
-        (name.get_ref().to_string(), name.span().into(), Written::read(value))
+        (
+            name.get_ref().to_string(),
+            name.span().into(),
+            Written::read(value),
+        )
     };
     all.into_iter().map(entry).collect()
 }
@@ -324,31 +384,59 @@ fn raw(value: &DeValue<'_>) -> Result<Json, Diagnostic> {
         DeValue::String(text) => Ok(text.as_ref().into()),
         DeValue::Integer(n) => {
             let n = i128::from_str_radix(n.as_str(), n.radix()).ok();
-            n.and_then(serde_json::Number::from_i128).map(Json::Number).ok_or_else(far_too_large)
+            n.and_then(serde_json::Number::from_i128)
+                .map(Json::Number)
+                .ok_or_else(far_too_large)
         }
         DeValue::Float(n) => match n.as_str().parse::<f64>() {
             Ok(n) if n.is_finite() => Ok(n.into()),
             _ => Err(Diagnostic::new("this number is not finite")),
         },
-        _ => Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes")),
+        _ => {
+            Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes"))
+        }
     }
 }
 
 fn syntax(error: &toml::de::Error, length: usize) -> Diagnostic {
-    let span = error.span().map_or(Span { start: length, end: length }, Span::from);
+    let span = error.span().map_or(
+        Span {
+            start: length,
+            end: length,
+        },
+        Span::from,
+    );
     let problem = Diagnostic::at(span, error.message().to_string());
     let helps = [
-        ("string values must be quoted", "put texts, and numbers with a unit, in quotes: \"250 ms\""),
-        ("invalid basic string", "the text does not end: close the quotes"),
-        ("invalid literal string", "the text does not end: close the quotes"),
-        ("missing escaped value", "write \\\\ for a backslash, or put the text in single quotes"),
-        ("duplicate key", "a name can be given once: remove one, or rename it"),
+        (
+            "string values must be quoted",
+            "put texts, and numbers with a unit, in quotes: \"250 ms\"",
+        ),
+        (
+            "invalid basic string",
+            "the text does not end: close the quotes",
+        ),
+        (
+            "invalid literal string",
+            "the text does not end: close the quotes",
+        ),
+        (
+            "missing escaped value",
+            "write \\\\ for a backslash, or put the text in single quotes",
+        ),
+        (
+            "duplicate key",
+            "a name can be given once: remove one, or rename it",
+        ),
         ("key with no value", "write KEY = VALUE"),
         ("unclosed", "close the bracket"),
         ("unexpected key or value", "one KEY = VALUE to a line"),
         ("recurs", "so many levels are not needed"),
     ];
-    match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
+    match helps
+        .into_iter()
+        .find(|(part, _)| error.message().contains(part))
+    {
         Some((_, help)) => problem.remedy(help),
         None => problem,
     }
@@ -362,8 +450,10 @@ mod tests {
     use serde_json::json;
 
     fn plan(with: impl FnOnce(&mut Source)) -> Result<Plan, Vec<Diagnostic>> {
-        let mut source =
-            Source::default().with_options(vec![Keyed { option: "--link-speed", key: "lab.link-speed" }]);
+        let mut source = Source::default().with_options(vec![Keyed {
+            option: "--link-speed",
+            key: "lab.link-speed",
+        }]);
         source.set("", &["title"], "t");
         source.set("", &["question"], "q");
         source.set("", &["variants", "forwarding"], json!({}));
@@ -377,7 +467,10 @@ mod tests {
     fn faults_name_the_argument() {
         let told = |with: fn(&mut Source)| plan(with).unwrap_err()[0].to_string();
         let many = told(|source| source.set("--flows", &["traffic", "flows"], 0));
-        assert_eq!(many, "--flows: 0 is too few: at least 1: write a whole number from 1 to 5000000");
+        assert_eq!(
+            many,
+            "--flows: 0 is too few: at least 1: write a whole number from 1 to 5000000"
+        );
         let share = told(|source| source.set("--rate", &["traffic", "rate"], "50 %"));
         assert!(
             share.starts_with("--rate: ")
@@ -396,12 +489,17 @@ mod tests {
         source.set("--flows", &["traffic", "flows"], 7);
         source.remove(&["trials", "blocks"]);
         source.set("--budget", &["trials", "budget"], "9 s");
-        assert!(!source.has(&["trials", "blocks"]) && source.text(&["trials", "budget"]) == Some("9 s"));
+        assert!(
+            !source.has(&["trials", "blocks"]) && source.text(&["trials", "budget"]) == Some("9 s")
+        );
         let read = Plan::of(&source, &mut |_| Err(String::new())).unwrap();
         let again = Plan::read(source.toml().as_bytes()).unwrap();
         let of = |plan: &Plan| plan.campaign(Default::default(), false).unwrap().clone();
         assert_eq!(
-            (of(&read).kinds[0].flows, of(&read).experiment.trials.budget_ns),
+            (
+                of(&read).kinds[0].flows,
+                of(&read).experiment.trials.budget_ns
+            ),
             (7, Some(9_000_000_000))
         );
         assert_eq!(of(&read).cells, of(&again).cells);
@@ -421,18 +519,45 @@ mod tests {
             ("lab.link-speed", "10G", json!("10 Gbit/s")),
             ("lab.generator-cpus", "0,2-3", json!("0,2-3")),
         ] {
-            assert_eq!(Keyed { option: "", key }.read(word), Ok(value), "{key} {word}");
+            assert_eq!(
+                Keyed { option: "", key }.read(word),
+                Ok(value),
+                "{key} {word}"
+            );
         }
-        for (key, word) in
-            [("traffic.flows", "0"), ("traffic.size", "1"), ("lab.mode", "x"), ("trials.duration", "1")]
-        {
-            assert!(Keyed { option: "", key }.read(word).is_err(), "{key} {word}");
+        for (key, word) in [
+            ("traffic.flows", "0"),
+            ("traffic.size", "1"),
+            ("lab.mode", "x"),
+            ("trials.duration", "1"),
+        ] {
+            assert!(
+                Keyed { option: "", key }.read(word).is_err(),
+                "{key} {word}"
+            );
         }
-        let flows = Keyed { option: "--flows", key: "traffic.flows" };
-        assert_eq!(flows.about(), "Pairs of addresses and ports [default: 2000]");
-        let least = Keyed { option: "--min", key: "trials.min-load" };
+        let flows = Keyed {
+            option: "--flows",
+            key: "traffic.flows",
+        };
+        assert_eq!(
+            flows.about(),
+            "Pairs of addresses and ports [default: 2000]"
+        );
+        let least = Keyed {
+            option: "--min",
+            key: "trials.min-load",
+        };
         assert_eq!(least.about(), "The lowest load [default: 1 kpps]");
-        assert_eq!(Keyed { option: "--mode", key: "lab.mode" }.words()[0].0, "inline");
+        assert_eq!(
+            Keyed {
+                option: "--mode",
+                key: "lab.mode"
+            }
+            .words()[0]
+                .0,
+            "inline"
+        );
     }
 
     proptest! {

@@ -77,7 +77,9 @@ impl Timetable {
         if trials.measure != Measure::Rate {
             return Timetable::of_searches(campaign, block);
         }
-        let fitting = trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
+        let fitting = trials
+            .budget_ns
+            .map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
         let asked = trials.blocks.map_or(u64::MAX, u64::from);
         let blocks = fitting.min(asked);
         let set_up_ns = before_trials_ns(campaign);
@@ -86,7 +88,11 @@ impl Timetable {
             trial_ns: trial_ns(campaign),
             block_ns: block,
             blocks,
-            bound: if asked <= fitting { Bound::Blocks } else { Bound::Budget },
+            bound: if asked <= fitting {
+                Bound::Blocks
+            } else {
+                Bound::Budget
+            },
             trials: blocks.saturating_mul(campaign.cells.len() as u64),
             set_up_ns,
             needed_ns: trials_ns,
@@ -98,18 +104,27 @@ impl Timetable {
     /// The timetable of searches and RFC 2544's tests, against a DUT that forwards 60 % of the highest load.
     fn of_searches(campaign: &Campaign, block_ns: u64) -> Timetable {
         let all = tests(campaign);
-        let (trials, ns) =
-            all.iter().fold((0, 0u64), |(n, ns), test| (n + test.trials, ns.saturating_add(test.ns)));
+        let (trials, ns) = all.iter().fold((0, 0u64), |(n, ns), test| {
+            (n + test.trials, ns.saturating_add(test.ns))
+        });
         let wanted = &campaign.experiment.trials;
         let budget = wanted.time_ns().unwrap_or(u64::MAX);
-        let noise = if wanted.measure == Measure::Search { NOISE } else { 1 };
+        let noise = if wanted.measure == Measure::Search {
+            NOISE
+        } else {
+            1
+        };
         let trials_ns = ns.saturating_mul(noise).min(budget);
         let set_up_ns = before_trials_ns(campaign);
         Timetable {
             trial_ns: trial_ns(campaign),
             block_ns,
             blocks: trials,
-            bound: if ns <= budget { Bound::Blocks } else { Bound::Budget },
+            bound: if ns <= budget {
+                Bound::Blocks
+            } else {
+                Bound::Budget
+            },
             trials,
             set_up_ns,
             needed_ns: ns,
@@ -127,7 +142,10 @@ pub fn tests(campaign: &Campaign) -> Vec<Estimated> {
 /// The time of a trial of a search, or of RFC 2544's tests, with all around it, in nanoseconds.
 pub fn taking(campaign: &Campaign) -> impl Fn(&TrialRequest) -> u64 + use<> {
     let timing = campaign.timing();
-    let (pause_ns, measure) = (campaign.experiment.trials.pause_ns, campaign.experiment.trials.measure);
+    let (pause_ns, measure) = (
+        campaign.experiment.trials.pause_ns,
+        campaign.experiment.trials.measure,
+    );
     let cells = (campaign.cells.len() as u64).max(1);
     // Reboots and changes of the host between two trials are part of a block.
     let around = (block_ns(campaign) / cells).saturating_sub(timing.load_ns() + pause_ns);
@@ -144,7 +162,10 @@ pub fn taking(campaign: &Campaign) -> impl Fn(&TrialRequest) -> u64 + use<> {
 /// Time of a trial beyond its load and its pauses.
 fn around_ns(campaign: &Campaign) -> u64 {
     match campaign.lab {
-        Lab::Embedded { mode: Mode::EndHosts, .. } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
+        Lab::Embedded {
+            mode: Mode::EndHosts,
+            ..
+        } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
         Lab::Embedded { .. } => SLICE_OVERHEAD,
         Lab::File { .. } => TRIAL_OVERHEAD,
     }
@@ -153,20 +174,31 @@ fn around_ns(campaign: &Campaign) -> u64 {
 fn trial_ns(campaign: &Campaign) -> u64 {
     let trials = &campaign.experiment.trials;
     let around = around_ns(campaign);
-    let reboot = if trials.reboot == Reboot::EachTrial { REBOOT } else { 0 };
+    let reboot = if trials.reboot == Reboot::EachTrial {
+        REBOOT
+    } else {
+        0
+    };
     campaign.timing().load_ns() + around + trials.pause_ns + reboot
 }
 
 /// One trial of every cell, with the changes and the reboots of the DUT between them.
 pub(super) fn block_ns(campaign: &Campaign) -> u64 {
-    block_parts(campaign).into_iter().fold(0, |sum, (_, ns)| sum.saturating_add(ns))
+    block_parts(campaign)
+        .into_iter()
+        .fold(0, |sum, (_, ns)| sum.saturating_add(ns))
 }
 
 /// Names of the parts of a trial's time, with the nanoseconds that each takes of one trial of every cell. Between lanes of different groups
 /// the host is changed, or rebooted.
 pub fn block_parts(campaign: &Campaign) -> [(&'static str, u64); 5] {
     let trials = &campaign.experiment.trials;
-    let groups = campaign.lanes.iter().map(|lane| lane.group + 1).max().unwrap_or(1) as u64;
+    let groups = campaign
+        .lanes
+        .iter()
+        .map(|lane| lane.group + 1)
+        .max()
+        .unwrap_or(1) as u64;
     let turns = if groups > 1 { groups } else { 0 };
     let each = |ns: u64| ns.saturating_mul(campaign.cells.len() as u64);
     let (change, reboot) = match (&campaign.lab, trials.reboot) {
@@ -192,11 +224,19 @@ fn before_trials_ns(campaign: &Campaign) -> u64 {
 }
 
 fn set_up_ns(campaign: &Campaign) -> u64 {
-    let lanes: u64 = campaign.lanes.iter().map(|lane| LANE + loading_ns(&lane.settings)).sum();
+    let lanes: u64 = campaign
+        .lanes
+        .iter()
+        .map(|lane| LANE + loading_ns(&lane.settings))
+        .sum();
     let ahead = campaign.cells.iter().map(|cell| {
         let flows = u64::from(campaign.kinds[cell.kind].flows);
         let states = campaign.lanes[cell.lane].settings.tracks();
-        FLOW * if states { flows } else { flows.min(FLOWS_AHEAD) }
+        FLOW * if states {
+            flows
+        } else {
+            flows.min(FLOWS_AHEAD)
+        }
     });
     LAB + lanes + ahead.sum::<u64>()
 }
@@ -208,5 +248,7 @@ fn loading_ns(settings: &Settings) -> u64 {
     let routes = settings.routes.count.unwrap_or(0) + settings.neighbours.count.unwrap_or(0);
     let rules = settings.rules.as_ref();
     u64::from(routes) * ROUTE
-        + rules.map_or(0, |r| u64::from(r.rules_before) * RULE + u64::from(r.table.unwrap_or(0)) * ENTRY)
+        + rules.map_or(0, |r| {
+            u64::from(r.rules_before) * RULE + u64::from(r.table.unwrap_or(0)) * ENTRY
+        })
 }

@@ -46,7 +46,12 @@ impl Toml {
     }
 
     /// A section of a plan: its keys in the order of the grammar, then the sections within it. Small tables stay on one line.
-    pub(crate) fn section(&mut self, heading: &str, of: &'static Table, values: &Map<String, Json>) {
+    pub(crate) fn section(
+        &mut self,
+        heading: &str,
+        of: &'static Table,
+        values: &Map<String, Json>,
+    ) {
         self.heading(heading);
         self.entries(heading, &Kind::Table(of), values);
     }
@@ -62,7 +67,9 @@ impl Toml {
                     large.push((key, kind, value))
                 }
                 Json::Array(items) if !fits => {
-                    let items = items.iter().map(|item| format!("    {},\n", inline(kind, item)));
+                    let items = items
+                        .iter()
+                        .map(|item| format!("    {},\n", inline(kind, item)));
                     self.0 += &format!("{key} = [\n{}]\n", items.collect::<String>());
                 }
                 _ => self.0 += &(line + "\n"),
@@ -79,7 +86,10 @@ impl Toml {
                 }
                 (_, value) => {
                     self.heading(&place);
-                    value.as_object().into_iter().for_each(|values| self.entries(&place, kind, values));
+                    value
+                        .as_object()
+                        .into_iter()
+                        .for_each(|values| self.entries(&place, kind, values));
                 }
             }
         }
@@ -90,19 +100,25 @@ impl Toml {
 fn entries<'v>(of: &Kind, values: &'v Map<String, Json>) -> Vec<(String, &'static Kind, &'v Json)> {
     match of {
         Kind::Table(table) => {
-            let known =
-                table.all().filter_map(|key| Some((key.name.into(), &key.kind, values.get(key.name)?)));
+            let known = table
+                .all()
+                .filter_map(|key| Some((key.name.into(), &key.kind, values.get(key.name)?)));
             // The reader will refuse the others, at their places.
             let others = values.iter().filter(|(name, _)| table.find(name).is_none());
-            known.chain(others.map(|(name, value)| (name.to_toml_key(), &Kind::Levels, value))).collect()
+            known
+                .chain(others.map(|(name, value)| (name.to_toml_key(), &Kind::Levels, value)))
+                .collect()
         }
-        Kind::Named(kind, _) => {
-            values.iter().map(|(name, value)| (name.to_toml_key(), *kind, value)).collect()
-        }
+        Kind::Named(kind, _) => values
+            .iter()
+            .map(|(name, value)| (name.to_toml_key(), *kind, value))
+            .collect(),
         _ => {
             // Of a selector: the variant, then its levels.
-            let mut all: Vec<_> =
-                values.iter().map(|(name, value)| (name.to_toml_key(), &Kind::Levels, value)).collect();
+            let mut all: Vec<_> = values
+                .iter()
+                .map(|(name, value)| (name.to_toml_key(), &Kind::Levels, value))
+                .collect();
             all.sort_by_key(|(name, ..)| name != "variant");
             all
         }
@@ -114,7 +130,10 @@ fn line(key: &str, kind: &Kind, value: &Json) -> String {
     match value {
         Json::Object(inner) if inner.len() == 1 && !matches!(kind, Kind::Selector) => {
             let inner = entries(kind, inner);
-            inner.iter().map(|(name, kind, value)| line(&format!("{key}.{name}"), kind, value)).collect()
+            inner
+                .iter()
+                .map(|(name, kind, value)| line(&format!("{key}.{name}"), kind, value))
+                .collect()
         }
         value => format!("{key} = {}", inline(kind, value)),
     }
@@ -125,7 +144,9 @@ fn inline(kind: &Kind, value: &Json) -> String {
     match value {
         Json::Object(values) => {
             let items = entries(kind, values);
-            let items = items.iter().map(|(key, kind, value)| format!("{key} = {}", inline(kind, value)));
+            let items = items
+                .iter()
+                .map(|(key, kind, value)| format!("{key} = {}", inline(kind, value)));
             format!("{{ {} }}", joined(items.collect()))
         }
         Json::Array(items) => {
@@ -133,10 +154,15 @@ fn inline(kind: &Kind, value: &Json) -> String {
                 Kind::Tables(of) => Kind::Table(of),
                 kind => *kind,
             };
-            format!("[{}]", joined(items.iter().map(|item| inline(&kind, item)).collect()))
+            format!(
+                "[{}]",
+                joined(items.iter().map(|item| inline(&kind, item)).collect())
+            )
         }
         Json::String(text) => text.to_toml_value(),
-        number => number.as_u64().map_or(number.to_string(), |n| grouped(n).replace(',', "_")),
+        number => number
+            .as_u64()
+            .map_or(number.to_string(), |n| grouped(n).replace(',', "_")),
     }
 }
 

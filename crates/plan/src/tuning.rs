@@ -47,7 +47,9 @@ impl Candidate {
     pub fn keys(&self) -> Vec<String> {
         let mut all = Vec::new();
         leaves("", &self.patch, &mut all);
-        all.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
+        all.into_iter()
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect()
     }
 }
 
@@ -58,18 +60,28 @@ impl Tuning {
     /// The plan has factors, a variant that takes something away from the first one, or two that set the same key.
     pub fn of(plan: &Campaign) -> Result<Tuning, Vec<Diagnostic>> {
         let fault = |message: String, remedy: &str| vec![Diagnostic::new(message).remedy(remedy)];
-        let cells: Vec<&Cell> =
-            (0..plan.cells.len()).filter(|c| !plan.is_ceiling(*c)).map(|c| &plan.cells[c]).collect();
+        let cells: Vec<&Cell> = (0..plan.cells.len())
+            .filter(|c| !plan.is_ceiling(*c))
+            .map(|c| &plan.cells[c])
+            .collect();
         if let Some(factor) = plan.experiment.factors.first() {
-            let message =
-                format!("the factor '{}' has several levels, and a change is made or not", factor.name);
+            let message = format!(
+                "the factor '{}' has several levels, and a change is made or not",
+                factor.name
+            );
             return Err(fault(message, "make a variant of each change"));
         }
-        let base = cells.iter().copied().find(|cell| cell.baseline.is_none()).or(cells.first().copied());
+        let base = cells
+            .iter()
+            .copied()
+            .find(|cell| cell.baseline.is_none())
+            .or(cells.first().copied());
         let (Some(base), true) = (base, cells.len() > 1) else {
-            let message =
-                "the plan has no changes: it needs a variant for the DUT as it is, and one for each change";
-            return Err(fault(message.into(), "[variants.NAME] with from = the first variant"));
+            let message = "the plan has no changes: it needs a variant for the DUT as it is, and one for each change";
+            return Err(fault(
+                message.into(),
+                "[variants.NAME] with from = the first variant",
+            ));
         };
         let author = Author::of(plan)?;
         let written = author.cell(base);
@@ -85,8 +97,9 @@ impl Tuning {
                     )
                 })?;
             let candidate = Candidate { name, patch };
-            if let Some((other, key)) =
-                changes.iter().find_map(|other| Some((&other.name, shared(other, &candidate)?)))
+            if let Some((other, key)) = changes
+                .iter()
+                .find_map(|other| Some((&other.name, shared(other, &candidate)?)))
             {
                 let message = format!(
                     "'{}' and '{other}' both set {key}, so they cannot be made together",
@@ -96,16 +109,33 @@ impl Tuning {
             }
             changes.push(candidate);
         }
-        let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
-        let files = files.map(|file| (file.file.clone(), file.text.clone())).collect();
-        Ok(Tuning { base: base.variant.clone(), written, changes, files })
+        let files = plan
+            .lanes
+            .iter()
+            .filter_map(|lane| lane.settings.rule_file.as_ref());
+        let files = files
+            .map(|file| (file.file.clone(), file.text.clone()))
+            .collect();
+        Ok(Tuning {
+            base: base.variant.clone(),
+            written,
+            changes,
+            files,
+        })
     }
 
     /// The DUT as it is: the name of its variant, with its keys and their values.
     pub fn base(&self) -> String {
-        let all =
-            Candidate { name: String::new(), patch: Json::Object(self.written.settings.clone()) }.keys();
-        let settings = if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) };
+        let all = Candidate {
+            name: String::new(),
+            patch: Json::Object(self.written.settings.clone()),
+        }
+        .keys();
+        let settings = if all.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", all.join(", "))
+        };
         format!("{}{settings}", self.base)
     }
 
@@ -123,35 +153,70 @@ impl Tuning {
         trials: &Trials,
     ) -> Result<Combined, Vec<Diagnostic>> {
         let variant = |(number, run): (usize, &Vec<bool>)| {
-            let made = || self.changes.iter().zip(run).filter(|(_, made)| **made).map(|(change, _)| change);
+            let made = || {
+                self.changes
+                    .iter()
+                    .zip(run)
+                    .filter(|(_, made)| **made)
+                    .map(|(change, _)| change)
+            };
             let names: Vec<&str> = made().map(|change| change.name.as_str()).collect();
-            let about = if names.is_empty() { "as it is".into() } else { names.join(" + ") };
+            let about = if names.is_empty() {
+                "as it is".into()
+            } else {
+                names.join(" + ")
+            };
             Variant {
                 name: name(number),
                 about,
                 apart: true,
-                settings: made()
-                    .fold(self.written.settings.clone(), |before, change| changed(&before, &change.patch)),
+                settings: made().fold(self.written.settings.clone(), |before, change| {
+                    changed(&before, &change.patch)
+                }),
             }
         };
         let variants: Vec<Variant> = runs.iter().enumerate().map(variant).collect();
         let mut how = self.written.trials.clone();
         for (key, value) in [
             ("blocks", trials.blocks.map(Json::from)),
-            ("budget", trials.budget_ns.map(|ns| duration_text(ns).into())),
+            (
+                "budget",
+                trials.budget_ns.map(|ns| duration_text(ns).into()),
+            ),
             ("seed", trials.seed.map(Json::from)),
         ] {
             how.remove(key);
             how.extend(value.map(|value| (key.into(), value)));
         }
-        let text = self.written.experiment([title, question], &variants, None, &how).0;
-        let mut read = |name: &str| self.files.get(name).cloned().ok_or_else(|| "the plan had none".into());
+        let text = self
+            .written
+            .experiment([title, question], &variants, None, &how)
+            .0;
+        let mut read = |name: &str| {
+            self.files
+                .get(name)
+                .cloned()
+                .ok_or_else(|| "the plan had none".into())
+        };
         let plan = Plan::read_with(text.as_bytes(), &mut read)?;
         let campaign = plan.campaign(measured.experiment.system, false).cloned();
         let cells = |campaign: &Campaign| -> Option<Vec<usize>> {
-            (0..runs.len()).map(|n| campaign.cells.iter().position(|cell| cell.variant == name(n))).collect()
+            (0..runs.len())
+                .map(|n| {
+                    campaign
+                        .cells
+                        .iter()
+                        .position(|cell| cell.variant == name(n))
+                })
+                .collect()
         };
-        let found = campaign.and_then(|campaign| Some(Combined { cells: cells(&campaign)?, campaign, text }));
+        let found = campaign.and_then(|campaign| {
+            Some(Combined {
+                cells: cells(&campaign)?,
+                campaign,
+                text,
+            })
+        });
         found.ok_or_else(|| vec![Diagnostic::new("the plan is for another system")])
     }
 }
@@ -161,7 +226,9 @@ fn leaves(path: &str, value: &Json, all: &mut Vec<(String, Json)>) {
     match value {
         Json::Object(table) => {
             let dot = if path.is_empty() { "" } else { "." };
-            table.iter().for_each(|(key, value)| leaves(&format!("{path}{dot}{key}"), value, all));
+            table
+                .iter()
+                .for_each(|(key, value)| leaves(&format!("{path}{dot}{key}"), value, all));
         }
         value => all.push((path.into(), value.clone())),
     }
@@ -176,7 +243,10 @@ fn shared(a: &Candidate, b: &Candidate) -> Option<String> {
     };
     let known = of(a);
     let differs = |(key, value): &(String, Json)| {
-        !value.is_array() && known.iter().any(|(other, its)| other == key && its != value)
+        !value.is_array()
+            && known
+                .iter()
+                .any(|(other, its)| other == key && its != value)
     };
     of(b).into_iter().find(differs).map(|(key, _)| key)
 }
@@ -208,7 +278,11 @@ mod tests {
     "#;
 
     fn plan(text: &str) -> Campaign {
-        Plan::read(text.as_bytes()).unwrap().campaign(System::Linux, false).unwrap().clone()
+        Plan::read(text.as_bytes())
+            .unwrap()
+            .campaign(System::Linux, false)
+            .unwrap()
+            .clone()
     }
 
     #[test]
@@ -216,18 +290,37 @@ mod tests {
         let plan = plan(PLAN);
         let tuning = Tuning::of(&plan).unwrap();
         let words: Vec<String> = tuning.changes.iter().flat_map(Candidate::keys).collect();
-        assert_eq!(words[..2], ["sysctls.net.ipv4.conf.all.rp_filter = 0", "interface.gro = false"]);
+        assert_eq!(
+            words[..2],
+            [
+                "sysctls.net.ipv4.conf.all.rp_filter = 0",
+                "interface.gro = false"
+            ]
+        );
         let trials = &plan.experiment.trials;
-        let runs = [vec![false; 3], vec![true, true, false], vec![true; 3], vec![true; 3]];
+        let runs = [
+            vec![false; 3],
+            vec![true, true, false],
+            vec![true; 3],
+            vec![true; 3],
+        ];
         let name = |n: usize| format!("run-{n}");
-        let Combined { campaign: made, cells, .. } =
-            tuning.experiment(&plan, ["t", "q"], &runs, name, trials).unwrap();
+        let Combined {
+            campaign: made,
+            cells,
+            ..
+        } = tuning
+            .experiment(&plan, ["t", "q"], &runs, name, trials)
+            .unwrap();
         let of = |run: usize| &made.lanes[made.cells[cells[run]].lane].settings;
         assert_eq!(of(0), &plan.lanes[plan.cells[1].lane].settings);
         assert_eq!(of(1).sysctls["net.ipv4.conf.all.rp_filter"], "0");
         assert!(of(1).rules.is_none() && of(2).rules.is_some());
         assert_eq!(of(2), of(3));
-        assert_ne!(made.cells[cells[2]].lane, made.cells[cells[3]].lane, "each run has a DUT of its own");
+        assert_ne!(
+            made.cells[cells[2]].lane, made.cells[cells[3]].lane,
+            "each run has a DUT of its own"
+        );
         assert_eq!(made.kinds[made.cells[cells[3]].kind].flows, 7);
     }
 
@@ -235,8 +328,13 @@ mod tests {
     fn faults() {
         let fault = |text: &str| Tuning::of(&plan(text)).unwrap_err()[0].message.clone();
         let twice = PLAN.to_string() + "[variants.more]\nfrom = \"rules\"\nrules.before = 5";
-        assert!(fault(&twice).contains("both set rules.before"), "{}", fault(&twice));
-        let factor = PLAN.to_string() + "[factors.flows]\nsets = \"traffic.flows\"\nlevels = [1, 2]";
+        assert!(
+            fault(&twice).contains("both set rules.before"),
+            "{}",
+            fault(&twice)
+        );
+        let factor =
+            PLAN.to_string() + "[factors.flows]\nsets = \"traffic.flows\"\nlevels = [1, 2]";
         assert!(fault(&factor).contains("factor 'flows'"));
         let alone = PLAN.split("[variants.loose]").next().unwrap().to_string()
             + "[trials]\nduration = \"1 s\"\nblocks = 6";

@@ -55,7 +55,9 @@ impl Rate {
             let message = format!(
                 "{wanted:.0} frames/s is more than {threads} generator thread(s) can be asked for ({most:.0})"
             );
-            return Err(Diagnostic::new(message).remedy("use more CPUs, longer frames or a lower rate"));
+            return Err(
+                Diagnostic::new(message).remedy("use more CPUs, longer frames or a lower rate")
+            );
         }
         Ok(Some(wanted))
     }
@@ -64,8 +66,13 @@ impl Rate {
 /// Splits `250 ms` into its number and its unit.
 pub(crate) fn number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '_')).unwrap_or(text.len());
-    Some((text[..end].replace('_', "").parse().ok()?, text[end..].trim()))
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '_'))
+        .unwrap_or(text.len());
+    Some((
+        text[..end].replace('_', "").parse().ok()?,
+        text[end..].trim(),
+    ))
 }
 
 /// A number and its unit, which may have an SI prefix: `64`, `1.5Mpps`, `200 k`. `None` for anything else, also for negative numbers.
@@ -91,15 +98,23 @@ impl FromStr for Rate {
             return Ok(Rate::Max);
         }
         let wrong = |message: String, remedy: String| Err(Diagnostic::new(message).remedy(remedy));
-        let too_low = || wrong(format!("a rate of '{text}' sends nothing"), "the lowest is 0.001pps".into());
+        let too_low = || {
+            wrong(
+                format!("a rate of '{text}' sends nothing"),
+                "the lowest is 0.001pps".into(),
+            )
+        };
         if text.starts_with('-') {
             return too_low();
         }
         let syntax = format!("'{text}' is not a rate");
-        let Some((value, unit)) = number_and_unit(text) else { return wrong(syntax, EXAMPLE.into()) };
+        let Some((value, unit)) = number_and_unit(text) else {
+            return wrong(syntax, EXAMPLE.into());
+        };
         let lower = unit.to_ascii_lowercase();
-        let (name, layer) =
-            lower.split_once([':', '@']).map_or((lower.as_str(), None), |(n, l)| (n, Some(l)));
+        let (name, layer) = lower
+            .split_once([':', '@'])
+            .map_or((lower.as_str(), None), |(n, l)| (n, Some(l)));
         let rate = match (name, layer) {
             ("", None) if value > 0.0 => {
                 let remedy = format!(
@@ -110,7 +125,10 @@ impl FromStr for Rate {
             ("" | "pps" | "fps" | "frames/s" | "packets/s", None) => Rate::Frames(value),
             ("%", None) if value > 100.0 => {
                 let remedy = "a share of line rate is at most 100 %";
-                return wrong(format!("'{text}' is more than the line carries"), remedy.into());
+                return wrong(
+                    format!("'{text}' is more than the line carries"),
+                    remedy.into(),
+                );
             }
             ("%", None) => Rate::LineShare(value / 100.0),
             ("bit/s" | "bits/s" | "bps", Some("l1")) => Rate::BitsLayer1(value),
@@ -124,11 +142,17 @@ impl FromStr for Rate {
             _ => {
                 let near = meant(unit, ["pps", "bit/s:l1", "bit/s:l2"]);
                 let number = &text[..text.len() - unit.len()];
-                let remedy = near.map_or(EXAMPLE.to_string(), |unit| format!("write \"{number}{unit}\""));
+                let remedy = near.map_or(EXAMPLE.to_string(), |unit| {
+                    format!("write \"{number}{unit}\"")
+                });
                 return wrong(syntax, remedy);
             }
         };
-        let sends = if let Rate::Frames(fps) = rate { fps >= 0.001 } else { value > 0.0 };
+        let sends = if let Rate::Frames(fps) = rate {
+            fps >= 0.001
+        } else {
+            value > 0.0
+        };
         if sends { Ok(rate) } else { too_low() }
     }
 }
@@ -152,7 +176,9 @@ impl fmt::Display for Rate {
 pub fn parse_link_speed(text: &str) -> Result<f64, String> {
     match number_and_unit(text.trim()) {
         Some((bits, unit)) if bits >= 1e6 && matches!(unit, "" | "bit/s" | "bps" | "b") => Ok(bits),
-        _ => Err(format!("'{text}' is not a link speed: write 1G, 2.5G, 10G, 25G, 40G or 100G")),
+        _ => Err(format!(
+            "'{text}' is not a link speed: write 1G, 2.5G, 10G, 25G, 40G or 100G"
+        )),
     }
 }
 
@@ -192,19 +218,39 @@ mod tests {
             assert!(said.contains(says), "{text}: {said}");
         }
         for text in ["", "fast", "1e", "1xpps", "nan", "inf", "1Gbit/s:l3", "µ"] {
-            assert!(text.parse::<Rate>().unwrap_err().message.contains("is not a rate"), "{text}");
+            assert!(
+                text.parse::<Rate>()
+                    .unwrap_err()
+                    .message
+                    .contains("is not a rate"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn bits_become_frames_by_their_layer() {
-        let fps = |rate: Rate| rate.frames_per_second(64.0, Some(1e10), 1).unwrap().unwrap();
+        let fps = |rate: Rate| {
+            rate.frames_per_second(64.0, Some(1e10), 1)
+                .unwrap()
+                .unwrap()
+        };
         assert_eq!(fps(Rate::BitsLayer1(1e9)).round(), 1_488_095.0);
         assert_eq!(fps(Rate::BitsLayer2(1e9)).round(), 1_953_125.0);
         assert_eq!(fps(Rate::LineShare(0.5)).round(), 7_440_476.0);
-        let unknown = Rate::LineShare(0.5).frames_per_second(64.0, None, 1).unwrap_err();
+        let unknown = Rate::LineShare(0.5)
+            .frames_per_second(64.0, None, 1)
+            .unwrap_err();
         assert!(unknown.message.contains("needs a link speed"));
-        let ten_tbit = "10Tbit/s:l1".parse::<Rate>().unwrap().frames_per_second(64.0, None, 2);
-        assert!(ten_tbit.unwrap_err().message.contains("2 generator thread(s)"));
+        let ten_tbit = "10Tbit/s:l1"
+            .parse::<Rate>()
+            .unwrap()
+            .frames_per_second(64.0, None, 2);
+        assert!(
+            ten_tbit
+                .unwrap_err()
+                .message
+                .contains("2 generator thread(s)")
+        );
     }
 }

@@ -9,7 +9,10 @@ use std::collections::HashMap;
 pub(crate) fn label(scalar: &Json) -> String {
     match scalar {
         Json::Bool(on) => if *on { "on" } else { "off" }.into(),
-        Json::Number(n) => n.as_f64().filter(|_| n.is_f64()).map_or_else(|| n.to_string(), |n| n.to_string()),
+        Json::Number(n) => n
+            .as_f64()
+            .filter(|_| n.is_f64())
+            .map_or_else(|| n.to_string(), |n| n.to_string()),
         Json::String(text) => text.trim().to_string(),
         other => other.to_string(),
     }
@@ -58,7 +61,9 @@ impl Node {
             Value::Scalar(json) => Some(json.clone()),
             Value::Broken => None,
             Value::List(nodes) => Some(nodes.iter().filter_map(Node::json).collect()),
-            Value::Table(tree) => Some(Json::Object(tree.json())).filter(|_| !tree.entries.is_empty()),
+            Value::Table(tree) => {
+                Some(Json::Object(tree.json())).filter(|_| !tree.entries.is_empty())
+            }
         }
     }
 }
@@ -101,7 +106,9 @@ impl Tree {
 
     /// The entries of an inner table; none where the key is absent.
     pub(crate) fn within(&self, key: &str) -> &[Entry] {
-        self.table(key).map(|tree| tree.entries.as_slice()).unwrap_or_default()
+        self.table(key)
+            .map(|tree| tree.entries.as_slice())
+            .unwrap_or_default()
     }
 
     /// The nodes of a list; none where the key is absent.
@@ -128,18 +135,28 @@ impl Tree {
 
     /// The words of a list that name values of a type.
     pub(crate) fn words<T: DeserializeOwned>(&self, key: &str) -> Vec<T> {
-        self.list(key).iter().filter_map(|node| serde_json::from_value(node.json()?).ok()).collect()
+        self.list(key)
+            .iter()
+            .filter_map(|node| serde_json::from_value(node.json()?).ok())
+            .collect()
     }
 
     /// The table without places.
     pub(crate) fn json(&self) -> Map<String, Json> {
-        self.entries.iter().filter_map(|e| Some((e.key.clone(), e.node.json()?))).collect()
+        self.entries
+            .iter()
+            .filter_map(|e| Some((e.key.clone(), e.node.json()?)))
+            .collect()
     }
 
     /// Lays another tree over this one. Values of the other tree win.
     pub(crate) fn overlay(&mut self, over: &Tree, lists: Lists) {
-        let places: HashMap<String, usize> =
-            self.entries.iter().enumerate().map(|(at, e)| (e.key.clone(), at)).collect();
+        let places: HashMap<String, usize> = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(at, e)| (e.key.clone(), at))
+            .collect();
         for entry in &over.entries {
             let Some(&at) = places.get(&entry.key) else {
                 self.entries.push(entry.clone());
@@ -150,7 +167,11 @@ impl Tree {
                 (Value::Table(under), Value::Table(over)) => under.overlay(over, lists),
                 (Value::List(under), Value::List(over)) if lists == Lists::Extend => {
                     let known: Vec<Option<Json>> = under.iter().map(Node::json).collect();
-                    under.extend(over.iter().filter(|node| !known.contains(&node.json())).cloned());
+                    under.extend(
+                        over.iter()
+                            .filter(|node| !known.contains(&node.json()))
+                            .cloned(),
+                    );
                 }
                 _ => *below = entry.clone(),
             }
@@ -160,13 +181,27 @@ impl Tree {
     /// Sets a value at a path, making tables on the way.
     pub(crate) fn set(&mut self, path: &[String], node: &Node) {
         let [key, rest @ ..] = path else { return };
-        let at = self.entries.iter().position(|e| e.key == *key).unwrap_or_else(|| {
-            let empty = Node { span: node.span, value: Value::Table(Tree::default()) };
-            self.entries.push(Entry { key: key.clone(), key_span: node.span, node: empty });
-            self.entries.len() - 1
-        });
+        let at = self
+            .entries
+            .iter()
+            .position(|e| e.key == *key)
+            .unwrap_or_else(|| {
+                let empty = Node {
+                    span: node.span,
+                    value: Value::Table(Tree::default()),
+                };
+                self.entries.push(Entry {
+                    key: key.clone(),
+                    key_span: node.span,
+                    node: empty,
+                });
+                self.entries.len() - 1
+            });
         match &mut self.entries[at].node {
-            Node { value: Value::Table(tree), .. } if !rest.is_empty() => tree.set(rest, node),
+            Node {
+                value: Value::Table(tree),
+                ..
+            } if !rest.is_empty() => tree.set(rest, node),
             below => *below = node.clone(),
         }
     }

@@ -7,11 +7,13 @@ use linerate_plan::settings::{Dut, Feature};
 use linerate_plan::{Plan, Proof};
 use serde_json::{Value, json};
 
-const BEGINNING: &str = "title = \"t\"\nquestion = \"q\"\ntrials = { duration = \"2 s\", blocks = 99 }\n";
+const BEGINNING: &str =
+    "title = \"t\"\nquestion = \"q\"\ntrials = { duration = \"2 s\", blocks = 99 }\n";
 
 fn campaign(lines: &str) -> Campaign {
-    let file =
-        |_: &str| Ok("table ip f { chain c { iifname \"lan0\" oifname \"wan0\" accept; } }".to_string());
+    let file = |_: &str| {
+        Ok("table ip f { chain c { iifname \"lan0\" oifname \"wan0\" accept; } }".to_string())
+    };
     let plan = Plan::read_with(format!("{BEGINNING}{lines}").as_bytes(), &mut { file });
     let plan = plan.unwrap_or_else(|faults| panic!("{faults:#?}"));
     plan.campaign(plan.systems[0], false).unwrap().clone()
@@ -19,8 +21,13 @@ fn campaign(lines: &str) -> Campaign {
 
 /// The proof of a change of the last cell.
 fn proof(campaign: &Campaign, patch: Value) -> Result<Proof, String> {
-    let change = Change { words: "a change", because: "it costs nothing", patch: &patch };
-    Proof::new(campaign, campaign.cells.len() - 1, &change, &beside).map_err(|faults| faults[0].to_string())
+    let change = Change {
+        words: "a change",
+        because: "it costs nothing",
+        patch: &patch,
+    };
+    Proof::new(campaign, campaign.cells.len() - 1, &change, &beside)
+        .map_err(|faults| faults[0].to_string())
 }
 
 /// A file stays where the plan names it.
@@ -43,13 +50,22 @@ fn the_plan_is_one_that_a_person_would_write() {
          rules = { tool = \"nftables\", filter = \"stateless\" }\nsysctls.\"net.ipv4.conf.all.rp_filter\" = 1\n\
          [factors.rules]\nsets = \"rules.before\"\nlevels = [10, 1000]",
     );
-    let patch = json!({ "rules": { "before": 0 }, "sysctls": { "net.ipv4.conf.all.rp_filter": 0 } });
+    let patch =
+        json!({ "rules": { "before": 0 }, "sysctls": { "net.ipv4.conf.all.rp_filter": 0 } });
     let words = "neither rules nor a reverse-path filter";
-    let change = Change { words, because: "frames went through 1,000 rules", patch: &patch };
+    let change = Change {
+        words,
+        because: "frames went through 1,000 rules",
+        patch: &patch,
+    };
     let proof = Proof::new(&measured, measured.cells.len() - 1, &change, &beside).unwrap();
     assert_eq!(proof.text, include_str!("proof.toml"));
     assert_eq!(proof.campaign.cells.len(), 3, "with the ceiling");
-    assert!(proof.campaign.cells[1..].iter().all(|cell| cell.ceiling == Some(0)));
+    assert!(
+        proof.campaign.cells[1..]
+            .iter()
+            .all(|cell| cell.ceiling == Some(0))
+    );
 }
 
 /// Every cell of plans of many kinds: the experiment has its settings and its traffic, and the change alone differs.
@@ -70,17 +86,42 @@ fn the_dut_is_as_it_was_measured() {
         let plan = Plan::read(text.as_bytes()).unwrap();
         let measured = plan.campaign(plan.systems[0], false).unwrap();
         let patch = json!({ "sysctls": { "kern.x": 7 } });
-        let change = Change { words: "w", because: "b", patch: &patch };
-        for (at, cell) in measured.cells.iter().enumerate().filter(|(at, _)| !measured.is_ceiling(*at)) {
+        let change = Change {
+            words: "w",
+            because: "b",
+            patch: &patch,
+        };
+        for (at, cell) in measured
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !measured.is_ceiling(*at))
+        {
             let proof = Proof::new(measured, at, &change, &beside);
             let proof = proof.unwrap_or_else(|f| panic!("{}: {f:#?}", cell.name));
             let mut settings = measured.lanes[cell.lane].settings.clone();
-            assert_eq!(lane(&proof, AS_MEASURED).settings, settings, "{}", proof.text);
+            assert_eq!(
+                lane(&proof, AS_MEASURED).settings,
+                settings,
+                "{}",
+                proof.text
+            );
             settings.sysctls.insert("kern.x".into(), "7".into());
             assert_eq!(lane(&proof, CHANGED).settings, settings, "{}", proof.text);
-            assert_eq!(proof.campaign.kinds, [measured.kinds[cell.kind].clone()], "{}", proof.text);
-            let variants = proof.campaign.cells.iter().filter(|cell| cell.variant != "tester-baseline");
-            assert!(variants.clone().count() == 2 && variants.clone().all(|own| own.rate == cell.rate));
+            assert_eq!(
+                proof.campaign.kinds,
+                [measured.kinds[cell.kind].clone()],
+                "{}",
+                proof.text
+            );
+            let variants = proof
+                .campaign
+                .cells
+                .iter()
+                .filter(|cell| cell.variant != "tester-baseline");
+            assert!(
+                variants.clone().count() == 2 && variants.clone().all(|own| own.rate == cell.rate)
+            );
             assert_eq!(
                 (&proof.campaign.lab, proof.campaign.experiment.link_speed),
                 (&measured.lab, measured.experiment.link_speed)
@@ -102,11 +143,23 @@ fn settings_are_removed_overridden_and_added() {
     });
     let proof = proof(&measured, patch).unwrap();
     let changed = &lane(&proof, CHANGED).settings;
-    assert_eq!((changed.dut, &changed.rules, &changed.inside.rps), (Dut::Forwarding, &None, &None));
+    assert_eq!(
+        (changed.dut, &changed.rules, &changed.inside.rps),
+        (Dut::Forwarding, &None, &None)
+    );
     for end in [&changed.inside, &changed.outside] {
-        assert_eq!(end.features.get(&Feature::Gro), Some(&false), "{}", proof.text);
+        assert_eq!(
+            end.features.get(&Feature::Gro),
+            Some(&false),
+            "{}",
+            proof.text
+        );
     }
-    let commands: Vec<&str> = changed.commands.iter().map(|command| command.run.as_str()).collect();
+    let commands: Vec<&str> = changed
+        .commands
+        .iter()
+        .map(|command| command.run.as_str())
+        .collect();
     assert_eq!(commands, ["a", "c"]);
     assert!(lane(&proof, AS_MEASURED).settings.rules.is_some());
 }
@@ -117,9 +170,15 @@ fn rule_files_go_with_the_plan() {
         "[variants.own]\nrules = { file = \"/etc/fw/own.nft\", map = { lan0 = \"in\", wan0 = \"out\" } }",
     );
     let proof = proof(&measured, json!({ "cpus": 2 })).unwrap();
-    let (was, is) = (&measured.lanes[1].settings.rule_file, &lane(&proof, CHANGED).settings.rule_file);
+    let (was, is) = (
+        &measured.lanes[1].settings.rule_file,
+        &lane(&proof, CHANGED).settings.rule_file,
+    );
     let (was, is) = (was.as_ref().unwrap(), is.as_ref().unwrap());
-    assert_eq!((&is.text, &is.map, is.file.as_str()), (&was.text, &was.map, "own.nft"));
+    assert_eq!(
+        (&is.text, &is.map, is.file.as_str()),
+        (&was.text, &was.map, "own.nft")
+    );
     assert_eq!(proof.files.get("own.nft"), Some(&was.text));
 }
 
@@ -129,10 +188,17 @@ fn hosts_have_blocks_and_reboots() {
     let proof = proof(&measured, json!({ "boot": { "hw.ix.unsupported_sfp": 1 } })).unwrap();
     let trials = &proof.campaign.experiment.trials;
     assert_eq!(
-        (trials.blocks, trials.duration_ns, proof.campaign.experiment.system),
+        (
+            trials.blocks,
+            trials.duration_ns,
+            proof.campaign.experiment.system
+        ),
         (Some(10), 2_000_000_000, System::FreeBsd)
     );
-    assert!(proof.text.contains("reboot = \"when-needed\"") && proof.text.contains("file = \"lab.toml\""));
+    assert!(
+        proof.text.contains("reboot = \"when-needed\"")
+            && proof.text.contains("file = \"lab.toml\"")
+    );
 }
 
 #[test]
@@ -143,19 +209,30 @@ fn impossible_changes_say_why() {
         (json!({ "interface": { "gro": 1 } }), "does not belong here"),
         (json!({ "interface": { "rx-ring": 512 } }), "cannot be set"),
         (json!({ "interface": { "gro": false } }), "changes nothing"),
-        (json!({ "rules": { "tool": "pf", "filter": "stateless" } }), "pf"),
+        (
+            json!({ "rules": { "tool": "pf", "filter": "stateless" } }),
+            "pf",
+        ),
         (json!("all of it"), "a table of a variant's keys"),
     ] {
-        let said = proof(&measured, patch.clone()).map(|proof| proof.text).unwrap_err();
+        let said = proof(&measured, patch.clone())
+            .map(|proof| proof.text)
+            .unwrap_err();
         assert!(said.contains(why), "{patch}: {said}");
     }
 }
 
 #[test]
 fn records_without_the_author_s_text_say_so() {
-    let measured = Campaign { source: String::new(), ..campaign("[variants.v]") };
+    let measured = Campaign {
+        source: String::new(),
+        ..campaign("[variants.v]")
+    };
     let said = proof(&measured, json!({ "cpus": 2 })).unwrap_err();
-    assert!(said.contains("no plan as its author wrote it") && said.contains("measure it again"), "{said}");
+    assert!(
+        said.contains("no plan as its author wrote it") && said.contains("measure it again"),
+        "{said}"
+    );
 }
 
 /// The quick form has levels and times of its own, and a section for a system is part of its variants.

@@ -36,12 +36,21 @@ fn ours(path: &std::path::Path) -> Duration {
 
 fn peer(path: &std::path::Path) -> Option<Duration> {
     let began = Instant::now();
-    let status = Command::new(PEER).arg(path).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success()).then(|| began.elapsed())
+    let status = Command::new(PEER)
+        .arg(path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status
+        .is_ok_and(|status| status.success())
+        .then(|| began.elapsed())
 }
 
 fn main() {
-    let megabytes: usize = env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(400);
+    let megabytes: usize = env::args()
+        .filter_map(|arg| arg.parse().ok())
+        .next()
+        .unwrap_or(400);
     let path = env::temp_dir().join(format!("linerate-graph-{}", std::process::id()));
     let (text, mut file) = (graph(), BufWriter::new(fs::File::create(&path).unwrap()));
     let repeats = (megabytes << 20) / text.len();
@@ -55,7 +64,9 @@ fn main() {
                 "round {round}: {ours:.2} s ({rate:.0} MB/s), {PEER} {peer:.2} s, ratio {:.1}",
                 peer / ours
             ),
-            None => println!("round {round}: {ours:.2} s ({rate:.0} MB/s); {PEER} is not on the PATH"),
+            None => {
+                println!("round {round}: {ours:.2} s ({rate:.0} MB/s); {PEER} is not on the PATH")
+            }
         }
     }
     fs::remove_file(&path).unwrap();

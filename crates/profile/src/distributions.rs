@@ -30,7 +30,9 @@ pub struct Range {
 impl Distribution {
     /// How many values there were.
     pub fn count(&self) -> u64 {
-        self.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.count))
+        self.ranges
+            .iter()
+            .fold(0, |sum, range| sum.saturating_add(range.count))
     }
 
     /// The value below which the share `quantile` (0..=1) of all values lies: the least one of the range after theirs. `None` without
@@ -70,7 +72,10 @@ impl Reader {
         match words.as_slice() {
             ["value", .., "count"] if line.contains("Distribution") => {
                 let name = std::mem::take(&mut self.key).join("; ");
-                self.open = Some(Distribution { name, ranges: Vec::new() });
+                self.open = Some(Distribution {
+                    name,
+                    ranges: Vec::new(),
+                });
             }
             [] => self.key.clear(),
             _ => {
@@ -84,7 +89,10 @@ impl Reader {
 
     /// The output ends.
     pub fn end(&mut self) {
-        let whole = self.open.take().filter(|open| !open.ranges.is_empty() && self.found.len() < MOST);
+        let whole = self
+            .open
+            .take()
+            .filter(|open| !open.ranges.is_empty() && self.found.len() < MOST);
         self.found.extend(whole);
     }
 }
@@ -95,13 +103,22 @@ fn range(words: &[&str]) -> Option<Range> {
         [sign @ ("<" | ">="), rest @ ..] => (Some(*sign), rest),
         rest => (None, rest),
     };
-    let [value, bar @ .., count] = rest else { return None };
-    if bar.iter().any(|part| part.contains(|c: char| c.is_alphanumeric())) {
+    let [value, bar @ .., count] = rest else {
+        return None;
+    };
+    if bar
+        .iter()
+        .any(|part| part.contains(|c: char| c.is_alphanumeric()))
+    {
         return None;
     }
     let (number, count) = (value.parse().ok()?, count.parse().ok()?);
     let printed = sign.map_or(value.to_string(), |sign| format!("{sign} {value}"));
-    Some(Range { value: printed, least: (sign != Some("<")).then_some(number), count })
+    Some(Range {
+        value: printed,
+        least: (sign != Some("<")).then_some(number),
+        count,
+    })
 }
 
 #[cfg(test)]
@@ -134,10 +151,20 @@ mod tests {
 ";
         let found = read(text);
         let names: Vec<(&str, u64)> = found.iter().map(|d| (d.name.as_str(), d.count())).collect();
-        assert_eq!(names, [("ether_input to ether_output", 1_450_464), ("em0 udp", 21)]);
-        assert_eq!([0.5, 0.99, 0.9999].map(|q| found[0].below(q)), [Some(2048), Some(4096), Some(8192)]);
         assert_eq!(
-            (found[1].ranges[0].least, found[1].below(0.5), found[1].below(1.0)),
+            names,
+            [("ether_input to ether_output", 1_450_464), ("em0 udp", 21)]
+        );
+        assert_eq!(
+            [0.5, 0.99, 0.9999].map(|q| found[0].below(q)),
+            [Some(2048), Some(4096), Some(8192)]
+        );
+        assert_eq!(
+            (
+                found[1].ranges[0].least,
+                found[1].below(0.5),
+                found[1].below(1.0)
+            ),
             (None, Some(10), None)
         );
         assert_eq!(found[1].ranges[2].value, ">= 10");
@@ -148,17 +175,29 @@ mod tests {
         let found = read(
             "value Distribution\tcount\n512\t0\n1024 @@@@@@@@@@@@@@@@@\t1414505\n2048 @\t35478\nFigure 7",
         );
-        assert_eq!((found.len(), found[0].count(), found[0].below(0.5)), (1, 1_449_983, Some(2048)));
+        assert_eq!(
+            (found.len(), found[0].count(), found[0].below(0.5)),
+            (1, 1_449_983, Some(2048))
+        );
     }
 
     #[test]
     fn no_distribution() {
-        for text in ["", "value", "value Distribution count", "value Distribution count\n1 2x\n", "1024 |@ 7"]
-        {
+        for text in [
+            "",
+            "value",
+            "value Distribution count",
+            "value Distribution count\n1 2x\n",
+            "1024 |@ 7",
+        ] {
             assert_eq!(read(text), [], "{text}");
         }
-        let long = "value Distribution count\n".to_string() + &"1 |@ 18446744073709551615\n".repeat(5000);
+        let long =
+            "value Distribution count\n".to_string() + &"1 |@ 18446744073709551615\n".repeat(5000);
         let found = read(&long);
-        assert_eq!((found[0].ranges.len(), found[0].count(), found[0].below(0.5)), (MOST, u64::MAX, Some(1)));
+        assert_eq!(
+            (found[0].ranges.len(), found[0].count(), found[0].below(0.5)),
+            (MOST, u64::MAX, Some(1))
+        );
     }
 }

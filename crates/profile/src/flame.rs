@@ -47,11 +47,17 @@ pub fn differential(before: &Profile, after: &Profile, picture: Picture) -> io::
 
 /// The stacks of both with their samples.
 fn compared(before: &Profile, after: &Profile) -> io::Result<Vec<String>> {
-    let options = inferno::differential::Options { normalize: true, ..Default::default() };
+    let options = inferno::differential::Options {
+        normalize: true,
+        ..Default::default()
+    };
     let [before, after] = [before, after].map(|profile| profile.lines().join("\n"));
     let mut lines = Vec::new();
     inferno::differential::from_readers(options, before.as_bytes(), after.as_bytes(), &mut lines)?;
-    Ok(String::from_utf8_lossy(&lines).lines().map(String::from).collect())
+    Ok(String::from_utf8_lossy(&lines)
+        .lines()
+        .map(String::from)
+        .collect())
 }
 
 /// [`flame_graph`] as a part of a page: without script, style sheet, title and narrow functions. The names of functions and their shares
@@ -72,7 +78,10 @@ pub fn differential_part(before: &Profile, after: &Profile) -> io::Result<String
 }
 
 fn part(lines: &[String]) -> io::Result<String> {
-    let picture = Picture { unit: "samples".into(), ..Picture::default() };
+    let picture = Picture {
+        unit: "samples".into(),
+        ..Picture::default()
+    };
     let mut options = picture.options();
     (options.min_width, options.no_javascript) = (NARROW, true);
     let svg = String::from_utf8_lossy(&drawn(lines, options)?).into_owned();
@@ -80,8 +89,8 @@ fn part(lines: &[String]) -> io::Result<String> {
         let at = svg.find(from)?;
         Some(&svg[at..at + svg[at..].find(to)?])
     };
-    let [size, view] =
-        [between("width=", " onload"), between("viewBox=", " xmlns")].map(Option::unwrap_or_default);
+    let [size, view] = [between("width=", " onload"), between("viewBox=", " xmlns")]
+        .map(Option::unwrap_or_default);
     let frames = between("<svg id=\"frames\"", "</svg>").unwrap_or_default();
     let frames = frames.replacen(" id=\"frames\"", "", 1);
     Ok(format!("<svg {size} {view}>{frames}</svg></svg>"))

@@ -71,7 +71,10 @@ pub fn fold(mut input: impl BufRead, mut output: impl Write) -> Result<Folded, F
         Source::Lockstat => Some("nanoseconds of waits for locks".into()),
         _ => None,
     };
-    let mut input = Tail { input: io::Cursor::new(head).chain(input), last: b'\n' };
+    let mut input = Tail {
+        input: io::Cursor::new(head).chain(input),
+        last: b'\n',
+    };
     match source {
         Source::Pmcstat => pmcstat::fold(&mut input, &mut output)?,
         Source::Dtrace => samples::fold_dtrace(&mut input, &mut output)?,
@@ -81,7 +84,11 @@ pub fn fold(mut input: impl BufRead, mut output: impl Write) -> Result<Folded, F
         Source::Folded => drop(io::copy(&mut input, &mut output)?),
     }
     output.flush()?;
-    Ok(Folded { source, event, is_cut: input.last != b'\n' })
+    Ok(Folded {
+        source,
+        event,
+        is_cut: input.last != b'\n',
+    })
 }
 
 fn fold_lockstat(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
@@ -106,14 +113,21 @@ pub enum Observed {
 /// # Errors
 /// The input has neither, or it cannot be read.
 pub fn observed(mut input: impl BufRead) -> Result<Observed, Fault> {
-    let (mut distributions, mut locks) = (distributions::Reader::default(), lockstat::Reader::default());
+    let (mut distributions, mut locks) = (
+        distributions::Reader::default(),
+        lockstat::Reader::default(),
+    );
     samples::lines(&mut input, |line| {
         distributions.line(line);
         locks.line(line);
     })?;
     distributions.end();
     locks.end();
-    let events: Vec<LockEvent> = locks.found.into_iter().filter(|event| event.waited.waits > 0).collect();
+    let events: Vec<LockEvent> = locks
+        .found
+        .into_iter()
+        .filter(|event| event.waited.waits > 0)
+        .collect();
     match (events.is_empty(), distributions.found.is_empty()) {
         (false, _) => Ok(Observed::Locks(events)),
         (true, false) => Ok(Observed::Distributions(distributions.found)),
@@ -126,7 +140,8 @@ fn source_of(head: &[u8]) -> Option<Source> {
     let text = String::from_utf8_lossy(head);
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let is_address = |word: &&str| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_address =
+            |word: &&str| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
         let is_indented = line.starts_with([' ', '\t']);
         match words.as_slice() {
             _ if samples::begins_entry(line) => Some(Source::Btrace),

@@ -103,13 +103,23 @@ const OF_FRAMES: [&str; 17] = [
     "dummynet_",
 ];
 /// How functions begin that interrupt whatever a CPU of FreeBSD does: the frames are below them, and not their work.
-const INTERRUPTS: [&str; 6] = ["ipi_", "Xipi_", "Xtimerint", "lapic_handle_timer", "dtrace_", "hardclock"];
+const INTERRUPTS: [&str; 6] = [
+    "ipi_",
+    "Xipi_",
+    "Xtimerint",
+    "lapic_handle_timer",
+    "dtrace_",
+    "hardclock",
+];
 
 /// Whether a stack of FreeBSD works on frames: a function of their way is there, and no interrupt for something else came in after it.
 pub fn works_on_frames(stack: &str) -> bool {
     let begins = |name: &str, with: &[&str]| with.iter().any(|start| name.starts_with(start));
-    let own = stack.rsplit(';').take_while(|name| !begins(name, &INTERRUPTS));
-    own.into_iter().any(|name| begins(name, &OF_FRAMES) || name.contains("_rxeof") || name.contains("_txeof"))
+    let own = stack
+        .rsplit(';')
+        .take_while(|name| !begins(name, &INTERRUPTS));
+    own.into_iter()
+        .any(|name| begins(name, &OF_FRAMES) || name.contains("_rxeof") || name.contains("_txeof"))
 }
 
 /// A function of a profile.
@@ -138,8 +148,12 @@ impl Profile {
     /// Reads folded stacks. Lines of another form are left out.
     pub fn of_folded(text: &str) -> Profile {
         let mut profile = Profile::default();
-        let stacks = text.lines().filter_map(|line| line.trim_end().rsplit_once(' '));
-        for (stack, samples) in stacks.filter_map(|(stack, samples)| Some((stack, samples.parse().ok()?))) {
+        let stacks = text
+            .lines()
+            .filter_map(|line| line.trim_end().rsplit_once(' '));
+        for (stack, samples) in
+            stacks.filter_map(|(stack, samples)| Some((stack, samples.parse().ok()?)))
+        {
             profile.add(stack, samples);
         }
         profile
@@ -158,31 +172,54 @@ impl Profile {
 
     /// The functions that want locks, with their callers: without those of the locks themselves.
     pub fn waiting(&self) -> Vec<Function> {
-        let words =
-            ["lock", "mutex", "mtx", "rwsem", "down_read", "down_write", "semaphore", "_sx_", "_rw_", "osq_"];
-        self.without_inner(|name| words.iter().any(|word| name.contains(word))).functions()
+        let words = [
+            "lock",
+            "mutex",
+            "mtx",
+            "rwsem",
+            "down_read",
+            "down_write",
+            "semaphore",
+            "_sx_",
+            "_rw_",
+            "osq_",
+        ];
+        self.without_inner(|name| words.iter().any(|word| name.contains(word)))
+            .functions()
     }
 
     /// All samples.
     pub fn samples(&self) -> u64 {
-        self.stacks.values().fold(0, |sum, samples| sum.saturating_add(*samples))
+        self.stacks
+            .values()
+            .fold(0, |sum, samples| sum.saturating_add(*samples))
     }
 
     /// The stacks with their samples, in the order of their names.
     pub fn stacks(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.stacks.iter().map(|(stack, samples)| (stack.as_str(), *samples))
+        self.stacks
+            .iter()
+            .map(|(stack, samples)| (stack.as_str(), *samples))
     }
 
     /// Lines of folded stacks, in the order of the stacks' names.
     pub fn lines(&self) -> Vec<String> {
-        self.stacks.iter().map(|(stack, samples)| format!("{stack} {samples}")).collect()
+        self.stacks
+            .iter()
+            .map(|(stack, samples)| format!("{stack} {samples}"))
+            .collect()
     }
 
     /// The stacks without the functions at their inner end for which `left_out` is true; at least one function stays.
     pub fn without_inner(&self, left_out: impl Fn(&str) -> bool) -> Profile {
         let mut outer = Profile::default();
-        for (mut stack, samples) in self.stacks.iter().map(|(stack, samples)| (stack.as_str(), *samples)) {
-            while let Some((callers, _)) = stack.rsplit_once(';').filter(|(_, name)| left_out(name)) {
+        for (mut stack, samples) in self
+            .stacks
+            .iter()
+            .map(|(stack, samples)| (stack.as_str(), *samples))
+        {
+            while let Some((callers, _)) = stack.rsplit_once(';').filter(|(_, name)| left_out(name))
+            {
                 stack = callers;
             }
             outer.add(stack, samples);
@@ -212,13 +249,27 @@ impl Profile {
                 }
             }
         }
-        let function = |(name, Counts { own, with_called, callers }): (&str, Counts<'_>)| {
-            let mut callers: Vec<(String, u64)> = callers.into_iter().map(|(n, c)| (n.into(), c)).collect();
+        let function = |(
+            name,
+            Counts {
+                own,
+                with_called,
+                callers,
+            },
+        ): (&str, Counts<'_>)| {
+            let mut callers: Vec<(String, u64)> =
+                callers.into_iter().map(|(n, c)| (n.into(), c)).collect();
             callers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-            Function { name: name.into(), own, with_called, callers }
+            Function {
+                name: name.into(),
+                own,
+                with_called,
+                callers,
+            }
         };
         let mut functions: Vec<Function> = counts.into_iter().map(function).collect();
-        functions.sort_by(|a, b| (b.own, b.with_called, &a.name).cmp(&(a.own, a.with_called, &b.name)));
+        functions
+            .sort_by(|a, b| (b.own, b.with_called, &a.name).cmp(&(a.own, a.with_called, &b.name)));
         functions
     }
 }
@@ -228,8 +279,18 @@ pub fn differences(before: &Profile, after: &Profile) -> Vec<Difference> {
     let mut all: BTreeMap<String, Difference> = BTreeMap::new();
     for (side, profile) in [before, after].into_iter().enumerate() {
         let total = profile.samples().max(1) as f64;
-        for Function { name, own, with_called, .. } in profile.functions() {
-            let empty = Difference { name: name.clone(), own: [0.0; 2], with_called: [0.0; 2] };
+        for Function {
+            name,
+            own,
+            with_called,
+            ..
+        } in profile.functions()
+        {
+            let empty = Difference {
+                name: name.clone(),
+                own: [0.0; 2],
+                with_called: [0.0; 2],
+            };
             let difference = all.entry(name).or_insert(empty);
             difference.own[side] = own as f64 / total;
             difference.with_called[side] = with_called as f64 / total;
@@ -237,7 +298,11 @@ pub fn differences(before: &Profile, after: &Profile) -> Vec<Difference> {
     }
     let mut all: Vec<Difference> = all.into_values().collect();
     let change = |d: &Difference| (d.own[1] - d.own[0]).abs();
-    all.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.name.cmp(&b.name)));
+    all.sort_by(|a, b| {
+        change(b)
+            .total_cmp(&change(a))
+            .then_with(|| a.name.cmp(&b.name))
+    });
     all
 }
 

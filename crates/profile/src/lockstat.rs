@@ -48,9 +48,16 @@ impl Reader {
             _ if is_event(line) => {
                 self.end();
                 let (name, rest) = line.split_once(": ").unwrap_or((line, ""));
-                let seconds = rest.split_whitespace().nth(3).and_then(|seconds| seconds.parse().ok());
+                let seconds = rest
+                    .split_whitespace()
+                    .nth(3)
+                    .and_then(|seconds| seconds.parse().ok());
                 self.timed = false;
-                self.open(LockEvent { name: name.trim().into(), seconds, ..LockEvent::default() });
+                self.open(LockEvent {
+                    name: name.trim().into(),
+                    seconds,
+                    ..LockEvent::default()
+                });
             }
             ["Count" | "ops/s", kind, "cuml", "rcnt", unit, ..] => {
                 self.timed = *kind == "indv" && *unit == "nsec";
@@ -58,7 +65,10 @@ impl Reader {
             }
             _ if is_record(&words) => self.record(&words),
             [count, share, _, rcnt, average, lock @ .., caller]
-                if self.timed && share.ends_with('%') && rcnt.parse::<f64>().is_ok() && !lock.is_empty() =>
+                if self.timed
+                    && share.ends_with('%')
+                    && rcnt.parse::<f64>().is_ok()
+                    && !lock.is_empty() =>
             {
                 self.end();
                 if let (Ok(count), Ok(average)) = (count.parse::<u64>(), average.parse::<u64>()) {
@@ -68,13 +78,20 @@ impl Reader {
                     };
                     let (lock, caller) = (lock.join(" "), (*caller).to_string());
                     let ns = waits.saturating_mul(average);
-                    self.row = Some(Row { lock, caller, stack: Vec::new(), ns, waits });
+                    self.row = Some(Row {
+                        lock,
+                        caller,
+                        stack: Vec::new(),
+                        ns,
+                        waits,
+                    });
                 }
             }
             // `1024 |@@@@@   123   function`: the stack stands beside the distribution, and goes on below it.
             [.., function] if line.contains('|') => {
-                let after_bar =
-                    line.rsplit_once('|').map_or("", |(_, rest)| rest.trim_start_matches(['@', ' ']));
+                let after_bar = line
+                    .rsplit_once('|')
+                    .map_or("", |(_, rest)| rest.trim_start_matches(['@', ' ']));
                 if after_bar.split_whitespace().count() > 1 {
                     self.push(function);
                 }
@@ -107,10 +124,16 @@ impl Reader {
                     let event = self.found.remove(at);
                     self.found.push(event);
                 }
-                None => self.open(LockEvent { name, ..LockEvent::default() }),
+                None => self.open(LockEvent {
+                    name,
+                    ..LockEvent::default()
+                }),
             }
         }
-        let stack = words[6..].iter().filter(|word| word.parse::<u64>().is_err()).take(MOST);
+        let stack = words[6..]
+            .iter()
+            .filter(|word| word.parse::<u64>().is_err())
+            .take(MOST);
         self.row = Some(Row {
             lock: words[2].into(),
             caller: words[3].into(),
@@ -123,15 +146,21 @@ impl Reader {
 
     /// The row, if there is one, has ended.
     pub fn end(&mut self) {
-        let (Some(row), Some(event)) = (self.row.take(), self.found.last_mut()) else { return };
+        let (Some(row), Some(event)) = (self.row.take(), self.found.last_mut()) else {
+            return;
+        };
         let mut stack: Vec<&str> = row.stack.iter().map(String::as_str).collect();
         if !stack.contains(&row.caller.as_str()) {
             stack.insert(0, &row.caller);
         }
-        let functions =
-            stack.iter().rev().map(|name| name.rsplit_once("+0x").map_or(*name, |(name, _)| name));
-        let names: Vec<String> =
-            functions.chain([row.lock.as_str()]).map(|name| name.replace(';', ":")).collect();
+        let functions = stack
+            .iter()
+            .rev()
+            .map(|name| name.rsplit_once("+0x").map_or(*name, |(name, _)| name));
+        let names: Vec<String> = functions
+            .chain([row.lock.as_str()])
+            .map(|name| name.replace(';', ":"))
+            .collect();
         event.waited.profile.add(&names.join(";"), row.ns);
         event.waited.waits = event.waited.waits.saturating_add(row.waits);
     }
@@ -139,7 +168,9 @@ impl Reader {
 
 /// `Adaptive mutex spin: 1136 events in 20.013 seconds (57 events/sec)`
 pub(crate) fn is_event(line: &str) -> bool {
-    line.contains(" events in ") && line.contains(" seconds (") && line.trim_end().ends_with("events/sec)")
+    line.contains(" events in ")
+        && line.contains(" seconds (")
+        && line.trim_end().ends_with("events/sec)")
 }
 
 /// Whether a line is a record of `-p`, with its time.
@@ -175,7 +206,8 @@ mod tests {
         reader.found
     }
 
-    const DASHES: &str = "-------------------------------------------------------------------------------";
+    const DASHES: &str =
+        "-------------------------------------------------------------------------------";
 
     #[test]
     fn tables() {
@@ -205,8 +237,10 @@ Count indv cuml rcnt          Lock                   Caller
 "
         );
         let found = read(&text);
-        let facts: Vec<(&str, u64, u64)> =
-            found.iter().map(|e| (e.name.as_str(), e.waited.waits, e.waited.profile.samples())).collect();
+        let facts: Vec<(&str, u64, u64)> = found
+            .iter()
+            .map(|e| (e.name.as_str(), e.waited.waits, e.waited.profile.samples()))
+            .collect();
         assert_eq!(
             facts,
             [
@@ -218,9 +252,14 @@ Count indv cuml rcnt          Lock                   Caller
         assert_eq!(found[0].seconds, Some(20.013));
         let functions = found[0].waited.profile.functions();
         assert_eq!(functions[0].name, "em0 core lock");
-        assert_eq!(functions[0].callers, [("iflib_txq_drain".to_string(), 1136 * 1412)]);
+        assert_eq!(
+            functions[0].callers,
+            [("iflib_txq_drain".to_string(), 1136 * 1412)]
+        );
         assert!(
-            folded(&found).lines().contains(&"R/W writer blocked by writer;fib4_lookup;rtentry 20000".into())
+            folded(&found)
+                .lines()
+                .contains(&"R/W writer blocked by writer;fib4_lookup;rtentry 20000".into())
         );
     }
 
@@ -252,8 +291,10 @@ Count indv cuml rcnt     nsec Lock                   Caller
         let found = read(
             "0 7 em0 ip_output+0x3 0.000000 700\n2 1 rt fib4 1.5 9 0 0 5 ip_input+1 x\n0 3 em0 ip_output 0.0 30\n",
         );
-        let facts: Vec<(&str, Vec<String>)> =
-            found.iter().map(|e| (e.name.as_str(), e.waited.profile.lines())).collect();
+        let facts: Vec<(&str, Vec<String>)> = found
+            .iter()
+            .map(|e| (e.name.as_str(), e.waited.profile.lines()))
+            .collect();
         assert_eq!(
             facts,
             [

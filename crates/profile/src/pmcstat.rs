@@ -29,14 +29,30 @@ struct Entry<'a> {
 
 /// `  100.0%  [6575]       ether_output`
 fn entry(line: &[u8]) -> Option<Entry<'_>> {
-    let depth = line.iter().position(|b| *b != b' ').filter(|depth| *depth < DEEPEST)?;
+    let depth = line
+        .iter()
+        .position(|b| *b != b' ')
+        .filter(|depth| *depth < DEEPEST)?;
     let rest = &line[depth..];
-    let share = rest.iter().position(|b| !matches!(b, b'0'..=b'9' | b'.')).filter(|length| *length > 0)?;
+    let share = rest
+        .iter()
+        .position(|b| !matches!(b, b'0'..=b'9' | b'.'))
+        .filter(|length| *length > 0)?;
     let rest = rest[share..].strip_prefix(b"%  [")?;
-    let digits = rest.iter().position(|b| !b.is_ascii_digit()).filter(|length| *length > 0)?;
+    let digits = rest
+        .iter()
+        .position(|b| !b.is_ascii_digit())
+        .filter(|length| *length > 0)?;
     let name = rest[digits..].strip_prefix(b"]")?.trim_ascii_start();
-    let length = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
-    (length > 0).then_some(Entry { depth, samples: &rest[..digits], name: &name[..length] })
+    let length = name
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(name.len());
+    (length > 0).then_some(Entry {
+        depth,
+        samples: &rest[..digits],
+        name: &name[..length],
+    })
 }
 
 /// Whether a line is one of a graph.
@@ -46,8 +62,15 @@ pub(crate) fn is_entry(line: &[u8]) -> bool {
 
 /// The event of a graph: `@ EVENT [N samples]`.
 pub(crate) fn event(head: &[u8]) -> Option<String> {
-    let line = head.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"@ "))?;
-    Some(String::from_utf8_lossy(line).split_whitespace().next()?.into())
+    let line = head
+        .split(|b| *b == b'\n')
+        .find_map(|line| line.strip_prefix(b"@ "))?;
+    Some(
+        String::from_utf8_lossy(line)
+            .split_whitespace()
+            .next()?
+            .into(),
+    )
 }
 
 /// Writes the stacks of a graph, in its order.
@@ -104,7 +127,9 @@ impl Path {
             self.names.resize_with(entry.depth + 1, Vec::new);
         }
         // A caller whose line is missing.
-        self.names[self.length.min(entry.depth)..entry.depth].iter_mut().for_each(Vec::clear);
+        self.names[self.length.min(entry.depth)..entry.depth]
+            .iter_mut()
+            .for_each(Vec::clear);
         self.names[entry.depth].clear();
         self.names[entry.depth].extend_from_slice(entry.name);
         self.samples.clear();

@@ -39,7 +39,10 @@ pub(crate) fn lines(input: &mut impl BufRead, mut each: impl FnMut(&str)) -> io:
 }
 
 pub(crate) fn write(profile: &Profile, output: &mut impl Write) -> io::Result<()> {
-    profile.lines().iter().try_for_each(|line| writeln!(output, "{line}"))
+    profile
+        .lines()
+        .iter()
+        .try_for_each(|line| writeln!(output, "{line}"))
 }
 
 /// Stacks of DTrace's `stack()`: a function on each indented line, then a line with the number of samples.
@@ -70,7 +73,9 @@ pub(crate) fn fold_btrace(input: &mut impl BufRead, output: &mut impl Write) -> 
             stack.0.clear();
             is_open = true;
         } else if is_open {
-            let end = line.rsplit_once("]: ").and_then(|(last, n)| Some((last, n.parse().ok()?)));
+            let end = line
+                .rsplit_once("]: ")
+                .and_then(|(last, n)| Some((last, n.parse().ok()?)));
             let (text, samples) = end.map_or((line, None), |(last, samples)| (last, Some(samples)));
             match text.trim_start() {
                 "" => {}
@@ -88,7 +93,8 @@ pub(crate) fn fold_btrace(input: &mut impl BufRead, output: &mut impl Write) -> 
 
 /// Samples of `perf script`: a line with the command, and an indented line for each function. The command is the outermost one.
 pub(crate) fn fold_perf(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
-    let (mut profile, mut stack, mut command) = (Profile::default(), Stack::default(), String::new());
+    let (mut profile, mut stack, mut command) =
+        (Profile::default(), Stack::default(), String::new());
     let end = |stack: &mut Stack, command: &mut String, profile: &mut Profile| {
         if !command.is_empty() && !stack.0.is_empty() {
             stack.push(command);
@@ -113,16 +119,26 @@ pub(crate) fn fold_perf(input: &mut impl BufRead, output: &mut impl Write) -> io
 
 /// `ksoftirqd/0     9 [000] 158665.571607: cpu-clock:`: everything before the first word that is a process number.
 fn command_of(line: &str) -> String {
-    let is_process =
-        |word: &&str| word.split('/').all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-    let words: Vec<&str> = line.split_whitespace().take_while(|word| !is_process(word)).collect();
+    let is_process = |word: &&str| {
+        word.split('/')
+            .all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .take_while(|word| !is_process(word))
+        .collect();
     words.join("_")
 }
 
 /// `ip_input+0x12 ([kernel.kallsyms])`. Without a symbol, the name of the file in brackets stands for the function.
 fn function_of(text: &str) -> String {
     let (symbol, file) = text.rsplit_once(" (").unwrap_or((text, ""));
-    let file = file.trim_end_matches(')').rsplit('/').next().unwrap_or("").trim_matches(['[', ']']);
+    let file = file
+        .trim_end_matches(')')
+        .rsplit('/')
+        .next()
+        .unwrap_or("")
+        .trim_matches(['[', ']']);
     match without_offset(symbol.trim()) {
         "[unknown]" if !file.is_empty() && file != "unknown" => format!("[{file}]"),
         symbol => symbol.into(),
@@ -131,9 +147,12 @@ fn function_of(text: &str) -> String {
 
 /// bpftrace writes offsets in decimal.
 fn without_count(text: &str) -> &str {
-    let offset =
-        |(_, offset): &(&str, &str)| !offset.is_empty() && offset.bytes().all(|b| b.is_ascii_digit());
-    text.rsplit_once('+').filter(offset).map_or(text, |(name, _)| name)
+    let offset = |(_, offset): &(&str, &str)| {
+        !offset.is_empty() && offset.bytes().all(|b| b.is_ascii_digit())
+    };
+    text.rsplit_once('+')
+        .filter(offset)
+        .map_or(text, |(name, _)| name)
 }
 
 fn without_offset(text: &str) -> &str {

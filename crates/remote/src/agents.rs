@@ -57,13 +57,26 @@ impl Agent {
     /// # Errors
     /// There is no agent, it speaks another version, or it takes longer than `within`.
     pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent> {
-        let Link { control, output, rest } = link;
+        let Link {
+            control,
+            output,
+            rest,
+        } = link;
         let session = Mutex::new(Session::new(monotonic_ns()));
-        let shared = Arc::new(Shared { session, changed: Condvar::new(), control });
+        let shared = Arc::new(Shared {
+            session,
+            changed: Condvar::new(),
+            control,
+        });
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::spawn(move || reads.read(output));
-        let mut agent =
-            Agent { host: host.into(), cpus: Vec::new(), clock: String::new(), shared, link: rest };
+        let mut agent = Agent {
+            host: host.into(),
+            cpus: Vec::new(),
+            clock: String::new(),
+            shared,
+            link: rest,
+        };
         let (id, line) = agent.shared.lock().greet(SPOKEN, linerate, monotonic_ns());
         agent.shared.write(&line);
         std::thread::spawn(move || beats.beat());
@@ -111,7 +124,12 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn release(&self, ports: Vec<String>) -> Result<()> {
-        self.order(&Request::Release { ports }, "giving ports up", PREPARE_WITHIN).map(drop)
+        self.order(
+            &Request::Release { ports },
+            "giving ports up",
+            PREPARE_WITHIN,
+        )
+        .map(drop)
     }
 
     /// Makes ports ready for a load. Returns the nanoseconds that this waited for another linerate on the host; or, where it is still that
@@ -141,7 +159,8 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn stop(&self) -> Result<()> {
-        self.order(&Request::Stop {}, "stopping the load", QUICK).map(drop)
+        self.order(&Request::Stop {}, "stopping the load", QUICK)
+            .map(drop)
     }
 
     /// Counters of ports since their start.
@@ -150,7 +169,13 @@ impl Agent {
     /// As for every call.
     pub fn counters(&self, ports: &[String]) -> Result<BTreeMap<String, PortCounters>> {
         let doing = "reading its ports' counters";
-        match self.call(&Request::Counters { ports: ports.to_vec() }, doing, QUICK)? {
+        match self.call(
+            &Request::Counters {
+                ports: ports.to_vec(),
+            },
+            doing,
+            QUICK,
+        )? {
             (_, Reply::Counters { ports }) => Ok(ports),
             (_, other) => Err(self.nonsense(doing, &other)),
         }
@@ -162,7 +187,13 @@ impl Agent {
     /// As for every call.
     pub fn stamps(&self, ports: &[String]) -> Result<BTreeMap<String, Stamps>> {
         let doing = "reading its cards' stamps";
-        match self.call(&Request::Stamps { ports: ports.to_vec() }, doing, QUICK)? {
+        match self.call(
+            &Request::Stamps {
+                ports: ports.to_vec(),
+            },
+            doing,
+            QUICK,
+        )? {
             (_, Reply::Stamps { ports }) => Ok(ports),
             (_, other) => Err(self.nonsense(doing, &other)),
         }
@@ -178,15 +209,27 @@ impl Agent {
         for _ in 0..PROBES {
             let asked = monotonic_ns();
             match self.call(&Request::Clock {}, doing, QUICK)? {
-                (received, Reply::Time { heard_ns, answered_ns }) => {
+                (
+                    received,
+                    Reply::Time {
+                        heard_ns,
+                        answered_ns,
+                    },
+                ) => {
                     let there = [heard_ns.into(), answered_ns.into()];
-                    probes.push(Probe { asked, there, error_ns: 0, received });
+                    probes.push(Probe {
+                        asked,
+                        there,
+                        error_ns: 0,
+                        received,
+                    });
                 }
                 (_, other) => return Err(self.nonsense(doing, &other)),
             }
         }
-        Offset::of(&probes)
-            .ok_or_else(|| self.failed("its clock cannot be compared with ours: no answer makes sense"))
+        Offset::of(&probes).ok_or_else(|| {
+            self.failed("its clock cannot be compared with ours: no answer makes sense")
+        })
     }
 
     /// Waits for a message of a load, until a moment; `None` when that has come.
@@ -202,7 +245,8 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn goodbye(self) -> Result<()> {
-        self.call(&Request::Goodbye {}, "saying goodbye", PARTING).map(drop)
+        self.call(&Request::Goodbye {}, "saying goodbye", PARTING)
+            .map(drop)
     }
 
     /// A request that has no answer but that it is done; gives its number.
@@ -232,7 +276,10 @@ impl Agent {
             Some(answer) => Ok(answer),
             None => {
                 self.shared.lock().forget(id);
-                Err(self.failed(format!("no answer within {} s while {doing}", within.as_secs_f64())))
+                Err(self.failed(format!(
+                    "no answer within {} s while {doing}",
+                    within.as_secs_f64()
+                )))
             }
         }
     }
@@ -268,7 +315,11 @@ impl Agent {
 
     fn lost_while(&self, doing: &str, why: &str) -> RemoteError {
         let said = self.link.complaints();
-        let said = if said.is_empty() { said } else { format!("; it said: {said}") };
+        let said = if said.is_empty() {
+            said
+        } else {
+            format!("; it said: {said}")
+        };
         self.failed(format!("lost the agent while {doing}: {why}{said}"))
     }
 
@@ -282,7 +333,11 @@ impl Drop for Agent {
     fn drop(&mut self) {
         // The end of its input is the agent's word to go.
         self.shared.control.close();
-        self.link.end(if self.lost().is_some() { PARTING_LOST } else { PARTING });
+        self.link.end(if self.lost().is_some() {
+            PARTING_LOST
+        } else {
+            PARTING
+        });
     }
 }
 
@@ -299,13 +354,24 @@ impl Shared {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, session: MutexGuard<'a, Session>, most: Duration) -> MutexGuard<'a, Session> {
-        self.changed.wait_timeout(session, most).unwrap_or_else(PoisonError::into_inner).0
+    fn wait<'a>(
+        &self,
+        session: MutexGuard<'a, Session>,
+        most: Duration,
+    ) -> MutexGuard<'a, Session> {
+        self.changed
+            .wait_timeout(session, most)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
     }
 
     fn write(&self, line: &[u8]) {
         // One that has ended shows by its output.
-        if self.control.write_all(line, WRITE_WITHIN).is_err_and(|error| would_block(&error)) {
+        if self
+            .control
+            .write_all(line, WRITE_WITHIN)
+            .is_err_and(|error| would_block(&error))
+        {
             self.lock().lose("it does not read what it is asked");
             self.changed.notify_all();
         }
@@ -319,7 +385,8 @@ impl Shared {
             let (now, mut session) = (monotonic_ns(), self.lock());
             match read {
                 Ok(length) if length > 0 => {
-                    if let Err(flood) = lines.take(&piece[..length], |line| session.line(line, now)) {
+                    if let Err(flood) = lines.take(&piece[..length], |line| session.line(line, now))
+                    {
                         session.lose(flood.to_string());
                     }
                 }
@@ -377,9 +444,19 @@ impl Link {
     ///
     /// # Errors
     /// The system does not take the pipe.
-    pub fn of_pipes(input: impl Into<OwnedFd>, output: impl Read + Send + 'static) -> io::Result<Link> {
-        let rest = Rest { child: None, complaints: Mutex::new((Outlet::new(None), Vec::new())) };
-        Ok(Link { control: Control::new(input.into())?, output: Box::new(output), rest })
+    pub fn of_pipes(
+        input: impl Into<OwnedFd>,
+        output: impl Read + Send + 'static,
+    ) -> io::Result<Link> {
+        let rest = Rest {
+            child: None,
+            complaints: Mutex::new((Outlet::new(None), Vec::new())),
+        };
+        Ok(Link {
+            control: Control::new(input.into())?,
+            output: Box::new(output),
+            rest,
+        })
     }
 
     /// Starts a process whose standard input and output lead to an agent. Its standard error is kept for messages.
@@ -389,15 +466,24 @@ impl Link {
     pub fn start(mut command: Command) -> io::Result<Link> {
         let (child, input, [output, errors]) = spawn_piped(&mut command)?;
         let complaints = Mutex::new((Outlet::new(Some(errors)), Vec::new()));
-        let rest = Rest { child: Some(child), complaints };
-        Ok(Link { rest, ..Link::of_pipes(input, File::from(output))? })
+        let rest = Rest {
+            child: Some(child),
+            complaints,
+        };
+        Ok(Link {
+            rest,
+            ..Link::of_pipes(input, File::from(output))?
+        })
     }
 }
 
 impl Rest {
     /// The end of the process's standard error, on one line. If the process is about to end, waits for its last words.
     pub fn complaints(&self) -> String {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut complaints = self
+            .complaints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let (outlet, kept) = &mut *complaints;
         let began = Instant::now();
         while !outlet.is_closed() && began.elapsed() < LAST_WORDS {
@@ -408,7 +494,9 @@ impl Rest {
             });
         }
         let text = String::from_utf8_lossy(kept).trim().replace('\n', " / ");
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+        text.chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect()
     }
 
     /// Waits for the process's end; kills it when it takes longer.

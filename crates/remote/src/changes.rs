@@ -83,18 +83,35 @@ impl Changes {
         folder: &Path,
         sudo: bool,
     ) -> Result<Changes> {
-        let path = folder.join(format!("{}.changes", file_name(machine.as_deref().unwrap_or(address))));
+        let path = folder.join(format!(
+            "{}.changes",
+            file_name(machine.as_deref().unwrap_or(address))
+        ));
         let journal = Journal::<Undoing>::open(&path).map_err(unjournalled(&place))?;
         let journal = journal.ok_or_else(|| RemoteError::new(place.name(), Fault::Busy, ""))?;
-        let machines = journal.pending().iter().filter_map(|undoing| undoing.machine.as_ref());
-        if let Some((was, is)) = machines.zip(machine.iter().cycle()).find(|(was, is)| was != is) {
+        let machines = journal
+            .pending()
+            .iter()
+            .filter_map(|undoing| undoing.machine.as_ref());
+        if let Some((was, is)) = machines
+            .zip(machine.iter().cycle())
+            .find(|(was, is)| was != is)
+        {
             let said = format!(
                 "{} lists the changes of another machine at this address ({was}, and this is {is}); undoing them here would spoil this machine",
                 journal.path().display()
             );
             return Err(RemoteError::new(place.name(), Fault::AnotherMachine, said));
         }
-        Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT, installed: BTreeMap::new() })
+        Ok(Changes {
+            place,
+            journal,
+            sudo,
+            boot: None,
+            machine,
+            limit: LIMIT,
+            installed: BTreeMap::new(),
+        })
     }
 
     /// Changes that have not been undone, oldest first: also those of a linerate that was killed.
@@ -109,7 +126,12 @@ impl Changes {
     ///
     /// # Errors
     /// A program failed, the present value cannot be read, a setting did not take, or the host was lost.
-    pub fn make(&mut self, steps: &[Step], lasting: bool, interrupted: Interrupt<'_>) -> Result<()> {
+    pub fn make(
+        &mut self,
+        steps: &[Step],
+        lasting: bool,
+        interrupted: Interrupt<'_>,
+    ) -> Result<()> {
         for step in steps {
             if let Input::File(path) = &step.apply.input {
                 self.installed.insert(path.clone(), self.unchanged(path)?);
@@ -117,11 +139,22 @@ impl Changes {
             let was = self.read(step, interrupted)?;
             if let Some(undoing) = step.undoing(&was) {
                 let (boot, machine) = (self.boot.clone(), self.machine.clone());
-                let undoing = Undoing { lasting, boot, machine, ..undoing };
-                self.journal.write(undoing).map_err(unjournalled(&self.place))?;
+                let undoing = Undoing {
+                    lasting,
+                    boot,
+                    machine,
+                    ..undoing
+                };
+                self.journal
+                    .write(undoing)
+                    .map_err(unjournalled(&self.place))?;
                 let made = self.apply(step, &was, interrupted);
                 // One that did not end by itself may be made yet: its undoing must succeed.
-                if made.as_ref().err().is_none_or(|error| error.fault != Fault::Failed) {
+                if made
+                    .as_ref()
+                    .err()
+                    .is_none_or(|error| error.fault != Fault::Failed)
+                {
                     self.journal.made("").map_err(unjournalled(&self.place))?;
                 }
                 made?;
@@ -129,13 +162,16 @@ impl Changes {
             }
             self.apply(step, &was, interrupted)?;
         }
-        steps.iter().enumerate().try_for_each(|(nth, step)| match &step.check {
-            // The last value of a setting holds.
-            Some(check) if steps[nth + 1..].iter().all(|later| later.what != step.what) => {
-                self.check(&step.what, check, interrupted)
-            }
-            _ => Ok(()),
-        })
+        steps
+            .iter()
+            .enumerate()
+            .try_for_each(|(nth, step)| match &step.check {
+                // The last value of a setting holds.
+                Some(check) if steps[nth + 1..].iter().all(|later| later.what != step.what) => {
+                    self.check(&step.what, check, interrupted)
+                }
+                _ => Ok(()),
+            })
     }
 
     fn apply(&mut self, step: &Step, was: &str, interrupted: Interrupt<'_>) -> Result<Finished> {
@@ -155,7 +191,9 @@ impl Changes {
 
     /// Makes another connection to a host whose connection is lost, if it is still in the same boot.
     fn reach_again(&mut self) -> bool {
-        let ExecutionTarget::Ssh(connection) = &*self.place else { return false };
+        let ExecutionTarget::Ssh(connection) = &*self.place else {
+            return false;
+        };
         let (began, target) = (Instant::now(), connection.target().clone());
         while self.place.lost().is_some() && began.elapsed() < AGAIN {
             let Ok(place) = ExecutionTarget::connect(&target, None) else {
@@ -164,7 +202,11 @@ impl Changes {
             };
             // Firewalls that cut connections are BSD's.
             let now = mark(&place, Kernel::OpenBsd);
-            if !now.as_ref().zip(self.boot.as_ref()).is_none_or(|(now, then)| is_same_boot(now, then)) {
+            if !now
+                .as_ref()
+                .zip(self.boot.as_ref())
+                .is_none_or(|(now, then)| is_same_boot(now, then))
+            {
                 return false;
             }
             self.place = Arc::new(place);
@@ -217,7 +259,10 @@ impl Changes {
 
     /// Whether restored settings take effect only from the next boot on.
     pub fn owes_boot(&self) -> bool {
-        self.journal.pending().iter().any(|undoing| undoing.what == OWED)
+        self.journal
+            .pending()
+            .iter()
+            .any(|undoing| undoing.what == OWED)
     }
 
     /// The host is reached by another connection.
@@ -244,26 +289,41 @@ impl Changes {
         self.forget(|undoing| {
             let lasting = undoing.lasting && undoing.what != OWED;
             lasting
-                || boot.as_ref().zip(undoing.boot.as_ref()).is_none_or(|(now, then)| is_same_boot(now, then))
+                || boot
+                    .as_ref()
+                    .zip(undoing.boot.as_ref())
+                    .is_none_or(|(now, then)| is_same_boot(now, then))
         })
     }
 
     fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<()> {
-        let kept: Vec<Undoing> = self.journal.pending().iter().filter(|u| keep(u)).cloned().collect();
+        let kept: Vec<Undoing> = self
+            .journal
+            .pending()
+            .iter()
+            .filter(|u| keep(u))
+            .cloned()
+            .collect();
         if kept.len() == self.journal.pending().len() {
             return Ok(());
         }
-        self.journal.replace(kept).map_err(unjournalled(&self.place))
+        self.journal
+            .replace(kept)
+            .map_err(unjournalled(&self.place))
     }
 
     fn read(&self, step: &Step, interrupted: Interrupt<'_>) -> Result<String> {
-        step.read.as_ref().map_or(Ok(String::new()), |read| self.value(&step.what, read, interrupted))
+        step.read.as_ref().map_or(Ok(String::new()), |read| {
+            self.value(&step.what, read, interrupted)
+        })
     }
 
     /// The answer to a question.
     fn value(&self, what: &str, read: &hosts::Read, interrupted: Interrupt<'_>) -> Result<String> {
         let finished = self.run_within(self.limit, what, "read", &read.program, interrupted)?;
-        let text = String::from_utf8(finished.stdout.bytes()).ok().filter(|_| finished.stdout.missing() == 0);
+        let text = String::from_utf8(finished.stdout.bytes())
+            .ok()
+            .filter(|_| finished.stdout.missing() == 0);
         text.and_then(|text| read.form.value(&text)).ok_or_else(|| {
             let said = match finished.stdout.missing() {
                 0 => short(&finished.text()),
@@ -291,8 +351,12 @@ impl Changes {
         program: &Program,
         interrupted: Interrupt<'_>,
     ) -> Result<Finished> {
-        let order =
-            Order { most_output: MOST, ..Order::program(&program.argv).within(limit).by_sudo(self.sudo) };
+        let order = Order {
+            most_output: MOST,
+            ..Order::program(&program.argv)
+                .within(limit)
+                .by_sudo(self.sudo)
+        };
         let (mut limit, place) = (limit, &self.place);
         let finished = match &program.input {
             // Steps are undone with the recorded state in its place.
@@ -302,16 +366,23 @@ impl Changes {
             Input::Rules(set, part) => {
                 let mut bytes = Vec::new();
                 set.write_part(*part, &set.comments(*part), &mut bytes)
-                    .map_err(|error| RemoteError::system(place.name(), "make a program's input", &error))?;
+                    .map_err(|error| {
+                        RemoteError::system(place.name(), "make a program's input", &error)
+                    })?;
                 limit += Duration::from_nanos(set.size().saturating_mul(RULE.as_nanos() as u64));
                 place.run_with(&order.within(limit), &bytes, interrupted)?
             }
             // Images are streamed: their scripts know their length.
             Input::File(path) => {
-                let (size, mut image) = image(path).map_err(|error| self.unreadable(path, &error))?;
+                let (size, mut image) =
+                    image(path).map_err(|error| self.unreadable(path, &error))?;
                 limit = INSTALLATION + Duration::from_secs(size / PACE);
-                let finished =
-                    place.exchange(&order.within(limit), Some(&mut image), interrupted, &mut |_| {});
+                let finished = place.exchange(
+                    &order.within(limit),
+                    Some(&mut image),
+                    interrupted,
+                    &mut |_| {},
+                );
                 self.unchanged(path)?;
                 finished.map_err(|error| match error.fault {
                     Fault::Here => self.unreadable(path, &error.said),
@@ -322,7 +393,9 @@ impl Changes {
         if finished.is_success() {
             return Ok(finished);
         }
-        let said = [finished.errors(), finished.text()].into_iter().find(|s| !s.trim().is_empty());
+        let said = [finished.errors(), finished.text()]
+            .into_iter()
+            .find(|s| !s.trim().is_empty());
         let said = said.map_or(String::new(), |said| format!(" ({})", short(&said)));
         let how = match finished.outcome {
             Outcome::Ended(status) => status.to_string(),
@@ -336,7 +409,10 @@ impl Changes {
             Outcome::Ended(_) => Fault::Failed,
             _ => Fault::Unended,
         };
-        let said = format!("{what} could not be {doing}: `{}` {how}{said}", shown(program));
+        let said = format!(
+            "{what} could not be {doing}: `{}` {how}{said}",
+            shown(program)
+        );
         Err(RemoteError::new(self.place.name(), fault, said))
     }
 }
@@ -346,7 +422,10 @@ fn image(path: &str) -> io::Result<(u64, impl Read)> {
     let file = File::open(path)?;
     let facts = file.metadata()?;
     match facts.is_file() {
-        true => Ok((facts.len(), Cursor::new(format!("{}\n", facts.len())).chain(file.take(facts.len())))),
+        true => Ok((
+            facts.len(),
+            Cursor::new(format!("{}\n", facts.len())).chain(file.take(facts.len())),
+        )),
         false => Err(io::Error::other("it is no regular file")),
     }
 }
@@ -359,8 +438,16 @@ fn shown(program: &Program) -> String {
 /// The beginning of a text, in one line.
 fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = line.chars().take(300).map(|c| if c.is_control() { '?' } else { c }).collect();
-    if cut.len() < line.len() { format!("{cut} ...") } else { cut }
+    let cut: String = line
+        .chars()
+        .take(300)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    if cut.len() < line.len() {
+        format!("{cut} ...")
+    } else {
+        cut
+    }
 }
 
 fn unjournalled(place: &ExecutionTarget) -> impl FnOnce(linerate_linux::Error) -> RemoteError {
@@ -370,5 +457,13 @@ fn unjournalled(place: &ExecutionTarget) -> impl FnOnce(linerate_linux::Error) -
 /// The identity of a host as a name of a file: no two hosts have the same.
 fn file_name(host: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@');
-    host.chars().map(|c| if plain(c) { c.to_string() } else { format!(".{:x}.", c as u32) }).collect()
+    host.chars()
+        .map(|c| {
+            if plain(c) {
+                c.to_string()
+            } else {
+                format!(".{:x}.", c as u32)
+            }
+        })
+        .collect()
 }

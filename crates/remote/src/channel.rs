@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 
 /// Starts a program with pipes to its input and from both its outputs.
 pub fn spawn_piped(command: &mut Command) -> io::Result<(Child, OwnedFd, [OwnedFd; 2])> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn()?;
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
         (Some(input), Some(output), Some(errors)) => {
@@ -110,13 +113,20 @@ struct Heart {
     beats: bool,
 }
 
-static HEART: Mutex<Heart> = Mutex::new(Heart { kept: Vec::new(), beats: false });
+static HEART: Mutex<Heart> = Mutex::new(Heart {
+    kept: Vec::new(),
+    beats: false,
+});
 
 /// Writes a beat every so often, for as long as the session exists. It does so on a thread of its own: a caller that waits for a disk
 /// must not lose a host over it.
 pub fn keep_alive(control: &Arc<Control>, every: Duration) -> io::Result<()> {
     let mut heart = heart();
-    heart.kept.push(Kept { control: Arc::downgrade(control), every, due: Instant::now() });
+    heart.kept.push(Kept {
+        control: Arc::downgrade(control),
+        every,
+        due: Instant::now(),
+    });
     if !heart.beats {
         thread::Builder::new().name("heart".into()).spawn(beat)?;
         heart.beats = true;
@@ -133,7 +143,9 @@ fn beat() {
         let mut heart = heart();
         let now = Instant::now();
         heart.kept.retain_mut(|kept| {
-            let Some(control) = kept.control.upgrade() else { return false };
+            let Some(control) = kept.control.upgrade() else {
+                return false;
+            };
             if kept.due <= now {
                 kept.due = now + kept.every;
                 return control.line(".").is_ok();
@@ -170,7 +182,10 @@ pub struct Scanner {
 
 impl Scanner {
     pub fn new(mark: &str) -> Scanner {
-        Scanner { mark: format!("{mark} ").into_bytes(), held: Vec::new() }
+        Scanner {
+            mark: format!("{mark} ").into_bytes(),
+            held: Vec::new(),
+        }
     }
 
     /// Takes the next piece. A possible beginning of a marked line is held back.
@@ -188,7 +203,9 @@ impl Scanner {
             let line = &rest[at + self.mark.len()..];
             match line.iter().take(LONGEST).position(|b| *b == b'\n') {
                 Some(end) => {
-                    parts.push(Part::Marked(String::from_utf8_lossy(&line[..end]).trim_end().to_owned()));
+                    parts.push(Part::Marked(
+                        String::from_utf8_lossy(&line[..end]).trim_end().to_owned(),
+                    ));
                     rest = &line[end + 1..];
                 }
                 None if line.len() < LONGEST => {
@@ -214,7 +231,10 @@ impl Scanner {
     /// How much of the end could be the beginning of a mark.
     fn beginning(&self, rest: &[u8]) -> usize {
         let most = rest.len().min(self.mark.len() - 1);
-        (1..=most).rev().find(|n| self.mark.starts_with(&rest[rest.len() - n..])).unwrap_or(0)
+        (1..=most)
+            .rev()
+            .find(|n| self.mark.starts_with(&rest[rest.len() - n..]))
+            .unwrap_or(0)
     }
 }
 
@@ -228,7 +248,9 @@ fn hand_over(bytes: &[u8], parts: &mut Vec<Part>) {
 pub fn fresh_mark() -> io::Result<String> {
     let mut random = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(random.iter().fold("linerate-".to_owned(), |mark, byte| format!("{mark}{byte:02x}")))
+    Ok(random.iter().fold("linerate-".to_owned(), |mark, byte| {
+        format!("{mark}{byte:02x}")
+    }))
 }
 
 #[cfg(test)]
@@ -240,7 +262,9 @@ mod tests {
     fn scan(pieces: &[&[u8]]) -> (Vec<u8>, Vec<(usize, String)>) {
         let (mut bytes, mut marked, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         let mut scanner = Scanner::new("aab");
-        pieces.iter().for_each(|piece| scanner.feed(piece, &mut parts));
+        pieces
+            .iter()
+            .for_each(|piece| scanner.feed(piece, &mut parts));
         scanner.finish(&mut parts);
         for part in parts {
             match part {

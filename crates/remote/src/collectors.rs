@@ -58,9 +58,18 @@ pub struct Observed {
 impl UnderLoad {
     /// Lines for the shell, each in a session of its own.
     pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
-        let orders = commands.iter().map(|line| host.order(line).within(Duration::MAX)).collect::<Vec<_>>();
+        let orders = commands
+            .iter()
+            .map(|line| host.order(line).within(Duration::MAX))
+            .collect::<Vec<_>>();
         let commands = commands.into_iter().zip(orders).collect();
-        UnderLoad { host, commands, begins: Begins::Started, end: Arc::default(), threads: Vec::new() }
+        UnderLoad {
+            host,
+            commands,
+            begins: Begins::Started,
+            end: Arc::default(),
+            threads: Vec::new(),
+        }
     }
 
     /// One line for a profiler, of whose output so many bytes are kept.
@@ -103,7 +112,10 @@ impl Collector for UnderLoad {
         let until = Instant::now() + BEGIN_WITHIN;
         for _ in &self.threads {
             // An error: the rest has ended without having begun, or the time is up.
-            if all_begun.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
+            if all_begun
+                .recv_timeout(until.saturating_duration_since(Instant::now()))
+                .is_err()
+            {
                 break;
             }
         }
@@ -113,7 +125,10 @@ impl Collector for UnderLoad {
     /// Ends them (SIGINT, then SIGTERM) and returns their output, in the order of the commands.
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
         let said = |(command, output): Ended| {
-            Artefact::Output(Collected { command, output: output.map(|[said, _]| said) })
+            Artefact::Output(Collected {
+                command,
+                output: output.map(|[said, _]| said),
+            })
         };
         Ok(self.end().map(said).collect())
     }
@@ -123,7 +138,9 @@ impl UnderLoad {
     /// Ends the commands; their outputs in their order.
     pub(crate) fn end(&mut self) -> impl Iterator<Item = Ended> {
         self.end.store(true, Ordering::Relaxed);
-        self.threads.drain(..).filter_map(|thread| thread.join().ok())
+        self.threads
+            .drain(..)
+            .filter_map(|thread| thread.join().ok())
     }
 }
 
@@ -157,7 +174,14 @@ impl Busy {
     /// The CPUs of a host with this kernel under loads of this length.
     pub fn new(host: Observed, kernel: Kernel, load: Duration) -> Busy {
         let every = (load / LOOKS).max(LEAST_INTERVAL);
-        Busy { host, kernel, every, load: [0; 2], end: Arc::default(), thread: None }
+        Busy {
+            host,
+            kernel,
+            every,
+            load: [0; 2],
+            end: Arc::default(),
+            thread: None,
+        }
     }
 
     /// Ends the loop; everything that it has printed.
@@ -180,9 +204,14 @@ impl Collector for Busy {
             let order = Order::new(script).within(Duration::MAX);
             let (mut text, mut looked) = (Vec::new(), Vec::new());
             let mut each = |heard| {
-                let Heard::Wrote(Stream::Output, bytes) = heard else { return };
+                let Heard::Wrote(Stream::Output, bytes) = heard else {
+                    return;
+                };
                 watch::take(&mut text, &bytes, &mut |text| {
-                    looked.push((monotonic_ns(), CpuTimes::of(kernel, &String::from_utf8_lossy(text))));
+                    looked.push((
+                        monotonic_ns(),
+                        CpuTimes::of(kernel, &String::from_utf8_lossy(text)),
+                    ));
                     let _ = begun.send(());
                 });
             };
@@ -199,9 +228,14 @@ impl Collector for Busy {
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        let Some((looked, complaint)) = self.end().transpose()? else { return Ok(Vec::new()) };
+        let Some((looked, complaint)) = self.end().transpose()? else {
+            return Ok(Vec::new());
+        };
         if looked.iter().all(|(_, times)| times.is_empty()) {
-            return Err(format!("it does not print the times of its CPUs: {}", complaint.trim()));
+            return Err(format!(
+                "it does not print the times of its CPUs: {}",
+                complaint.trim()
+            ));
         }
         let [from, to] = self.load;
         let mut under = looked.iter().filter(|(at, _)| (from..=to).contains(at));
@@ -245,7 +279,10 @@ impl Collector for AfterLoad {
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
         let said = |command: &String| {
             let output = self.host.output(command);
-            Artefact::Output(Collected { command: command.clone(), output })
+            Artefact::Output(Collected {
+                command: command.clone(),
+                output,
+            })
         };
         Ok(self.commands.iter().map(said).collect())
     }
@@ -262,9 +299,18 @@ impl Configured {
     /// The DUT of a slot, with its interfaces.
     pub fn new(host: Observed, kernel: Kernel, interfaces: [String; 2], slot: usize) -> Configured {
         let (kernel_name, answers) = (kernel.name().into(), Vec::new());
-        let facts =
-            SlotFacts { version: VERSION, slot, kernel: kernel_name, interfaces: interfaces.into(), answers };
-        Configured { host, kernel, facts }
+        let facts = SlotFacts {
+            version: VERSION,
+            slot,
+            kernel: kernel_name,
+            interfaces: interfaces.into(),
+            answers,
+        };
+        Configured {
+            host,
+            kernel,
+            facts,
+        }
     }
 }
 
@@ -276,7 +322,10 @@ pub(crate) fn sysctls_of_machine() -> Collected {
     };
     Collected {
         command: "sysctl of the machine".into(),
-        output: Ok(OF_MACHINE.split_ascii_whitespace().filter_map(read).collect()),
+        output: Ok(OF_MACHINE
+            .split_ascii_whitespace()
+            .filter_map(read)
+            .collect()),
     }
 }
 
@@ -286,7 +335,11 @@ impl Collector for Configured {
     }
 
     fn before(&mut self) -> Result<(), String> {
-        let place = self.host.target.with_sysfs().map_err(|error| error.to_string())?;
+        let place = self
+            .host
+            .target
+            .with_sysfs()
+            .map_err(|error| error.to_string())?;
         let questions = questions(self.kernel, &self.facts.interfaces);
         let answers = survey::collect(&place, self.host.sudo, &questions, MOST_BYTES, None);
         self.facts.answers = answers.map_err(|error| error.to_string())?;
@@ -307,13 +360,17 @@ impl Observed {
     /// # Errors
     /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
-        self.run(&self.order(command), None, &mut |_| {}).map(|[said, _]| said)
+        self.run(&self.order(command), None, &mut |_| {})
+            .map(|[said, _]| said)
     }
 
     /// A line for the shell.
     fn order(&self, command: &str) -> Order {
         let order = Order::program(&["sh", "-c", command]).by_sudo(self.sudo);
-        Order { stop: Signal::Interrupt, ..order.within(COMMAND_WITHIN) }
+        Order {
+            stop: Signal::Interrupt,
+            ..order.within(COMMAND_WITHIN)
+        }
     }
 
     /// Carries an order out, until `end` becomes true; its standard output and standard error.
@@ -323,13 +380,19 @@ impl Observed {
         end: Interrupt<'_>,
         each: &mut dyn FnMut(Heard),
     ) -> Result<[String; 2], String> {
-        let finished = self.target.exchange(order, None, end, each).map_err(|error| error.to_string())?;
+        let finished = self
+            .target
+            .exchange(order, None, end, each)
+            .map_err(|error| error.to_string())?;
         let [output, errors] = [finished.text(), finished.errors()];
         match (finished.outcome, errors.trim()) {
             (Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted, _) => Ok([output, errors]),
             (Outcome::Ended(status), "") => Err(format!("it {status}")),
             (Outcome::Ended(status), said) => Err(format!("it {status}: {said}")),
-            _ => Err(format!("it was killed: it had not ended after {} s", order.limit.as_secs())),
+            _ => Err(format!(
+                "it was killed: it had not ended after {} s",
+                order.limit.as_secs()
+            )),
         }
     }
 }

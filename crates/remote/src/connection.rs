@@ -77,7 +77,10 @@ impl Connection {
     /// The host cannot be reached, is not who it was, or does not let this user in.
     pub fn open(target: &Target, cancelled: Interrupt<'_>) -> Result<Connection> {
         let line = ControlMaster::open(target, cancelled)?;
-        Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })
+        Ok(Connection {
+            target: target.clone(),
+            lines: Mutex::new(vec![line]),
+        })
     }
 
     /// The host.
@@ -87,12 +90,20 @@ impl Connection {
 
     /// Why the connection is over, if it is.
     pub fn lost(&self) -> Option<RemoteError> {
-        self.lines().iter_mut().find_map(|line| line.master.check(&self.target))
+        self.lines()
+            .iter_mut()
+            .find_map(|line| line.master.check(&self.target))
     }
 
     /// Descriptors that become readable, or are closed, when [`Connection::lost`] may have changed.
     pub fn watched(&self) -> Vec<RawFd> {
-        let of = |line: &ControlMaster| line.master.outlets.iter().filter_map(Outlet::fd).collect::<Vec<_>>();
+        let of = |line: &ControlMaster| {
+            line.master
+                .outlets
+                .iter()
+                .filter_map(Outlet::fd)
+                .collect::<Vec<_>>()
+        };
         self.lines().iter().flat_map(of).collect()
     }
 
@@ -103,7 +114,9 @@ impl Connection {
 
     /// Room for a session, if there is some.
     fn slot(&self, need: Need) -> Option<Slot> {
-        self.lines().iter().find_map(|line| line.room.take(need, &line.socket))
+        self.lines()
+            .iter()
+            .find_map(|line| line.room.take(need, &line.socket))
     }
 
     /// Room for a session. If there is none, makes a further connection, or else takes the last room, if `need` allows it.
@@ -116,7 +129,8 @@ impl Connection {
             match ControlMaster::open(&self.target, None) {
                 Ok(line) => {
                     let mut lines = self.lines();
-                    line.room.beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
+                    line.room
+                        .beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
                     lines.push(line);
                 }
                 Err(why) => error = why.no_more_sessions(),
@@ -130,10 +144,24 @@ impl Connection {
         let mut command = Command::new("ssh");
         // Nothing is read of the user's configuration again. Should the master be gone, ssh would make a connection of its own:
         // the proxy that cannot be run prevents that.
-        command.args(["-F", "/dev/null", "-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]);
+        command.args([
+            "-F",
+            "/dev/null",
+            "-T",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "LogLevel=ERROR",
+        ]);
         command.args(["-o", PROXY, "-o", "EscapeChar=none", "-S"]);
-        command.arg(slot.map_or_else(|| self.lines()[0].socket.clone(), |slot| slot.socket.clone()));
-        command.args(["--", "linerate", line]).env("LC_ALL", "C").process_group(0);
+        command.arg(slot.map_or_else(
+            || self.lines()[0].socket.clone(),
+            |slot| slot.socket.clone(),
+        ));
+        command
+            .args(["--", "linerate", line])
+            .env("LC_ALL", "C")
+            .process_group(0);
         command
     }
 
@@ -157,22 +185,49 @@ impl ControlMaster {
     }
 
     fn open_once(target: &Target, cancelled: Interrupt<'_>) -> Result<ControlMaster> {
-        let folder = Folder::shared().map_err(|e| RemoteError::system(&target.name, "make a folder", &e))?;
+        let folder =
+            Folder::shared().map_err(|e| RemoteError::system(&target.name, "make a folder", &e))?;
         let socket = folder.socket().display().to_string().replace('%', "%%");
         let mut command = Command::new("ssh");
         command.args(target.arguments()?);
-        command.args(["-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", "LogLevel=INFO", "-o"]);
+        command.args([
+            "-o",
+            "ControlMaster=yes",
+            "-o",
+            "ControlPersist=no",
+            "-o",
+            "LogLevel=INFO",
+            "-o",
+        ]);
         command.arg(format!("ControlPath={socket}"));
-        command.args(["--", &target.address, KEEP]).env("LC_ALL", "C");
+        command
+            .args(["--", &target.address, KEEP])
+            .env("LC_ALL", "C");
         // Ctrl-C is for linerate: the connection is still needed to put the host back.
         command.process_group(0);
-        let spawned = spawn_piped(&mut command).map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
+        let spawned =
+            spawn_piped(&mut command).map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
         let (child, stdin, outputs) = spawned;
         // Generators may share this machine, and signs of life must come through. Not being allowed to is no error.
         let _ = setpriority_process(Some(Pid::from_child(&child)), -10);
-        let (outlets, said) = (outputs.map(|pipe| Outlet::new(Some(pipe))), Default::default());
-        let master = Master { child, _stdin: Some(stdin), outlets, said, ready: false, lost: None };
-        let mut line = ControlMaster { socket, master, room: Capacity::new(), _folder: folder };
+        let (outlets, said) = (
+            outputs.map(|pipe| Outlet::new(Some(pipe))),
+            Default::default(),
+        );
+        let master = Master {
+            child,
+            _stdin: Some(stdin),
+            outlets,
+            said,
+            ready: false,
+            lost: None,
+        };
+        let mut line = ControlMaster {
+            socket,
+            master,
+            room: Capacity::new(),
+            _folder: folder,
+        };
         line.wait_ready(target, cancelled)?;
         Ok(line)
     }
@@ -195,7 +250,11 @@ impl ControlMaster {
             if given_up || began.elapsed() > within {
                 let said = String::from_utf8_lossy(&master.said[1]);
                 let said = format!("no shell within {} s {}", within.as_secs(), said.trim());
-                return Err(RemoteError::new(&target.name, Fault::TimedOut, said.trim_end()));
+                return Err(RemoteError::new(
+                    &target.name,
+                    Fault::TimedOut,
+                    said.trim_end(),
+                ));
             }
         }
     }
@@ -209,9 +268,13 @@ impl Master {
             self.read();
             let said = String::from_utf8_lossy(&self.said[1]).into_owned();
             self.lost = Some(match status.signal() {
-                Some(signal) => RemoteError::new(&target.name, Fault::MasterDead, format!("signal {signal}")),
+                Some(signal) => {
+                    RemoteError::new(&target.name, Fault::MasterDead, format!("signal {signal}"))
+                }
                 // The last of ssh's words count: it may have warned of something long ago.
-                None if self.ready => classify(&target.name, last_lines(&said), true, target.silence),
+                None if self.ready => {
+                    classify(&target.name, last_lines(&said), true, target.silence)
+                }
                 // ssh itself fails with 255: this is the status of the first session.
                 None if status.code() != Some(255) => {
                     let said = format!("{}{said}", String::from_utf8_lossy(&self.said[0]));
@@ -236,7 +299,10 @@ impl Master {
 
 /// The end of a text, in whole lines.
 fn last_lines(said: &str) -> &str {
-    let lines = said.match_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < said.len());
+    let lines = said
+        .match_indices('\n')
+        .map(|(at, _)| at + 1)
+        .filter(|at| *at < said.len());
     let beginnings: Vec<usize> = std::iter::once(0).chain(lines).collect();
     &said[beginnings[beginnings.len().saturating_sub(4)]..]
 }
@@ -255,7 +321,10 @@ impl Drop for Master {
 pub(super) fn allow_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let most = maximum.map_or(65536, |maximum| maximum.min(65536));
-    let limit = Rlimit { current: current.map(|current| current.max(most)), maximum };
+    let limit = Rlimit {
+        current: current.map(|current| current.max(most)),
+        maximum,
+    };
     // A refusal leaves the limit as it is.
     let _ = setrlimit(Resource::Nofile, limit);
 }
@@ -290,8 +359,9 @@ impl Folder {
     fn new() -> io::Result<Folder> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let long = |path: &PathBuf| path.as_os_str().as_bytes().len() > LONGEST_FOLDER - 40;
-        let above =
-            Some(std::env::temp_dir()).filter(|path| !long(path)).unwrap_or_else(|| PathBuf::from("/tmp"));
+        let above = Some(std::env::temp_dir())
+            .filter(|path| !long(path))
+            .unwrap_or_else(|| PathBuf::from("/tmp"));
         clear_folders(&above);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -307,7 +377,8 @@ impl Folder {
     /// A path for a socket that no other has.
     pub fn socket(&self) -> PathBuf {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        self.0.join(format!("m{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+        self.0
+            .join(format!("m{}", NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
@@ -321,7 +392,9 @@ impl Drop for Folder {
 fn clear_folders(above: &Path) {
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
         if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -395,7 +468,10 @@ impl Capacity {
             return None;
         }
         taken.used += 1;
-        Some(Slot { room: self.clone(), socket: socket.to_owned() })
+        Some(Slot {
+            room: self.clone(),
+            socket: socket.to_owned(),
+        })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -432,7 +508,10 @@ mod tests {
     fn only_its_owner_can_enter_it_and_it_goes_with_its_last_user() {
         let folder = Folder::new().unwrap();
         let path = folder.0.clone();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         assert_ne!(folder.socket(), folder.socket());
         drop(folder);
         assert!(!path.exists());
@@ -444,7 +523,10 @@ mod tests {
         let mut slots: Vec<Slot> = std::iter::from_fn(|| room.take(Need::Usual, "m0")).collect();
         assert_eq!(slots.len(), USUAL - 1);
         slots.extend(room.take(Need::Last, "m0"));
-        assert_eq!((slots.len(), room.take(Need::Last, "m0").is_none()), (USUAL, true));
+        assert_eq!(
+            (slots.len(), room.take(Need::Last, "m0").is_none()),
+            (USUAL, true)
+        );
         drop(slots);
         assert!(room.take(Need::Usual, "m0").is_some());
     }
@@ -452,7 +534,9 @@ mod tests {
     #[test]
     fn a_refusal_tells_how_much_room_there_is() {
         let room = Capacity::new();
-        let slots: Vec<Slot> = (0..3).filter_map(|_| room.take(Need::Usual, "m0")).collect();
+        let slots: Vec<Slot> = (0..3)
+            .filter_map(|_| room.take(Need::Usual, "m0"))
+            .collect();
         assert!(slots[2].refused());
         assert!(room.take(Need::Last, "m0").is_none());
         assert_eq!(room.taken().most, 2);

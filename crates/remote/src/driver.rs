@@ -13,10 +13,12 @@ pub use start_group::Started;
 
 use crate::session::Start;
 use crate::{
-    ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Stream, Target, allow_files,
+    ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Stream, Target,
+    allow_files,
 };
 use linerate_hosts::phases::{
-    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId, Supervision, place,
+    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId,
+    Supervision, place,
 };
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
@@ -40,7 +42,11 @@ pub enum Notice<'a> {
     /// A run has begun on all its hosts.
     Started(&'a Started),
     /// A host was lost, or a step could not be started. The text: `r1: the connection was lost; look at ... [run of trial 1, step 2: sleep 30]`.
-    Trouble { host: usize, error: &'a RemoteError, text: &'a str },
+    Trouble {
+        host: usize,
+        error: &'a RemoteError,
+        text: &'a str,
+    },
     /// A host that was lost is connected again.
     Back { host: usize },
     /// Everything that has happened was dealt with: room for an event of the caller's own.
@@ -78,9 +84,20 @@ impl<'a> Driver<'a> {
     ) -> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
-        let sites = places.into_iter().map(|place| Site::new(place.into())).collect();
+        let sites = places
+            .into_iter()
+            .map(|place| Site::new(place.into()))
+            .collect();
         let (live, refused, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        Driver { machine: Machine::new(design), sites, live, refused, group: None, events, observer }
+        Driver {
+            machine: Machine::new(design),
+            sites,
+            live,
+            refused,
+            group: None,
+            events,
+            observer,
+        }
     }
 
     /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends running steps;
@@ -121,10 +138,21 @@ impl<'a> Driver<'a> {
     }
 
     fn carry_out(&mut self, actions: Vec<Action>) {
-        let run = |action: &Action| matches!(action, Action::Phase { phase: Phase::Run, .. });
+        let run = |action: &Action| {
+            matches!(
+                action,
+                Action::Phase {
+                    phase: Phase::Run,
+                    ..
+                }
+            )
+        };
         let begins = actions.iter().position(run);
         for (at, action) in actions.into_iter().enumerate() {
-            (self.observer)(Notice::Action { at_ns: monotonic_ns(), action: &action });
+            (self.observer)(Notice::Action {
+                at_ns: monotonic_ns(),
+                action: &action,
+            });
             match action {
                 Action::Start(step) => {
                     if begins.is_some_and(|begins| begins < at) {
@@ -147,12 +175,21 @@ impl<'a> Driver<'a> {
             return;
         }
         while let Some(step) = self.sites[host].waiting.pop_front() {
-            let State::Connected(place) = &self.sites[host].state else { return };
+            let State::Connected(place) = &self.sites[host].state else {
+                return;
+            };
             let Design { hosts, rules, .. } = self.machine.design();
             let (sudo, planned) = (hosts[host].sudo, &hosts[host].steps(step.phase)[step.step]);
             let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
             let opened = place.permit_in_time(need(step)).and_then(|permit| {
-                Session::start_in(place, permit, Kind::Watched, &planned.command, sudo, supervision)
+                Session::start_in(
+                    place,
+                    permit,
+                    Kind::Watched,
+                    &planned.command,
+                    sudo,
+                    supervision,
+                )
             });
             match opened {
                 Ok(mut session) => {
@@ -197,18 +234,36 @@ impl<'a> Driver<'a> {
 
     fn over(&mut self, step: StepId, outcome: Outcome, may_still_run: bool) {
         let (began_ns, output) = match self.live.remove(&step) {
-            Some(mut live) => (live.began_ns, std::mem::replace(&mut live.output, Output::new(0))),
+            Some(mut live) => (
+                live.began_ns,
+                std::mem::replace(&mut live.output, Output::new(0)),
+            ),
             None => (monotonic_ns(), Output::new(0)),
         };
         self.ended(step, outcome, may_still_run, began_ns, output);
     }
 
     /// Reports the end of a step to the machine, and ignores its later messages.
-    fn ended(&mut self, step: StepId, outcome: Outcome, may_still_run: bool, began_ns: u64, output: Output) {
-        let end = End { outcome, may_still_run, began_ns, ended_ns: monotonic_ns(), output };
+    fn ended(
+        &mut self,
+        step: StepId,
+        outcome: Outcome,
+        may_still_run: bool,
+        began_ns: u64,
+        output: Output,
+    ) {
+        let end = End {
+            outcome,
+            may_still_run,
+            began_ns,
+            ended_ns: monotonic_ns(),
+            output,
+        };
         self.events.push_back(Event::Ended(step, end));
         self.refused.remove(&step);
-        self.sites[step.host].waiting.retain(|waiting| *waiting != step);
+        self.sites[step.host]
+            .waiting
+            .retain(|waiting| *waiting != step);
         if let Some(group) = &mut self.group {
             group.remove(step);
         }
@@ -227,12 +282,16 @@ impl<'a> Driver<'a> {
             site.watched().into_iter().for_each(|fd| add(at, None, fd));
         }
         for (step, live) in &self.live {
-            live.watched().for_each(|fd| add(step.host, Some(*step), fd));
+            live.watched()
+                .for_each(|fd| add(step.host, Some(*step), fd));
         }
         let now = monotonic_ns();
         let deadlines = self.live.values().filter_map(Session::deadline_ns);
-        let wake =
-            deadlines.map(|at| Duration::from_nanos(at.saturating_sub(now))).min().unwrap_or(LOOK).min(LOOK);
+        let wake = deadlines
+            .map(|at| Duration::from_nanos(at.saturating_sub(now)))
+            .min()
+            .unwrap_or(LOOK)
+            .min(LOOK);
         let ready = pipes::poll(&wanted, wake)?;
         let now = monotonic_ns();
         // The last messages of a lost host come before its loss.
@@ -254,8 +313,15 @@ impl<'a> Driver<'a> {
 
     /// Takes in what a step has to say, and ends it when it is time.
     fn attend(&mut self, step: StepId, now: u64) {
-        let Driver { live, sites, group, observer, .. } = self;
-        let (Some(live), State::Connected(place)) = (live.get_mut(&step), &sites[step.host].state) else {
+        let Driver {
+            live,
+            sites,
+            group,
+            observer,
+            ..
+        } = self;
+        let (Some(live), State::Connected(place)) = (live.get_mut(&step), &sites[step.host].state)
+        else {
             return;
         };
         let outcome = live.step(place, now, &mut |heard| match heard {
@@ -300,7 +366,12 @@ impl<'a> Driver<'a> {
 
     fn lose(&mut self, host: usize, error: RemoteError) {
         let waiting = std::mem::take(&mut self.sites[host].waiting);
-        let mut steps: Vec<StepId> = self.live.keys().filter(|step| step.host == host).copied().collect();
+        let mut steps: Vec<StepId> = self
+            .live
+            .keys()
+            .filter(|step| step.host == host)
+            .copied()
+            .collect();
         steps.extend(waiting);
         steps.sort_unstable();
         self.sites[host].lose();
@@ -317,15 +388,28 @@ impl<'a> Driver<'a> {
             format!("{place}: {command}")
         };
         let told: Vec<String> = steps.iter().map(told).collect();
-        let told = if told.is_empty() { String::new() } else { format!(" [{}]", told.join("; ")) };
-        (self.observer)(Notice::Trouble { host, error, text: &format!("{error}{told}") });
+        let told = if told.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", told.join("; "))
+        };
+        (self.observer)(Notice::Trouble {
+            host,
+            error,
+            text: &format!("{error}{told}"),
+        });
     }
 
     /// Brings the sessions that are ready to their start.
     fn fire(&mut self) {
         let now = monotonic_ns();
         for (step, live) in &mut self.live {
-            if live.is_ready() && !self.group.as_ref().is_some_and(|group| group.contains(*step)) {
+            if live.is_ready()
+                && !self
+                    .group
+                    .as_ref()
+                    .is_some_and(|group| group.contains(*step))
+            {
                 live.go(now);
             }
         }
@@ -340,7 +424,11 @@ impl<'a> Driver<'a> {
 
 /// Steps of the reset always find room.
 fn need(step: StepId) -> Need {
-    if step.phase == Phase::Reset { Need::Last } else { Need::Usual }
+    if step.phase == Phase::Reset {
+        Need::Last
+    } else {
+        Need::Usual
+    }
 }
 
 /// How often a connection is looked at that has said nothing.
@@ -371,7 +459,12 @@ enum State {
 impl Site {
     fn new(place: Arc<ExecutionTarget>) -> Site {
         let target = place.ssh().map(|connection| connection.target().clone());
-        Site { target, state: State::Connected(place), waiting: VecDeque::new(), looked: Instant::now() }
+        Site {
+            target,
+            state: State::Connected(place),
+            waiting: VecDeque::new(),
+            looked: Instant::now(),
+        }
     }
 
     fn is_connected(&self) -> bool {
@@ -388,8 +481,9 @@ impl Site {
     /// Begins to connect again. The thread that does it is not waited for: it ends within the limit of the connection.
     fn connect(&mut self) {
         if let (State::Lost, Some(target)) = (&self.state, self.target.clone()) {
-            self.state =
-                State::Connecting(std::thread::spawn(move || ExecutionTarget::connect(&target, None)));
+            self.state = State::Connecting(std::thread::spawn(move || {
+                ExecutionTarget::connect(&target, None)
+            }));
         }
     }
 
@@ -413,7 +507,9 @@ impl Site {
             },
             other => self.state = other,
         }
-        let State::Connected(place) = &self.state else { return None };
+        let State::Connected(place) = &self.state else {
+            return None;
+        };
         if !told && self.looked.elapsed() < LOOK_AT_SILENT {
             return None;
         }

@@ -7,8 +7,8 @@ mod reboot;
 mod tests;
 
 use crate::{
-    BOOTED_AT, Changes, ExecutionTarget, Fault, Interrupt, Observed, Order, RemoteError, Result, Target,
-    Undone,
+    BOOTED_AT, Changes, ExecutionTarget, Fault, Interrupt, Observed, Order, RemoteError, Result,
+    Target, Undone,
 };
 use linerate_hosts::agent::merge::Seen;
 use linerate_hosts::counters;
@@ -86,9 +86,16 @@ impl RemoteDut {
         journals: &Path,
         witness: Option<(Arc<ExecutionTarget>, Kernel)>,
     ) -> Result<RemoteDut> {
-        let mut changes = Changes::open(place, address, known.machine.clone(), journals, known.sudo)?;
+        let mut changes =
+            Changes::open(place, address, known.machine.clone(), journals, known.sudo)?;
         changes.in_boot(mark(changes.place(), known.kernel))?;
-        Ok(RemoteDut { known, changes, witness, going_down: None, reboots: 0 })
+        Ok(RemoteDut {
+            known,
+            changes,
+            witness,
+            going_down: None,
+            reboots: 0,
+        })
     }
 
     pub fn name(&self) -> &str {
@@ -157,7 +164,12 @@ impl RemoteDut {
     /// # Errors
     /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows no
     /// reboot.
-    pub fn set_up(&mut self, steps: &Steps, reboot: bool, interrupted: Interrupt<'_>) -> Result<()> {
+    pub fn set_up(
+        &mut self,
+        steps: &Steps,
+        reboot: bool,
+        interrupted: Interrupt<'_>,
+    ) -> Result<()> {
         self.reach();
         self.changes.undo()?;
         if self.changes.owes_boot() && !self.known.may_reboot {
@@ -187,7 +199,11 @@ impl RemoteDut {
     /// As [`RemoteDut::set_up`].
     pub fn reboot_as_it_is(&mut self, steps: &Steps, interrupted: Interrupt<'_>) -> Result<()> {
         self.reboot(interrupted)?;
-        self.changes.make(&steps.steps[steps.lasting.min(steps.steps.len())..], false, interrupted)?;
+        self.changes.make(
+            &steps.steps[steps.lasting.min(steps.steps.len())..],
+            false,
+            interrupted,
+        )?;
         Ok(())
     }
 
@@ -229,7 +245,10 @@ impl RemoteDut {
     }
 
     fn shares_kernel(&self) -> RemoteError {
-        self.error(Fault::Failed, "it runs on the kernel of this machine, which linerate does not boot")
+        self.error(
+            Fault::Failed,
+            "it runs on the kernel of this machine, which linerate does not boot",
+        )
     }
 
     /// Turns its power off and on, as RFC 6201 has it (section 4.3.1).
@@ -275,13 +294,21 @@ impl RemoteDut {
         let began = Instant::now();
         loop {
             let seen = self.count();
-            let tells = |seen: &Seen| self.known.ends.iter().all(|end| seen.links.contains_key(end));
+            let tells = |seen: &Seen| {
+                self.known
+                    .ends
+                    .iter()
+                    .all(|end| seen.links.contains_key(end))
+            };
             match seen {
                 Ok(seen) if tells(&seen) => return Ok(seen),
                 Err(error) if began.elapsed() > self.patience() => return Err(error),
                 Err(_) if self.place().lost().is_some() => self.reconnect(false)?,
                 Ok(_) if began.elapsed() > self.patience() => {
-                    let said = format!("it does not tell the counters of {}", self.known.ends.join(" and "));
+                    let said = format!(
+                        "it does not tell the counters of {}",
+                        self.known.ends.join(" and ")
+                    );
                     return Err(self.error(Fault::Uncounted, said));
                 }
                 _ => std::thread::sleep(Duration::from_millis(100)),
@@ -292,17 +319,30 @@ impl RemoteDut {
     /// Everything that it counts, as far as it answers.
     fn count(&self) -> Result<Seen> {
         let argv = counters::question(self.known.kernel, &self.known.ends);
-        let order = Order { most_output: MOST_BYTES, ..Order::program(&argv).within(QUESTION) };
+        let order = Order {
+            most_output: MOST_BYTES,
+            ..Order::program(&argv).within(QUESTION)
+        };
         let finished = self.place().run(&order.by_sudo(self.known.sudo), None)?;
         if finished.outcome == Outcome::TimedOut {
-            return Err(self.error(Fault::Silent(QUESTION), "a command for its counters does not end there"));
+            return Err(self.error(
+                Fault::Silent(QUESTION),
+                "a command for its counters does not end there",
+            ));
         }
-        Ok(counters::read(self.known.kernel, &self.known.ends, &finished.stdout.bytes()))
+        Ok(counters::read(
+            self.known.kernel,
+            &self.known.ends,
+            &finished.stdout.bytes(),
+        ))
     }
 
     /// The host, for collectors.
     pub fn observed(&self) -> Observed {
-        Observed { target: Arc::clone(self.place()), sudo: self.known.sudo }
+        Observed {
+            target: Arc::clone(self.place()),
+            sudo: self.known.sudo,
+        }
     }
 
     /// Kernel of the DUT.
@@ -317,7 +357,9 @@ impl RemoteDut {
 
 /// Whether a host still runs commands.
 fn answers(place: &ExecutionTarget) -> bool {
-    place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
+    place
+        .run(&Order::new("true").within(COMMAND), None)
+        .is_ok_and(|finished| finished.is_success())
 }
 
 /// Identifies a boot of a host: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
@@ -327,7 +369,9 @@ pub fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
         Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
         _ => &["ps", "-o", "etime=", "-p", "1"],
     };
-    let finished = place.run(&Order::program(argv).within(COMMAND), None).ok()?;
+    let finished = place
+        .run(&Order::program(argv).within(COMMAND), None)
+        .ok()?;
     let text = finished.text();
     let told = Some(text.trim()).filter(|text| finished.is_success() && !text.is_empty())?;
     match kernel {
@@ -341,12 +385,18 @@ pub fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
 
 /// Seconds of ps(1)'s elapsed time: `[[days-]hours:]minutes:seconds`.
 fn elapsed(text: &str) -> Option<u64> {
-    let (days, clock) =
-        text.split_once('-').map_or((Ok(0), text), |(days, clock)| (days.parse::<u64>(), clock));
-    let parts: Vec<u64> = clock.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let (days, clock) = text
+        .split_once('-')
+        .map_or((Ok(0), text), |(days, clock)| (days.parse::<u64>(), clock));
+    let parts: Vec<u64> = clock
+        .split(':')
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
     if !(2..=3).contains(&parts.len()) {
         return None;
     }
-    let seconds = parts.iter().try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(*part))?;
+    let seconds = parts
+        .iter()
+        .try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(*part))?;
     days.ok()?.checked_mul(86_400)?.checked_add(seconds)
 }

@@ -112,22 +112,31 @@ impl Fault {
     fn texts(self) -> (&'static str, &'static str) {
         use Fault::*;
         match self {
-            NoClient => {
-                ("there is no ssh on this machine", "install OpenSSH (apt-get install openssh-client)")
-            }
+            NoClient => (
+                "there is no ssh on this machine",
+                "install OpenSSH (apt-get install openssh-client)",
+            ),
             Address => ("this is no address", "correct it"),
-            Namespace => {
-                ("its network namespace cannot be entered", "see `ip netns list`, and run linerate as root")
-            }
-            Configuration => ("ssh does not accept its configuration", "correct the file that it names"),
-            NotResolved => {
-                ("the name has no address", "correct the name, or add it to ~/.ssh/config or /etc/hosts")
-            }
+            Namespace => (
+                "its network namespace cannot be entered",
+                "see `ip netns list`, and run linerate as root",
+            ),
+            Configuration => (
+                "ssh does not accept its configuration",
+                "correct the file that it names",
+            ),
+            NotResolved => (
+                "the name has no address",
+                "correct the name, or add it to ~/.ssh/config or /etc/hosts",
+            ),
             NoRoute => (
                 "there is no way to the host",
                 "look at the management interface of this machine and its routes",
             ),
-            Refused => ("the host refuses connections", "start sshd there, or correct the port"),
+            Refused => (
+                "the host refuses connections",
+                "start sshd there, or correct the port",
+            ),
             TimedOut => (
                 "the host does not answer",
                 "see whether it is up, its management link is connected, and logging in by hand is quick",
@@ -157,7 +166,10 @@ impl Fault {
                 "the host closed the connection at once",
                 "look into the log of its sshd: MaxStartups, AllowUsers or a full disk may be the reason",
             ),
-            Lost => ("the connection was lost", "look at its power, console and management link"),
+            Lost => (
+                "the connection was lost",
+                "look at its power, console and management link",
+            ),
             Silent(_) => (
                 "the host has not answered for",
                 "look at its power, console and management link; a host whose sshd gets no CPU under load needs a longer silence (in the lab file)",
@@ -182,11 +194,15 @@ impl Fault {
     fn texts_of_use(self) -> (&'static str, &'static str) {
         use Fault::*;
         match self {
-            Command => ("this command cannot be sent", "put it into a file on the host"),
+            Command => (
+                "this command cannot be sent",
+                "put it into a file on the host",
+            ),
             System => ("ssh cannot be run", "see what the system says"),
-            Busy => {
-                ("another linerate has changed it and is still running", "wait for it, or use another host")
-            }
+            Busy => (
+                "another linerate has changed it and is still running",
+                "wait for it, or use another host",
+            ),
             NotUndone | NotUndoneYet => (
                 "",
                 "whatever runs a plan on this host next tries again; a reboot of the host settles what does not outlive \
@@ -206,7 +222,10 @@ impl Fault {
                 "",
                 "no frame could be accounted for: see whether netstat -i (Linux: /proc/net/dev) has them there",
             ),
-            AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
+            AnotherMachine => (
+                "",
+                "put that machine back, or delete the file if it is gone",
+            ),
             Interrupted => ("interrupted while it was being set up", ""),
             _ => ("", ""),
         }
@@ -219,19 +238,29 @@ impl Fault {
 
     /// Waiting longer changes nothing about these.
     pub(crate) fn is_final(self) -> bool {
-        use Fault::{Address, ChangedKey, Configuration, Namespace, NoClient, RevokedKey, UnknownKey};
-        matches!(self, ChangedKey | UnknownKey | RevokedKey | NoClient | Address | Namespace | Configuration)
+        use Fault::{
+            Address, ChangedKey, Configuration, Namespace, NoClient, RevokedKey, UnknownKey,
+        };
+        matches!(
+            self,
+            ChangedKey | UnknownKey | RevokedKey | NoClient | Address | Namespace | Configuration
+        )
     }
 
     /// The variants that can still be measured with this DUT.
     pub fn left(self) -> Left {
         match self {
-            Fault::Failed | Fault::Unended | Fault::Unread | Fault::Untaken | Fault::Later | Fault::Here => {
-                Left::Others
-            }
+            Fault::Failed
+            | Fault::Unended
+            | Fault::Unread
+            | Fault::Untaken
+            | Fault::Later
+            | Fault::Here => Left::Others,
             Fault::Unreaching | Fault::Uncounted => Left::Others,
             Fault::StillUp | Fault::Gone => Left::OthersOnceBack,
-            Fault::NotUndone | Fault::Journal | Fault::Busy | Fault::AnotherMachine => Left::Nothing,
+            Fault::NotUndone | Fault::Journal | Fault::Busy | Fault::AnotherMachine => {
+                Left::Nothing
+            }
             Fault::Owed | Fault::Interrupted => Left::Nothing,
             // A connection can be made again, unless it is another host that answers.
             connection if connection.is_final() => Left::Nothing,
@@ -260,7 +289,11 @@ impl fmt::Display for RemoteError {
             _ => write!(f, "{host}: {fault}{}", in_brackets(said))?,
         }
         let remedy = fault.remedy();
-        if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
+        if remedy.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "; {remedy}")
+        }
     }
 }
 
@@ -268,19 +301,29 @@ impl RemoteError {
     /// An error of a host. Control characters in its words are replaced.
     pub fn new(host: &str, fault: Fault, said: impl Into<String>) -> RemoteError {
         let plain = |c: char| if c.is_control() && c != '\n' { '?' } else { c };
-        RemoteError { host: host.to_owned(), fault, said: said.into().chars().map(plain).collect() }
+        RemoteError {
+            host: host.to_owned(),
+            fault,
+            said: said.into().chars().map(plain).collect(),
+        }
     }
 
     /// There is no room for a session, and this kept a further connection from being made.
     pub(super) fn no_more_sessions(&self) -> RemoteError {
-        let said = format!("of a further connection: {}{}", self.fault, in_brackets(&self.said));
+        let said = format!(
+            "of a further connection: {}{}",
+            self.fault,
+            in_brackets(&self.said)
+        );
         RemoteError::new(&self.host, Fault::Sessions, said)
     }
 
     /// A call of the system that failed on this side.
     pub(crate) fn system(host: &str, what: &str, error: &std::io::Error) -> RemoteError {
         match error.kind() {
-            std::io::ErrorKind::NotFound if what == "ssh" => RemoteError::new(host, Fault::NoClient, ""),
+            std::io::ErrorKind::NotFound if what == "ssh" => {
+                RemoteError::new(host, Fault::NoClient, "")
+            }
             _ => RemoteError::new(host, Fault::System, format!("{what}: {error}")),
         }
     }
@@ -291,19 +334,28 @@ impl RemoteError {
 const SIGNS: &[(Fault, &str)] = &[
     (Fault::ChangedKey, "REMOTE HOST IDENTIFICATION HAS CHANGED"),
     (Fault::RevokedKey, "REVOKED HOST KEY DETECTED|is revoked"),
-    (Fault::UnknownKey, "host key is known for|Host key verification failed"),
+    (
+        Fault::UnknownKey,
+        "host key is known for|Host key verification failed",
+    ),
     (
         Fault::Configuration,
         "Bad configuration option|terminating, |\
          Bad owner or permissions on|Can't open user config file",
     ),
     (Fault::NotResolved, "Could not resolve hostname"),
-    (Fault::Authentication, "Permission denied|Too many authentication failures|no mutual signature"),
+    (
+        Fault::Authentication,
+        "Permission denied|Too many authentication failures|no mutual signature",
+    ),
     (Fault::Refused, "Connection refused"),
     (Fault::NoRoute, "No route to host|Network is unreachable"),
     (Fault::Silent(Duration::ZERO), "not responding"),
     (Fault::TimedOut, "timed out"),
-    (Fault::Sessions, "session request failed|Session open refused"),
+    (
+        Fault::Sessions,
+        "session request failed|Session open refused",
+    ),
     (
         Fault::Closed,
         "kex_exchange_identification|banner exchange|Connection reset by|\
@@ -313,7 +365,9 @@ const SIGNS: &[(Fault, &str)] = &[
 
 /// The fault behind a message of ssh. `used`: the connection had been in use.
 pub(super) fn classify(host: &str, said: &str, used: bool, silence: Duration) -> RemoteError {
-    let shown = SIGNS.iter().find(|(_, signs)| signs.split('|').any(|sign| said.contains(sign)));
+    let shown = SIGNS
+        .iter()
+        .find(|(_, signs)| signs.split('|').any(|sign| said.contains(sign)));
     let fault = match (shown.map(|(fault, _)| *fault), used) {
         (Some(Fault::Silent(_)), _) => Fault::Silent(silence),
         (Some(Fault::TimedOut | Fault::Closed | Fault::NoRoute) | None, true) => Fault::Lost,
@@ -337,7 +391,11 @@ fn telling(said: &str, fault: Fault) -> String {
 }
 
 fn in_brackets(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(" ({said})") }
+    if said.is_empty() {
+        String::new()
+    } else {
+        format!(" ({said})")
+    }
 }
 
 #[cfg(test)]
@@ -353,26 +411,47 @@ mod tests {
         let unknown = "No ED25519 host key is known for 198.18.0.2 and you have requested strict checking.\r\nHost key verification failed.\r\n";
         assert_eq!(fault(unknown, false), Fault::UnknownKey);
         assert_eq!(
-            fault("ssh: Could not resolve hostname r1: Name or service not known", false),
+            fault(
+                "ssh: Could not resolve hostname r1: Name or service not known",
+                false
+            ),
             Fault::NotResolved
         );
         assert_eq!(
-            fault("ssh: connect to host 198.18.0.2 port 22: Connection refused", false),
+            fault(
+                "ssh: connect to host 198.18.0.2 port 22: Connection refused",
+                false
+            ),
             Fault::Refused
         );
         assert_eq!(
-            fault("ssh: connect to host 198.18.0.2 port 22: Connection timed out", false),
+            fault(
+                "ssh: connect to host 198.18.0.2 port 22: Connection timed out",
+                false
+            ),
             Fault::TimedOut
         );
-        assert_eq!(fault("root@198.18.0.2: Permission denied (publickey).", false), Fault::Authentication);
+        assert_eq!(
+            fault("root@198.18.0.2: Permission denied (publickey).", false),
+            Fault::Authentication
+        );
         assert_eq!(
             fault("Timeout, server 198.18.0.2 not responding.", true),
             Fault::Silent(Duration::from_secs(3))
         );
-        assert_eq!(fault("client_loop: send disconnect: Broken pipe", true), Fault::Lost);
-        assert_eq!(fault("Connection to 198.18.0.2 closed by remote host.", true), Fault::Lost);
         assert_eq!(
-            fault("kex_exchange_identification: Connection closed by remote host", false),
+            fault("client_loop: send disconnect: Broken pipe", true),
+            Fault::Lost
+        );
+        assert_eq!(
+            fault("Connection to 198.18.0.2 closed by remote host.", true),
+            Fault::Lost
+        );
+        assert_eq!(
+            fault(
+                "kex_exchange_identification: Connection closed by remote host",
+                false
+            ),
             Fault::Closed
         );
         assert_eq!(fault("", true), Fault::Lost);

@@ -60,21 +60,34 @@ impl ExecutionTarget {
         }
         let entry = Netns::open(&target.address).and_then(|namespace| Entry::new(&namespace, &[]));
         match entry {
-            Ok(entry) => Ok(ExecutionTarget::Namespace { name: target.name.clone(), entry }),
-            Err(error) => Err(RemoteError::new(&target.name, Fault::Namespace, error.to_string())),
+            Ok(entry) => Ok(ExecutionTarget::Namespace {
+                name: target.name.clone(),
+                entry,
+            }),
+            Err(error) => Err(RemoteError::new(
+                &target.name,
+                Fault::Namespace,
+                error.to_string(),
+            )),
         }
     }
 
     /// Connects to many hosts, several at a time. The answers are in the order of the hosts.
-    pub fn connect_all(targets: &[Target], cancelled: Interrupt<'_>) -> Vec<Result<ExecutionTarget>> {
+    pub fn connect_all(
+        targets: &[Target],
+        cancelled: Interrupt<'_>,
+    ) -> Vec<Result<ExecutionTarget>> {
         allow_files();
         let mut answers = Vec::new();
         for some in targets.chunks(AT_ONCE) {
             thread::scope(|scope| {
-                let connect = |target| scope.spawn(move || ExecutionTarget::connect(target, cancelled));
+                let connect =
+                    |target| scope.spawn(move || ExecutionTarget::connect(target, cancelled));
                 let begun: Vec<_> = some.iter().map(connect).collect();
                 let done = |thread: thread::ScopedJoinHandle<'_, _>| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 };
                 answers.extend(begun.into_iter().map(done));
             });
@@ -88,7 +101,10 @@ impl ExecutionTarget {
         let name = lane.setup.name.clone();
         Some(match dut.entry() {
             Some(entry) => ExecutionTarget::Namespace { name, entry },
-            None => ExecutionTarget::Here { name, netns: Some(dut.namespace.clone()) },
+            None => ExecutionTarget::Here {
+                name,
+                netns: Some(dut.namespace.clone()),
+            },
         })
     }
 
@@ -97,10 +113,17 @@ impl ExecutionTarget {
     /// # Errors
     /// No right to mount.
     pub fn with_sysfs(self: &Arc<Self>) -> std::result::Result<Arc<Self>, linerate_linux::Error> {
-        let ExecutionTarget::Here { name, netns: Some(netns) } = self.as_ref() else {
+        let ExecutionTarget::Here {
+            name,
+            netns: Some(netns),
+        } = self.as_ref()
+        else {
             return Ok(Arc::clone(self));
         };
-        Ok(Arc::new(ExecutionTarget::Namespace { name: name.clone(), entry: Entry::plain(netns)? }))
+        Ok(Arc::new(ExecutionTarget::Namespace {
+            name: name.clone(),
+            entry: Entry::plain(netns)?,
+        }))
     }
 
     pub fn name(&self) -> &str {
@@ -125,7 +148,8 @@ impl ExecutionTarget {
 
     /// How long commands there go on without a sign of life of linerate.
     pub fn silence(&self) -> Duration {
-        self.ssh().map_or(SILENCE, |connection| connection.target().silence)
+        self.ssh()
+            .map_or(SILENCE, |connection| connection.target().silence)
     }
 
     /// Why it is out of reach, if it is.
@@ -146,10 +170,9 @@ impl ExecutionTarget {
     pub fn program(&self, program: &str, args: &[&str]) -> Result<Command> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._/=:,+@%".contains(c);
         let words: Vec<&str> = [program].iter().chain(args).copied().collect();
-        if let Some(word) = words
-            .iter()
-            .find(|word| word.is_empty() || word.starts_with(['=', '%']) || !word.chars().all(plain))
-        {
+        if let Some(word) = words.iter().find(|word| {
+            word.is_empty() || word.starts_with(['=', '%']) || !word.chars().all(plain)
+        }) {
             return Err(RemoteError::new(
                 self.name(),
                 Fault::Command,
@@ -166,7 +189,9 @@ impl ExecutionTarget {
 
     /// Room for a session. If there is none, a further connection is made, which takes as long as connecting.
     pub(super) fn permit_in_time(&self, need: Need) -> Result<SessionPermit> {
-        self.ssh().map(|connection| connection.slot_in_time(need)).transpose()
+        self.ssh()
+            .map(|connection| connection.slot_in_time(need))
+            .transpose()
     }
 
     /// The process that runs [`LINE`] there, as the leader of a process group.
@@ -189,12 +214,16 @@ impl ExecutionTarget {
     /// A program of this machine, where commands run. They find this linerate first.
     fn here(&self, program: &str) -> Command {
         let mut command = match self {
-            ExecutionTarget::Here { netns: Some(netns), .. } => netns.command(program),
+            ExecutionTarget::Here {
+                netns: Some(netns), ..
+            } => netns.command(program),
             ExecutionTarget::Namespace { entry, .. } => entry.command(Path::new(program)),
             ExecutionTarget::Here { .. } | ExecutionTarget::Ssh(_) => Command::new(program),
         };
         let path = env::var_os("PATH").unwrap_or_default();
-        let own = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_path_buf()));
+        let own = env::current_exe()
+            .ok()
+            .and_then(|own| Some(own.parent()?.to_path_buf()));
         if let Ok(path) = env::join_paths(own.into_iter().chain(env::split_paths(&path))) {
             command.env("PATH", path);
         }

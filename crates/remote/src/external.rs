@@ -66,14 +66,31 @@ impl ToolTrial<'_> {
     pub fn run(&self, interrupted: &AtomicBool) -> Result<TrialResult> {
         let mut trial_run = TrialRun::new(self, interrupted)?;
         let hosts = trial_run.tools.iter().map(Running::step).collect();
-        let places: Vec<Arc<_>> = trial_run.tools.iter().map(|tool| tool.host.place.clone()).collect();
-        let rules = Rules { grace_ns: END_NS, most_output: 0, held: true, ..Rules::default() };
-        let design = Design { trials: 1, phases: [true, true, true, false], hosts, rules };
+        let places: Vec<Arc<_>> = trial_run
+            .tools
+            .iter()
+            .map(|tool| tool.host.place.clone())
+            .collect();
+        let rules = Rules {
+            grace_ns: END_NS,
+            most_output: 0,
+            held: true,
+            ..Rules::default()
+        };
+        let design = Design {
+            trials: 1,
+            phases: [true, true, true, false],
+            hosts,
+            rules,
+        };
         let mut observe = |notice: Notice<'_>| trial_run.take(notice);
         // An interrupt is the trial's: it ends the generators first, and frames under way still count.
         let over = Driver::new(design, places, &mut observe).run(&AtomicBool::new(false));
         over.map_err(|error| RemoteError::system("this machine", "wait for ssh", &error))?;
-        trial_run.error.take().map_or_else(|| Ok(trial_run.result()), Err)
+        trial_run
+            .error
+            .take()
+            .map_or_else(|| Ok(trial_run.result()), Err)
     }
 }
 
@@ -98,7 +115,12 @@ impl<'a> TrialRun<'a> {
     fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<TrialRun<'a>> {
         let load_s = trial.timing.load_ns().div_ceil(SECOND_NS) + SPARE_S;
         // Where a link has to come up first, the others go on until it has, and until the device forwards.
-        let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
+        let wait_s = trial
+            .generators
+            .iter()
+            .map(|(_, t)| u64::from(t.link_wait_s))
+            .max()
+            .unwrap_or(0);
         let patience_s = trial.patience.as_millis().div_ceil(1000) as u64;
         let seconds = |host: &ToolHost| match host.tool.capabilities().live {
             true => load_s + wait_s + patience_s + UP_WITHIN_S,
@@ -112,7 +134,11 @@ impl<'a> TrialRun<'a> {
         let (mut longest, mut tools) = (0, Vec::new());
         for (host, task) in trial.generators {
             longest = longest.max(seconds(host));
-            tools.push(Running::new(host, Side::Generator, lasting(task, seconds(host)))?);
+            tools.push(Running::new(
+                host,
+                Side::Generator,
+                lasting(task, seconds(host)),
+            )?);
         }
         // The receiver is there first, while sessions are made and clocks compared, and last.
         if let Some((host, task)) = &trial.receiver {
@@ -120,7 +146,16 @@ impl<'a> TrialRun<'a> {
             tools.push(Running::new(host, Side::Receiver, task)?);
         }
         let (seen, faults) = (0, Vec::new());
-        Ok(TrialRun { trial, interrupted, tools, phase: None, seen, sending: None, faults, error: None })
+        Ok(TrialRun {
+            trial,
+            interrupted,
+            tools,
+            phase: None,
+            seen,
+            sending: None,
+            faults,
+            error: None,
+        })
     }
 
     fn generators(&self) -> &[Running<'a>] {
@@ -137,15 +172,24 @@ impl<'a> TrialRun<'a> {
 
     /// When the generators got the order to send.
     fn go_ns(&self) -> Option<u64> {
-        self.generators().iter().filter_map(|generator| Some(generator.start?.went_ns)).min()
+        self.generators()
+            .iter()
+            .filter_map(|generator| Some(generator.start?.went_ns))
+            .min()
     }
 
     fn take(&mut self, notice: Notice<'_>) {
         match notice {
-            Notice::Action { at_ns, action: Action::Phase { phase, .. } } => {
+            Notice::Action {
+                at_ns,
+                action: Action::Phase { phase, .. },
+            } => {
                 self.phase = Some((*phase, at_ns));
             }
-            Notice::Action { action: Action::Report(report), .. } => {
+            Notice::Action {
+                action: Action::Report(report),
+                ..
+            } => {
                 let tool = &mut self.tools[report.step.host];
                 tool.ended(&report.end);
                 if report.end.outcome == Outcome::TimedOut {
@@ -153,7 +197,9 @@ impl<'a> TrialRun<'a> {
                 }
             }
             Notice::Began(step, start) => self.tools[step.host].start = Some(start),
-            Notice::Wrote(step, stream, bytes) => self.tools[step.host].heard[stream as usize].extend(bytes),
+            Notice::Wrote(step, stream, bytes) => {
+                self.tools[step.host].heard[stream as usize].extend(bytes)
+            }
             Notice::Trouble { host, error, .. } => {
                 self.error.get_or_insert(self.tools[host].trouble(error));
             }
@@ -171,16 +217,24 @@ impl<'a> TrialRun<'a> {
             Phase::Run => self.is_run_over(now),
             Phase::Collect | Phase::Reset => Ok(self.is_hurried() || self.is_quiet(since, now)),
         };
-        let enough = enough.map_err(|error| self.error.get_or_insert(error)).unwrap_or(true);
+        let enough = enough
+            .map_err(|error| self.error.get_or_insert(error))
+            .unwrap_or(true);
         let stop = self.error.is_some() || (phase == Phase::SetUp && self.is_interrupted());
         (stop || enough).then(|| {
             self.phase = None;
-            if stop { Event::Interrupt } else { Event::Enough }
+            if stop {
+                Event::Interrupt
+            } else {
+                Event::Enough
+            }
         })
     }
 
     fn is_receiver_up(&self, now: u64) -> Result<bool> {
-        let Some(receiver) = self.receiver() else { return Ok(true) };
+        let Some(receiver) = self.receiver() else {
+            return Ok(true);
+        };
         let up = receiver.is_up(now);
         if !up && (receiver.over_ns.is_some() || receiver.has_fault()) {
             return Err(receiver.failure());
@@ -201,10 +255,17 @@ impl<'a> TrialRun<'a> {
         for generator in self.generators().iter().filter(|g| g.over_ns.is_none()) {
             over = false;
             live &= generator.is_live();
-            flow &= generator.in_time(generator.report().has_traffic() || !generator.is_live(), now)?;
+            flow &= generator.in_time(
+                generator.report().has_traffic() || !generator.is_live(),
+                now,
+            )?;
         }
         let silent = self.stands_still(now);
-        let samples: usize = self.tools.iter().map(|tool| tool.report().samples.len()).sum();
+        let samples: usize = self
+            .tools
+            .iter()
+            .map(|tool| tool.report().samples.len())
+            .sum();
         if over || silent.is_some() || (live && samples != self.seen && self.is_covered()) {
             self.faults.extend(silent.filter(|_| !over));
             return Ok(true);
@@ -212,20 +273,26 @@ impl<'a> TrialRun<'a> {
         self.seen = samples;
         self.sending = self.sending.or(flow.then_some(now));
         let patience = self.trial.patience.as_nanos() as u64;
-        let in_vain = self.sending.is_some_and(|since| now.saturating_sub(since) > patience);
+        let in_vain = self
+            .sending
+            .is_some_and(|since| now.saturating_sub(since) > patience);
         Ok(in_vain && self.has_seen_nothing())
     }
 
     /// One that ended before its time, or cannot go on. Those that print when they are through end by themselves.
     fn is_broken(&self) -> bool {
         let ended = |tool: &Running<'_>| tool.over_ns.is_some() && tool.is_live();
-        self.tools.iter().any(|tool| tool.has_fault() || ended(tool))
+        self.tools
+            .iter()
+            .any(|tool| tool.has_fault() || ended(tool))
     }
 
     /// Words for a tool that has printed a line a second, and prints nothing any more.
     fn stands_still(&self, now: u64) -> Option<String> {
         let silent = |tool: &&Running<'_>| {
-            let last = tool.last_sample_ns().filter(|_| tool.is_live() && tool.over_ns.is_none());
+            let last = tool
+                .last_sample_ns()
+                .filter(|_| tool.is_live() && tool.over_ns.is_none());
             last.is_some_and(|last| now.saturating_sub(last) > STANDSTILL_NS)
         };
         let tool = self.tools.iter().find(silent)?;
@@ -261,7 +328,9 @@ impl<'a> TrialRun<'a> {
 
     /// Whether no frame is under way any more, as far as the trial waits for that.
     fn is_quiet(&self, since: u64, now: u64) -> bool {
-        let Some(receiver) = self.receiver().filter(|r| r.over_ns.is_none()) else { return true };
+        let Some(receiver) = self.receiver().filter(|r| r.over_ns.is_none()) else {
+            return true;
+        };
         let passed = now.saturating_sub(since);
         match receiver.host.tool {
             // iperf3's document comes when the test is over at its end, too.
@@ -271,7 +340,8 @@ impl<'a> TrialRun<'a> {
                 let last = receiver.report().samples.last();
                 let after = |s: &Sample| {
                     let arrived = receiver.last_sample_ns().unwrap_or(0);
-                    arrived.saturating_sub(s.interval_us.saturating_mul(1000)) > since && s.packets == Some(0)
+                    arrived.saturating_sub(s.interval_us.saturating_mul(1000)) > since
+                        && s.packets == Some(0)
                 };
                 passed >= timing.drain_ns || (passed >= timing.quiet_ns && last.is_some_and(after))
             }

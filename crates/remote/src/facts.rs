@@ -20,16 +20,40 @@ pub fn facts(
     let uname = target.run(&Order::new("uname -s"), interrupted)?;
     let said = uname.text();
     let kernel = Kernel::said(&said).ok_or_else(|| {
-        refuse(format!("uname says {:?}: only Linux and the BSD systems are known", said.trim()))
+        refuse(format!(
+            "uname says {:?}: only Linux and the BSD systems are known",
+            said.trim()
+        ))
     })?;
     let listed = survey::collect(target, sudo, &[listing(kernel)], usize::MAX, interrupted)?;
-    let listed = listed.into_iter().next().map_or_else(|| Ok(String::new()), |answer| answer.output);
-    let there =
-        interfaces(kernel, &listed.map_err(|why| refuse(format!("its interfaces are not known: {why}")))?);
-    let asked = if wanted.is_empty() { there } else { wanted.to_vec() };
-    let mut answers = survey::collect(target, sudo, &questions(kernel, &asked), MOST_BYTES, interrupted)?;
+    let listed = listed
+        .into_iter()
+        .next()
+        .map_or_else(|| Ok(String::new()), |answer| answer.output);
+    let there = interfaces(
+        kernel,
+        &listed.map_err(|why| refuse(format!("its interfaces are not known: {why}")))?,
+    );
+    let asked = if wanted.is_empty() {
+        there
+    } else {
+        wanted.to_vec()
+    };
+    let mut answers = survey::collect(
+        target,
+        sudo,
+        &questions(kernel, &asked),
+        MOST_BYTES,
+        interrupted,
+    )?;
     if target.is_here() && kernel == Kernel::Linux {
         answers.push(sysctls_of_machine());
     }
-    Ok(SlotFacts { version: VERSION, slot: 0, kernel: kernel.name().into(), interfaces: asked, answers })
+    Ok(SlotFacts {
+        version: VERSION,
+        slot: 0,
+        kernel: kernel.name().into(),
+        interfaces: asked,
+        answers,
+    })
 }

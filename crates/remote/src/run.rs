@@ -134,18 +134,32 @@ impl ExecutionTarget {
         interrupted: Interrupt<'_>,
     ) -> Result<Finished> {
         let command = SPOOL.replace("LINGER", &LINGER.to_string());
-        let spool = Order { command, most_output: COMPLAINT, ..order.clone() };
+        let spool = Order {
+            command,
+            most_output: COMPLAINT,
+            ..order.clone()
+        };
         let mut text = format!("{}\n", input.len()).into_bytes();
         text.extend_from_slice(input);
-        let spooled = self.exchange(&spool, Some(&mut text.as_slice()), interrupted, &mut |_| {})?;
+        let spooled =
+            self.exchange(&spool, Some(&mut text.as_slice()), interrupted, &mut |_| {})?;
         let name = spooled.text().trim().to_string();
-        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/.".contains(c));
+        let is_name = |name: &str| {
+            name.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "/.".contains(c))
+        };
         if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !is_name(&name) {
             return Ok(spooled);
         }
         // The file has no name while the command reads it: however the command ends, nothing stays behind.
         let command = format!("exec <{name} && rm -f {name} || exit; {}", order.command);
-        self.run(&Order { command, ..order.clone() }, interrupted)
+        self.run(
+            &Order {
+                command,
+                ..order.clone()
+            },
+            interrupted,
+        )
     }
 
     /// Runs a command, with an input if it has one, keeps its output and passes it on, and waits for its end. The input may be what cannot be read.
@@ -156,8 +170,15 @@ impl ExecutionTarget {
         interrupted: Interrupt<'_>,
         each: &mut dyn FnMut(Heard),
     ) -> Result<Finished> {
-        let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-        let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
+        let mut kept = [
+            Output::new(order.most_output),
+            Output::new(order.most_output),
+        ];
+        let kind = if input.is_some() {
+            Kind::Fed
+        } else {
+            Kind::Watched
+        };
         let ns = |time: Duration| u64::try_from(time.as_nanos()).ok();
         let supervision = Supervision::new(ns(order.limit), ns(order.grace).unwrap_or(u64::MAX));
         let mut session = Session::start_as(self, kind, &order.command, order.sudo, supervision)?;
@@ -170,7 +191,8 @@ impl ExecutionTarget {
                 let room = session.input().filter(|_| feed.has_more());
                 wanted.extend(room.map(|fd| (fd, libc::POLLOUT)));
             }
-            pipes::poll(&wanted, LOOK).map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
+            pipes::poll(&wanted, LOOK)
+                .map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
             let now = monotonic_ns();
             let over = session.step(self, now, &mut |heard| {
                 if let Heard::Wrote(stream, bytes) = &heard {
@@ -180,7 +202,11 @@ impl ExecutionTarget {
             });
             if let Some(outcome) = over? {
                 let [stdout, stderr] = kept;
-                return Ok(Finished { outcome, stdout, stderr });
+                return Ok(Finished {
+                    outcome,
+                    stdout,
+                    stderr,
+                });
             }
             if let Some(lost) = self.lost() {
                 return Err(lost);
@@ -206,7 +232,12 @@ struct Feed<'r> {
 
 impl<'r> Feed<'r> {
     fn of(content: &'r mut dyn Read) -> Feed<'r> {
-        Feed { content: Some(content), piece: vec![0; PIECE], sent: 0, length: 0 }
+        Feed {
+            content: Some(content),
+            piece: vec![0; PIECE],
+            sent: 0,
+            length: 0,
+        }
     }
 
     /// Whether to wait for room.
@@ -237,17 +268,27 @@ impl<'r> Feed<'r> {
 
 /// The error of a session that could not be started.
 pub(super) fn not_started(host: &str, said: &str) -> RemoteError {
-    let refused =
-        ["session request failed", "open refused", "open failed"].iter().any(|sign| said.contains(sign));
+    let refused = ["session request failed", "open refused", "open failed"]
+        .iter()
+        .any(|sign| said.contains(sign));
     if refused {
         return RemoteError::new(host, Fault::Sessions, "");
     }
     // How a session is kept from making a connection of its own is nothing that a user could do something about.
     let ours = |line: &str| {
-        ["/nonexistent", "kex_exchange_identification", "UNKNOWN port"].iter().any(|sign| line.contains(sign))
+        [
+            "/nonexistent",
+            "kex_exchange_identification",
+            "UNKNOWN port",
+        ]
+        .iter()
+        .any(|sign| line.contains(sign))
     };
-    let said: Vec<&str> =
-        said.lines().map(str::trim).filter(|line| !line.is_empty() && !ours(line)).collect();
+    let said: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !ours(line))
+        .collect();
     RemoteError::new(host, Fault::NoShell, said.join("; "))
 }
 
@@ -263,7 +304,9 @@ mod tests {
     fn an_input_that_nobody_takes_is_removed() {
         let spooled = |input: &[u8]| {
             let mut sh = Command::new("sh");
-            let sh = sh.args(["-c", &SPOOL.replace("LINGER", "1")]).stdin(Stdio::piped());
+            let sh = sh
+                .args(["-c", &SPOOL.replace("LINGER", "1")])
+                .stdin(Stdio::piped());
             let mut sh = sh.stdout(Stdio::piped()).spawn().unwrap();
             sh.stdin.take().unwrap().write_all(input).unwrap();
             String::from_utf8(sh.wait_with_output().unwrap().stdout).unwrap()
@@ -287,8 +330,14 @@ mod tests {
                 "mux_client_request_session: session request failed: Session open refused by peer\n{ours}"
             ),
         );
-        assert_eq!((refused.fault, refused.said.as_str()), (Fault::Sessions, ""));
-        let shell = not_started("r1", &format!("no home\r\n\r\n{ours}This account is not available.\n"));
+        assert_eq!(
+            (refused.fault, refused.said.as_str()),
+            (Fault::Sessions, "")
+        );
+        let shell = not_started(
+            "r1",
+            &format!("no home\r\n\r\n{ours}This account is not available.\n"),
+        );
         assert_eq!(
             (shell.fault, shell.said.as_str()),
             (Fault::NoShell, "no home; This account is not available.")

@@ -116,7 +116,14 @@ impl Session {
         sudo: bool,
         supervision: Supervision,
     ) -> Result<Session> {
-        Session::start_in(place, place.permit_in_time(Need::Last)?, kind, command, sudo, supervision)
+        Session::start_in(
+            place,
+            place.permit_in_time(Need::Last)?,
+            kind,
+            command,
+            sudo,
+            supervision,
+        )
     }
 
     /// Sends a command to a place where room was found for it.
@@ -130,7 +137,10 @@ impl Session {
     ) -> Result<Session> {
         let name = place.name();
         if command.len() > LONGEST || command.contains('\0') {
-            let said = format!("{} bytes; {LONGEST} bytes without a NUL are possible", command.len());
+            let said = format!(
+                "{} bytes; {LONGEST} bytes without a NUL are possible",
+                command.len()
+            );
             return Err(RemoteError::new(name, Fault::Command, said));
         }
         let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
@@ -219,7 +229,10 @@ impl Session {
         // Standard error of the command comes after the news on standard output that it begins. So it is read first, and sorted in last.
         let (mut heard, mut parts) = (Vec::new(), Vec::new());
         for stream in [Stream::Error, Stream::Output] {
-            let (outlet, scanner) = (&mut self.outlets[stream as usize], &mut self.scanners[stream as usize]);
+            let (outlet, scanner) = (
+                &mut self.outlets[stream as usize],
+                &mut self.scanners[stream as usize],
+            );
             let (open, mut of_stream) = (!outlet.is_closed(), Vec::new());
             outlet.read(&mut |bytes| scanner.feed(bytes, &mut of_stream))?;
             if open && outlet.is_closed() {
@@ -228,7 +241,9 @@ impl Session {
             parts.push((stream, of_stream));
         }
         for (stream, of_stream) in parts.into_iter().rev() {
-            of_stream.into_iter().for_each(|part| self.take(stream, part, now, &mut heard));
+            of_stream
+                .into_iter()
+                .for_each(|part| self.take(stream, part, now, &mut heard));
         }
         self.judge(now, &mut heard);
         Ok(heard)
@@ -239,7 +254,8 @@ impl Session {
             // The start files of a login shell may print something, which is not the command's.
             Part::Bytes(bytes) if !self.own => {
                 let room = KEPT.saturating_sub(self.before.len());
-                self.before.extend(String::from_utf8_lossy(&bytes).chars().take(room));
+                self.before
+                    .extend(String::from_utf8_lossy(&bytes).chars().take(room));
             }
             Part::Bytes(bytes) => match heard.last_mut() {
                 Some(Heard::Wrote(of, all)) if *of == stream => all.extend(bytes),
@@ -254,7 +270,12 @@ impl Session {
                     if let (Some(asked), Some(Stamp { ns, error_ns })) =
                         (self.asked_ns.take(), Stamp::parse(time))
                     {
-                        self.probes.push(Probe { asked, there: [ns; 2], error_ns, received: now });
+                        self.probes.push(Probe {
+                            asked,
+                            there: [ns; 2],
+                            error_ns,
+                            received: now,
+                        });
                     }
                 }
                 ("process", number) => self.process = number.parse().ok(),
@@ -300,13 +321,20 @@ impl Session {
 /// The text that is sent: the supervising shell without its comments, its settings, and the command by lines.
 fn script(mark: &str, kind: Kind, pause: Duration, command: &str) -> String {
     let remark = |line: &&str| !line.trim_start().starts_with('#');
-    let mut text: String = SHELL.lines().filter(remark).flat_map(|line| [line.trim_start(), "\n"]).collect();
+    let mut text: String = SHELL
+        .lines()
+        .filter(remark)
+        .flat_map(|line| [line.trim_start(), "\n"])
+        .collect();
     let mode = match kind {
         Kind::Watched => "watched",
         Kind::Fed => "feed",
     };
     let lines = command.split('\n').count();
-    text += &format!(".\n{mark} {mode} {:.3} {lines}\n{command}\n", pause.as_secs_f64());
+    text += &format!(
+        ".\n{mark} {mode} {:.3} {lines}\n{command}\n",
+        pause.as_secs_f64()
+    );
     text
 }
 
@@ -339,11 +367,20 @@ impl Session {
     fn start(&self, stamp: Option<Stamp>) -> Start {
         let went_ns = self.went_ns.unwrap_or(self.began_ns);
         let half = self.began_ns.saturating_sub(went_ns) / 2;
-        let by_clock = Offset::of(&self.probes)
-            .zip(stamp)
-            .map(|(offset, stamp)| (offset.here(stamp.ns), offset.within_ns.saturating_add(stamp.error_ns)));
-        let (at_ns, error_ns) = by_clock.filter(|(_, error)| *error < half).unwrap_or((went_ns + half, half));
-        Start { went_ns, at_ns, error_ns }
+        let by_clock = Offset::of(&self.probes).zip(stamp).map(|(offset, stamp)| {
+            (
+                offset.here(stamp.ns),
+                offset.within_ns.saturating_add(stamp.error_ns),
+            )
+        });
+        let (at_ns, error_ns) = by_clock
+            .filter(|(_, error)| *error < half)
+            .unwrap_or((went_ns + half, half));
+        Start {
+            went_ns,
+            at_ns,
+            error_ns,
+        }
     }
 
     /// Asks for the time, before the command is started only.
@@ -394,13 +431,20 @@ impl Session {
         now: u64,
         each: &mut dyn FnMut(Heard),
     ) -> Result<Option<Outcome>> {
-        let heard = self.hear(now).map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
+        let heard = self
+            .hear(now)
+            .map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
         for heard in heard {
             match &heard {
                 Heard::Over(status) => {
                     let outcome = self.over(*status);
-                    let unheard = || RemoteError::new(place.name(), Fault::Unheard(place.silence()), "");
-                    return if self.unheard { Err(unheard()) } else { Ok(Some(outcome)) };
+                    let unheard =
+                        || RemoteError::new(place.name(), Fault::Unheard(place.silence()), "");
+                    return if self.unheard {
+                        Err(unheard())
+                    } else {
+                        Ok(Some(outcome))
+                    };
                 }
                 Heard::Wrote(_, bytes) => self.output.push(bytes),
                 Heard::Began(_) => {}
@@ -448,8 +492,13 @@ impl Session {
     /// Whether news of it is overdue although its connection is there.
     fn is_overdue(&self, now: u64) -> bool {
         let late = !self.ready && now.saturating_sub(self.began_ns) > READY_WITHIN_NS;
-        let asked = self.asked_ns.is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
-        late || asked || self.closed_ns.is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
+        let asked = self
+            .asked_ns
+            .is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
+        late || asked
+            || self
+                .closed_ns
+                .is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
     }
 
     /// Why it was not started.

@@ -3,8 +3,8 @@
 mod frames;
 
 use crate::{
-    ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, Target, fresh_mark,
-    line,
+    ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, Target,
+    fresh_mark, line,
 };
 pub use frames::{Frames, received, send_frames};
 use linerate_hosts::configuration::{kept, label};
@@ -38,7 +38,11 @@ const OTHERS: Duration = Duration::from_secs(20);
 impl Approach {
     /// How a host is reached.
     pub fn target(&self, host: &Host) -> Target {
-        let usual = if host.roles.contains(&Role::Generator) { SENDING } else { OTHERS + self.load };
+        let usual = if host.roles.contains(&Role::Generator) {
+            SENDING
+        } else {
+            OTHERS + self.load
+        };
         let common = |address: &str| Target {
             name: host.name.clone(),
             config: self.config.clone(),
@@ -47,10 +51,15 @@ impl Approach {
             ..Target::new(address)
         };
         match &host.reach {
-            Reach::Ssh(Ssh { user, host, port }) => {
-                Target { user: user.clone(), port: *port, ..common(host) }
-            }
-            Reach::Namespace(name) => Target { namespace: true, ..common(name) },
+            Reach::Ssh(Ssh { user, host, port }) => Target {
+                user: user.clone(),
+                port: *port,
+                ..common(host)
+            },
+            Reach::Namespace(name) => Target {
+                namespace: true,
+                ..common(name)
+            },
         }
     }
 }
@@ -61,10 +70,17 @@ pub fn connect(
     lab: &Lab,
     approach: &Approach,
     cancelled: Interrupt<'_>,
-) -> (BTreeMap<String, Arc<ExecutionTarget>>, BTreeMap<String, RemoteError>) {
+) -> (
+    BTreeMap<String, Arc<ExecutionTarget>>,
+    BTreeMap<String, RemoteError>,
+) {
     let targets: Vec<Target> = lab.hosts.iter().map(|host| approach.target(host)).collect();
     let (mut places, mut errors) = (BTreeMap::new(), BTreeMap::new());
-    for (host, answer) in lab.hosts.iter().zip(ExecutionTarget::connect_all(&targets, cancelled)) {
+    for (host, answer) in lab
+        .hosts
+        .iter()
+        .zip(ExecutionTarget::connect_all(&targets, cancelled))
+    {
         match answer {
             Ok(place) => drop(places.insert(host.name.clone(), Arc::new(place))),
             Err(error) => drop(errors.insert(host.name.clone(), error)),
@@ -80,11 +96,18 @@ pub fn survey(
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
     cancelled: Interrupt<'_>,
 ) -> BTreeMap<String, Facts> {
-    let mut facts = everywhere(lab, places, |host, place| Some(known(of_host(lab, host, place, cancelled))));
+    let mut facts = everywhere(lab, places, |host, place| {
+        Some(known(of_host(lab, host, place, cancelled)))
+    });
     // Between generators and receiver: each other's addresses are known now.
     let ways = ways(lab, &facts);
     ask_again(lab, places, &mut facts, cancelled, |host, _| {
-        ways.get(&host.name).into_iter().flatten().copied().map(Question::Way).collect()
+        ways.get(&host.name)
+            .into_iter()
+            .flatten()
+            .copied()
+            .map(Question::Way)
+            .collect()
     });
     facts
 }
@@ -99,10 +122,15 @@ fn ask_again(
 ) {
     let before = &*facts;
     let answered = everywhere(lab, places, |host, place| {
-        let mut facts = before.get(&host.name).filter(|f| f.unreachable.is_none())?.clone();
+        let mut facts = before
+            .get(&host.name)
+            .filter(|f| f.unreachable.is_none())?
+            .clone();
         facts.kernel()?;
         let questions = questions(host, &mut facts);
-        Some(known(put(host, place, questions, &mut facts, cancelled).map(|()| facts)))
+        Some(known(
+            put(host, place, questions, &mut facts, cancelled).map(|()| facts),
+        ))
     });
     facts.extend(answered);
 }
@@ -121,17 +149,23 @@ fn everywhere<T: Send>(
                 begun.push((host, scope.spawn(move || each(host, place))));
             }
         }
-        let done = begun.into_iter().filter_map(|(host, thread)| match thread.join() {
-            Ok(done) => Some((host.name.clone(), done?)),
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
+        let done = begun
+            .into_iter()
+            .filter_map(|(host, thread)| match thread.join() {
+                Ok(done) => Some((host.name.clone(), done?)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
         done.collect()
     })
 }
 
 /// The facts of a host that cannot be reached.
 pub fn unreachable(error: &RemoteError) -> Facts {
-    let said = if error.said.is_empty() { String::new() } else { format!(" ({})", error.said) };
+    let said = if error.said.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", error.said)
+    };
     Facts::unreachable(format!("{}{said}", error.fault), error.fault.remedy())
 }
 
@@ -141,19 +175,29 @@ fn known(asked: Result<Facts>) -> Facts {
 }
 
 /// Later questions depend on earlier answers: the system decides about commands, addresses and ways about interfaces.
-fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Interrupt<'_>) -> Result<Facts> {
+fn of_host(
+    lab: &Lab,
+    host: &Host,
+    place: &ExecutionTarget,
+    cancelled: Interrupt<'_>,
+) -> Result<Facts> {
     let mut facts = Facts::default();
     let put = |questions, facts: &mut Facts| put(host, place, questions, facts, cancelled);
     put(Question::first(), &mut facts)?;
     if let Some(system) = host.system {
         facts.assume(system);
     }
-    let Some(kernel) = facts.kernel() else { return Ok(facts) };
+    let Some(kernel) = facts.kernel() else {
+        return Ok(facts);
+    };
     let (mut second, ways) = (Question::second(kernel), ways_to_ask(lab, host, &facts));
     second.extend(ways.iter().cloned());
     put(second, &mut facts)?;
     // The answers about interfaces show which of their ways are needed.
-    let more = ways_to_ask(lab, host, &facts).into_iter().filter(|way| !ways.contains(way)).collect();
+    let more = ways_to_ask(lab, host, &facts)
+        .into_iter()
+        .filter(|way| !ways.contains(way))
+        .collect();
     put(more, &mut facts)?;
     put(interface_questions(lab, host, &facts), &mut facts)?;
     Ok(facts)
@@ -172,9 +216,13 @@ fn put(
     facts: &mut Facts,
     cancelled: Interrupt<'_>,
 ) -> Result<()> {
-    let (sudo, kernel) = (is_root_by_sudo(host, facts), facts.kernel().unwrap_or(Kernel::Linux));
+    let (sudo, kernel) = (
+        is_root_by_sudo(host, facts),
+        facts.kernel().unwrap_or(Kernel::Linux),
+    );
     let with_argv = |q: Question| q.argv(kernel).map(|argv| (q, argv));
-    let (questions, programs): (Vec<_>, Vec<_>) = questions.into_iter().filter_map(with_argv).unzip();
+    let (questions, programs): (Vec<_>, Vec<_>) =
+        questions.into_iter().filter_map(with_argv).unzip();
     let answers = ask(LIMIT, place, sudo, &programs, cancelled)?;
     for ((question, argv), answer) in questions.iter().zip(&programs).zip(answers) {
         enter(facts, question, argv, answer);
@@ -189,7 +237,10 @@ fn enter(facts: &mut Facts, question: &Question, argv: &[String], answer: Answer
         None if answer.was_slow => Some(Silence::TooSlow),
         _ => None,
     };
-    facts.unanswered.extend(why.map(|why| Unanswered { command: argv.join(" "), why }));
+    facts.unanswered.extend(why.map(|why| Unanswered {
+        command: argv.join(" "),
+        why,
+    }));
     let status = match answer.status {
         Some(Status::Exit(status)) => status,
         Some(Status::Signal(signal)) => 128 + signal,
@@ -233,20 +284,36 @@ fn ask(
     programs: &[Vec<String>],
     interrupted: Interrupt<'_>,
 ) -> Result<Vec<Answer>> {
-    let lines: Vec<String> =
-        programs.iter().enumerate().map(|(n, argv)| format!("ask {n} {}", line(argv, sudo))).collect();
-    let mut listener = Listener { answers: vec![Answer::default(); lines.len()], current: None };
+    let lines: Vec<String> = programs
+        .iter()
+        .enumerate()
+        .map(|(n, argv)| format!("ask {n} {}", line(argv, sudo)))
+        .collect();
+    let mut listener = Listener {
+        answers: vec![Answer::default(); lines.len()],
+        current: None,
+    };
     let (mut next, mut hung) = (0, 0);
     while next < lines.len() && hung < PATIENCE {
         let fit = fitting(&lines[next..]);
         let asked = now();
-        listener.answers[next..next + fit].iter_mut().for_each(|answer| answer.asked = asked);
-        match session(limit, place, &lines[next..next + fit], &mut listener, interrupted)? {
+        listener.answers[next..next + fit]
+            .iter_mut()
+            .for_each(|answer| answer.asked = asked);
+        match session(
+            limit,
+            place,
+            &lines[next..next + fit],
+            &mut listener,
+            interrupted,
+        )? {
             Outcome::Ended(_) => next += fit,
             Outcome::Interrupted => break,
             _ => {
                 listener.current = None;
-                let open = listener.answers[next..next + fit].iter().position(|a| a.status.is_none());
+                let open = listener.answers[next..next + fit]
+                    .iter()
+                    .position(|a| a.status.is_none());
                 let Some(at) = open.map(|at| next + at) else {
                     next += fit;
                     continue;
@@ -292,7 +359,10 @@ pub fn collect(
             None if answer.was_slow => Err(format!("it had not ended after {} s", LIMIT.as_secs())),
             None => Err("it was not asked: programs before it did not end".into()),
         };
-        Collected { command: label(argv), output }
+        Collected {
+            command: label(argv),
+            output,
+        }
     };
     Ok(programs.iter().zip(answers).map(collected).collect())
 }
@@ -326,7 +396,14 @@ fn session(
             parts.into_iter().for_each(|part| listener.take(part));
         }
     };
-    Ok(place.exchange(&Order::new(script).within(limit), None, interrupted, &mut each)?.outcome)
+    Ok(place
+        .exchange(
+            &Order::new(script).within(limit),
+            None,
+            interrupted,
+            &mut each,
+        )?
+        .outcome)
 }
 
 /// Sorts output by program.
@@ -341,7 +418,9 @@ impl Listener {
             Part::Bytes(bytes) => {
                 if let Some(answer) = self.current.and_then(|n| self.answers.get_mut(n)) {
                     let room = MOST_BYTES.saturating_sub(answer.output.len());
-                    answer.output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    answer
+                        .output
+                        .extend_from_slice(&bytes[..bytes.len().min(room)]);
                 }
             }
             Part::Marked(text) => self.marked(&text),
@@ -368,7 +447,9 @@ impl Listener {
 
 /// Seconds since 1970.
 fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -376,37 +457,61 @@ mod tests {
     use super::*;
 
     fn here() -> ExecutionTarget {
-        ExecutionTarget::Here { name: "here".into(), netns: None }
+        ExecutionTarget::Here {
+            name: "here".into(),
+            netns: None,
+        }
     }
 
     fn programs(all: &[&[&str]]) -> Vec<Vec<String>> {
-        all.iter().map(|argv| argv.iter().map(|w| (*w).to_string()).collect()).collect()
+        all.iter()
+            .map(|argv| argv.iter().map(|w| (*w).to_string()).collect())
+            .collect()
     }
 
     #[test]
     fn each_program_has_its_own_answer() {
         let script = "printf 'linerate-00 end 1 0'; echo complaint >&2; exit 3";
-        let asked = programs(&[&["echo", "a b"], &["sh", "-c", script], &["no-such-program"], &["true"]]);
+        let asked = programs(&[
+            &["echo", "a b"],
+            &["sh", "-c", script],
+            &["no-such-program"],
+            &["true"],
+        ]);
         let answers = ask(LIMIT, &here(), false, &asked, None).unwrap();
-        let told: Vec<_> =
-            answers.iter().map(|a| (String::from_utf8_lossy(&a.output).into_owned(), a.status)).collect();
+        let told: Vec<_> = answers
+            .iter()
+            .map(|a| (String::from_utf8_lossy(&a.output).into_owned(), a.status))
+            .collect();
         let expected = [
             ("a b\n", Status::Exit(0)),
             ("linerate-00 end 1 0", Status::Exit(3)),
             ("", Status::Exit(127)),
             ("", Status::Exit(0)),
         ];
-        assert_eq!(told, expected.map(|(text, status)| (text.to_string(), Some(status))));
-        assert!(answers.iter().all(|a| a.asked > 0.0 && a.answered >= a.asked && !a.was_slow));
+        assert_eq!(
+            told,
+            expected.map(|(text, status)| (text.to_string(), Some(status)))
+        );
+        assert!(
+            answers
+                .iter()
+                .all(|a| a.asked > 0.0 && a.answered >= a.asked && !a.was_slow)
+        );
     }
 
     #[test]
     fn more_than_fits_into_a_command_is_asked_in_several() {
         let word = "x".repeat(1000);
-        let asked: Vec<Vec<String>> = (0..100).map(|n| vec!["echo".into(), format!("{n}{word}")]).collect();
+        let asked: Vec<Vec<String>> = (0..100)
+            .map(|n| vec!["echo".into(), format!("{n}{word}")])
+            .collect();
         let answers = ask(LIMIT, &here(), false, &asked, None).unwrap();
         for (n, answer) in answers.iter().enumerate() {
-            assert_eq!(String::from_utf8_lossy(&answer.output), format!("{n}{word}\n"));
+            assert_eq!(
+                String::from_utf8_lossy(&answer.output),
+                format!("{n}{word}\n")
+            );
         }
     }
 
@@ -414,7 +519,10 @@ mod tests {
     fn who_does_not_end_is_passed_over_and_the_rest_is_asked() {
         let asked = programs(&[&["echo", "1"], &["sleep", "60"], &["echo", "3"]]);
         let answers = ask(Duration::from_secs(1), &here(), false, &asked, None).unwrap();
-        assert_eq!((answers[0].output.as_slice(), answers[2].output.as_slice()), (&b"1\n"[..], &b"3\n"[..]));
+        assert_eq!(
+            (answers[0].output.as_slice(), answers[2].output.as_slice()),
+            (&b"1\n"[..], &b"3\n"[..])
+        );
         assert!(answers[1].was_slow && answers[1].status.is_none());
     }
 
@@ -422,6 +530,9 @@ mod tests {
     fn a_flood_is_cut() {
         let asked = programs(&[&["head", "-c", "20000000", "/dev/zero"], &["echo", "3"]]);
         let answers = ask(LIMIT, &here(), false, &asked, None).unwrap();
-        assert_eq!((answers[0].output.len(), answers[1].output.as_slice()), (MOST_BYTES, &b"3\n"[..]));
+        assert_eq!(
+            (answers[0].output.len(), answers[1].output.as_slice()),
+            (MOST_BYTES, &b"3\n"[..])
+        );
     }
 }

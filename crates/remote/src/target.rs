@@ -58,9 +58,13 @@ impl Target {
         self.check()?;
         let mut args = Vec::new();
         let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
-        self.config.iter().for_each(|file| option("-F", file.display().to_string()));
+        self.config
+            .iter()
+            .for_each(|file| option("-F", file.display().to_string()));
         self.user.iter().for_each(|user| option("-l", user.clone()));
-        self.port.iter().for_each(|port| option("-p", port.to_string()));
+        self.port
+            .iter()
+            .for_each(|port| option("-p", port.to_string()));
         // Without an answer to three questions the host is lost.
         let alive = (self.silence.as_secs() / 3).max(1);
         let checking = if self.accept_new { "accept-new" } else { "yes" };
@@ -91,11 +95,18 @@ impl Target {
         let harmless = |c: char| c.is_alphanumeric() || "._-:%@[]+,/".contains(c);
         let given = [Some(&self.address), self.user.as_ref()];
         let wrong = |text: &&String| {
-            text.is_empty() || text.starts_with('-') || text.contains("@-") || !text.chars().all(harmless)
+            text.is_empty()
+                || text.starts_with('-')
+                || text.contains("@-")
+                || !text.chars().all(harmless)
         };
         match given.into_iter().flatten().find(wrong) {
             None => Ok(()),
-            Some(text) => Err(RemoteError::new(&self.name, Fault::Address, format!("{text:?}"))),
+            Some(text) => Err(RemoteError::new(
+                &self.name,
+                Fault::Address,
+                format!("{text:?}"),
+            )),
         }
     }
 }
@@ -119,13 +130,27 @@ mod tests {
 
     #[test]
     fn addresses_that_are_options_or_commands_are_refused() {
-        for address in ["", "-oProxyCommand=reboot", "a b", "$(reboot)", "a;b", "root@-x", "a\nb", "`a`"] {
+        for address in [
+            "",
+            "-oProxyCommand=reboot",
+            "a b",
+            "$(reboot)",
+            "a;b",
+            "root@-x",
+            "a\nb",
+            "`a`",
+        ] {
             let error = Target::new(address).arguments().unwrap_err();
             assert_eq!(error.fault, Fault::Address, "{address:?}");
         }
-        for address in
-            ["r1", "root@198.18.0.1", "2001:2::1", "fe80::1%em0", "root@[2001:2::1]", "ssh://a@b:22"]
-        {
+        for address in [
+            "r1",
+            "root@198.18.0.1",
+            "2001:2::1",
+            "fe80::1%em0",
+            "root@[2001:2::1]",
+            "ssh://a@b:22",
+        ] {
             assert!(Target::new(address).arguments().is_ok(), "{address:?}");
         }
     }
@@ -133,7 +158,12 @@ mod tests {
     #[test]
     fn unknown_keys_are_refused_unless_the_user_says_otherwise() {
         let strict = |target: &Target| {
-            target.arguments().unwrap().into_iter().find(|a| a.starts_with("StrictHostKeyChecking")).unwrap()
+            target
+                .arguments()
+                .unwrap()
+                .into_iter()
+                .find(|a| a.starts_with("StrictHostKeyChecking"))
+                .unwrap()
         };
         let mut target = Target::new("r1");
         assert_eq!(strict(&target), "StrictHostKeyChecking=yes");

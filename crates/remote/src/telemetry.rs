@@ -79,7 +79,9 @@ impl Probed {
             drops::NAME if kernel == Kernel::FreeBsd => {
                 (Ok(dtrace("", DROPS_OF_FREEBSD)), Begins::Printed, dropped)
             }
-            _ if kernel != Kernel::Linux => (Err(no_probes(kernel, name)), Begins::Started, sampled),
+            _ if kernel != Kernel::Linux => {
+                (Err(no_probes(kernel, name)), Begins::Started, sampled)
+            }
             _ => {
                 let command = format!(
                     "command -v linerate >/dev/null || {{ echo 'there is no linerate on it: install it there' >&2; exit 1; }}; \
@@ -164,10 +166,14 @@ impl Collector for Probed {
 /// profiles of other systems do not have.
 fn stacks(output: &str) -> Result<(Profile, Folded), String> {
     let mut folded = Vec::new();
-    let found = fold(output.as_bytes(), &mut folded).map_err(|fault| format!("its output: {fault}"))?;
+    let found =
+        fold(output.as_bytes(), &mut folded).map_err(|fault| format!("its output: {fault}"))?;
     let mut plain = Profile::default();
     for (stack, n) in Profile::of_folded(&String::from_utf8_lossy(&folded)).stacks() {
-        let names: Vec<&str> = stack.split(';').map(|name| name.rsplit('`').next().unwrap_or(name)).collect();
+        let names: Vec<&str> = stack
+            .split(';')
+            .map(|name| name.rsplit('`').next().unwrap_or(name))
+            .collect();
         plain.add(&names.join(";"), n);
     }
     Ok((plain, found))
@@ -178,7 +184,10 @@ fn sampled(output: &str, _: &str) -> Result<Artefact, String> {
     let mut profile = Profile::default();
     for (stack, samples) in all.stacks() {
         let innermost = stack.rsplit(';').next().unwrap_or_default();
-        if !IDLE.iter().any(|idle| innermost.split('.').next() == Some(idle)) {
+        if !IDLE
+            .iter()
+            .any(|idle| innermost.split('.').next() == Some(idle))
+        {
             profile.add(stack, samples);
         }
     }
@@ -187,8 +196,14 @@ fn sampled(output: &str, _: &str) -> Result<Artefact, String> {
         Source::Btrace => "btrace's profile:hz:99".into(),
         _ => "perf's clock or cycles".into(),
     });
-    let not_counted = Some("events of the CPUs: linerate counts them in the embedded lab only".into());
-    Ok(Artefact::Profile(Sampled { profile, event, not_counted, ..Sampled::default() }))
+    let not_counted =
+        Some("events of the CPUs: linerate counts them in the embedded lab only".into());
+    Ok(Artefact::Profile(Sampled {
+        profile,
+        event,
+        not_counted,
+        ..Sampled::default()
+    }))
 }
 
 /// Reads the JSON of `linerate profile`.
@@ -215,12 +230,17 @@ fn timed(output: &str, _: &str) -> Result<Artefact, String> {
 /// The stacks of a script of FreeBSD, and the number that it printed beside them.
 fn found(output: &str) -> Result<(Profile, u64), String> {
     let number = output.lines().find_map(|line| line.strip_prefix("found:"));
-    let number = number.ok_or("its output is not whole: DTrace did not come to its end")?.trim();
+    let number = number
+        .ok_or("its output is not whole: DTrace did not come to its end")?
+        .trim();
     match number {
         "" => Ok((Profile::default(), 0)),
-        number => {
-            Ok((stacks(output)?.0, number.parse().map_err(|_| format!("its output: 'found:{number}'"))?))
-        }
+        number => Ok((
+            stacks(output)?.0,
+            number
+                .parse()
+                .map_err(|_| format!("its output: 'found:{number}'"))?,
+        )),
     }
 }
 
@@ -238,10 +258,17 @@ fn waited(output: &str, errors: &str) -> Result<Artefact, String> {
     waits = times.unwrap_or(waits);
     let lost = |line: &str| {
         let (n, kind) = line.strip_prefix("dtrace: ")?.split_once(' ')?;
-        n.parse::<u64>().ok().filter(|_| kind.contains("drops on CPU"))
+        n.parse::<u64>()
+            .ok()
+            .filter(|_| kind.contains("drops on CPU"))
     };
     let lost = errors.lines().filter_map(lost).fold(0, u64::saturating_add);
-    Ok(Artefact::Waited(Waited { waits, lost, profile, beside }))
+    Ok(Artefact::Waited(Waited {
+        waits,
+        lost,
+        profile,
+        beside,
+    }))
 }
 
 /// Drops, as `drop REASON in FUNCTION`; DTrace's own functions may stand before it.
@@ -251,8 +278,12 @@ fn dropped(output: &str, _: &str) -> Result<Artefact, String> {
         let mut names = stack.rsplit(';');
         let reason = names.next().unwrap_or_default();
         let function = names.find(|name| !name.contains("dtrace") && !name.starts_with("sdt_"));
-        *counters.entry(format!("drop {reason} in {}", function.unwrap_or("the kernel"))).or_default() +=
-            frames;
+        *counters
+            .entry(format!(
+                "drop {reason} in {}",
+                function.unwrap_or("the kernel")
+            ))
+            .or_default() += frames;
     }
     Ok(Artefact::Counters(counters))
 }
@@ -266,18 +297,30 @@ fn stack_times(found: &[Distribution]) -> Result<StackTimes, String> {
     for Distribution { name, ranges } in found {
         let mut histogram = Histogram::default();
         for range in ranges {
-            let least = range.least.and_then(|least| u64::try_from(least).ok()).unwrap_or(0);
+            let least = range
+                .least
+                .and_then(|least| u64::try_from(least).ok())
+                .unwrap_or(0);
             histogram.record_many(least.saturating_add(least / 2), range.count);
         }
         match name.split_once(" to ") {
             _ if name == WHOLE => times.whole = histogram,
             Some((from, to)) => {
-                times.steps.push(Step { from: from.into(), to: to.into(), times: histogram });
+                times.steps.push(Step {
+                    from: from.into(),
+                    to: to.into(),
+                    times: histogram,
+                });
             }
             None => {}
         }
     }
-    times.followed = times.steps.iter().map(|step| step.times.count()).max().unwrap_or(0);
+    times.followed = times
+        .steps
+        .iter()
+        .map(|step| step.times.count())
+        .max()
+        .unwrap_or(0);
     if times.whole.count() > 0 {
         Ok(times)
     } else {

@@ -35,28 +35,57 @@ pub fn follow(
         Some(watching) => watching,
         None if uname.outcome == Outcome::Interrupted => return Ok(()),
         None => {
-            return refuse(format!("uname says {:?}: only Linux and FreeBSD can be watched", said.trim()));
+            return refuse(format!(
+                "uname says {:?}: only Linux and FreeBSD can be watched",
+                said.trim()
+            ));
         }
     };
-    let order = Order::new(script(&watching, interval)).within(Duration::MAX).by_sudo(sudo);
-    let order = Order { most_output: COMPLAINT, ..order };
+    let order = Order::new(script(&watching, interval))
+        .within(Duration::MAX)
+        .by_sudo(sudo);
+    let order = Order {
+        most_output: COMPLAINT,
+        ..order
+    };
     let mut text = Vec::new();
     let finished = target.exchange(&order, None, Some(end), &mut |heard| {
-        let Heard::Wrote(Stream::Output, bytes) = heard else { return };
+        let Heard::Wrote(Stream::Output, bytes) = heard else {
+            return;
+        };
         take(&mut text, &bytes, &mut |text| {
-            let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
+            let unix_ms = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |t| t.as_millis() as u64);
             let sample = (watching.sample)(&String::from_utf8_lossy(text), monotonic_ns());
-            each(Sample { host: target.name().to_owned(), unix_ms, ..sample });
+            each(Sample {
+                host: target.name().to_owned(),
+                unix_ms,
+                ..sample
+            });
         });
     })?;
     match finished.outcome {
         Outcome::Interrupted => Ok(()),
-        outcome => refuse(format!("its counters end ({outcome:?}): {}", finished.errors().trim())),
+        outcome => refuse(format!(
+            "its counters end ({outcome:?}): {}",
+            finished.errors().trim()
+        )),
     }
 }
 
-fn script(Watching { before, each, rules, .. }: &Watching, interval: Duration) -> String {
-    let rules_every = (RULES_EVERY.as_secs_f64() / interval.as_secs_f64()).ceil().max(1.0);
+fn script(
+    Watching {
+        before,
+        each,
+        rules,
+        ..
+    }: &Watching,
+    interval: Duration,
+) -> String {
+    let rules_every = (RULES_EVERY.as_secs_f64() / interval.as_secs_f64())
+        .ceil()
+        .max(1.0);
     let each = format!("{each}\n[ $((n % {rules_every})) -ne 0 ] || {{\n{rules}\n}}\nn=$((n + 1))");
     format!("{before}\nn=0\n{}", every(&each, interval))
 }
@@ -74,7 +103,10 @@ pub(crate) fn take(text: &mut Vec<u8>, bytes: &[u8], each: &mut dyn FnMut(&[u8])
     // The mark may have begun in what came before.
     let mut from = text.len().saturating_sub(mark.len());
     text.extend_from_slice(bytes);
-    while let Some(at) = text[from..].windows(mark.len()).position(|window| window == mark.as_bytes()) {
+    while let Some(at) = text[from..]
+        .windows(mark.len())
+        .position(|window| window == mark.as_bytes())
+    {
         let end = from + at + mark.len();
         each(&text[..end]);
         text.drain(..end);
@@ -99,7 +131,11 @@ mod tests {
                     found.push(String::from_utf8_lossy(sample).into_owned())
                 });
             }
-            assert_eq!(found, ["==> a <==\n1\n==> end <==\n", "==> a <==\n2\n==> end <==\n"], "{piece}");
+            assert_eq!(
+                found,
+                ["==> a <==\n1\n==> end <==\n", "==> a <==\n2\n==> end <==\n"],
+                "{piece}"
+            );
             assert_eq!(text, b"==> a <==\n");
         }
     }
@@ -107,15 +143,27 @@ mod tests {
     #[test]
     fn the_kernel_is_found_behind_a_greeting() {
         assert_eq!(Kernel::said("Welcome\nFreeBSD\n"), Some(Kernel::FreeBsd));
-        assert_eq!((Kernel::said("Linux"), Kernel::said("SunOS")), (Some(Kernel::Linux), None));
+        assert_eq!(
+            (Kernel::said("Linux"), Kernel::said("SunOS")),
+            (Some(Kernel::Linux), None)
+        );
     }
 
     #[test]
     fn the_shells_of_hosts_read_the_scripts() {
-        let all = [(Kernel::FreeBsd, RULES_EVERY), (Kernel::Linux, Duration::from_millis(100))];
+        let all = [
+            (Kernel::FreeBsd, RULES_EVERY),
+            (Kernel::Linux, Duration::from_millis(100)),
+        ];
         for text in all.map(|(kernel, interval)| script(&Watching::of(kernel).unwrap(), interval)) {
-            let read = std::process::Command::new("/bin/sh").args(["-n", "-c", &text]).output().unwrap();
-            assert!(read.status.success() && read.stderr.is_empty(), "{read:?}\n{text}");
+            let read = std::process::Command::new("/bin/sh")
+                .args(["-n", "-c", &text])
+                .output()
+                .unwrap();
+            assert!(
+                read.status.success() && read.stderr.is_empty(),
+                "{read:?}\n{text}"
+            );
         }
     }
 }

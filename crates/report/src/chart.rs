@@ -76,7 +76,12 @@ pub struct Spot {
 impl Spot {
     /// A figure alone.
     pub fn at(x: f64, y: f64) -> Spot {
-        Spot { x, y, interval: None, trials: Vec::new() }
+        Spot {
+            x,
+            y,
+            interval: None,
+            trials: Vec::new(),
+        }
     }
 
     /// An estimate with the trials behind it, in a unit of so many.
@@ -84,21 +89,35 @@ impl Spot {
         Spot {
             x,
             y: rate.median / scale,
-            interval: rate.low.zip(rate.high).map(|(low, high)| [low / scale, high / scale]),
+            interval: rate
+                .low
+                .zip(rate.high)
+                .map(|(low, high)| [low / scale, high / scale]),
             trials: trials.into_iter().map(|trial| trial / scale).collect(),
         }
     }
 }
 
 impl Series {
-    pub fn new(name: impl Into<String>, look: Look, points: impl IntoIterator<Item = Spot>) -> Series {
-        Series { name: name.into(), look, points: points.into_iter().collect() }
+    pub fn new(
+        name: impl Into<String>,
+        look: Look,
+        points: impl IntoIterator<Item = Spot>,
+    ) -> Series {
+        Series {
+            name: name.into(),
+            look,
+            points: points.into_iter().collect(),
+        }
     }
 }
 
 impl Axis {
     pub fn new(label: impl Into<String>, scale: Scale) -> Axis {
-        Axis { label: label.into(), scale }
+        Axis {
+            label: label.into(),
+            scale,
+        }
     }
 
     /// Lengths that are compared.
@@ -120,23 +139,37 @@ const OF_MEDIANS: &str = "95 % interval of the median";
 
 impl Chart {
     pub fn new(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
-        Chart { title: title.into(), x, y, series, interval: None }
+        Chart {
+            title: title.into(),
+            x,
+            y,
+            series,
+            interval: None,
+        }
     }
 
     /// The chart, whose points have intervals of medians.
     pub fn of_medians(self) -> Chart {
-        Chart { interval: Some(OF_MEDIANS.into()), ..self }
+        Chart {
+            interval: Some(OF_MEDIANS.into()),
+            ..self
+        }
     }
 
     /// The parts of both axes that have all points; `None` without points.
     pub(crate) fn extents(&self) -> Option<[Extent; 2]> {
         let spots = |spans: bool| {
-            let shown = self.series.iter().filter(move |series| spans || series.look != Look::Span);
+            let shown = self
+                .series
+                .iter()
+                .filter(move |series| spans || series.look != Look::Span);
             shown.flat_map(|series| &series.points)
         };
         let of = |spot: &Spot| {
             let ends = spot.interval.into_iter().flatten();
-            ends.chain(spot.trials.iter().copied()).chain([spot.y]).collect::<Vec<f64>>()
+            ends.chain(spot.trials.iter().copied())
+                .chain([spot.y])
+                .collect::<Vec<f64>>()
         };
         let x = Extent::of(&self.x.scale, spots(true).map(|spot| spot.x))?;
         Some([x, Extent::of(&self.y.scale, spots(false).flat_map(of))?])
@@ -151,8 +184,12 @@ impl Chart {
     /// it has few. Of neighbouring points stay the least and the greatest, and of a point's trials the ends and those between at even
     /// ranks.
     pub(crate) fn thinned(&self) -> Option<(Chart, usize)> {
-        let all: usize =
-            self.series.iter().flat_map(|series| &series.points).map(|spot| 1 + spot.trials.len()).sum();
+        let all: usize = self
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|spot| 1 + spot.trials.len())
+            .sum();
         let each = all.div_ceil(MOST_FIGURES);
         if each < 2 {
             return None;
@@ -163,7 +200,11 @@ impl Chart {
                 let ends = |of: &[Spot]| {
                     let by_y = |a: &&Spot, b: &&Spot| a.y.total_cmp(&b.y);
                     let [least, greatest] = [of.iter().min_by(by_y), of.iter().max_by(by_y)];
-                    least.into_iter().chain(greatest.filter(|_| of.len() > 1)).cloned().collect::<Vec<_>>()
+                    least
+                        .into_iter()
+                        .chain(greatest.filter(|_| of.len() > 1))
+                        .cloned()
+                        .collect::<Vec<_>>()
                 };
                 series.points = series.points.chunks(2 * each).flat_map(ends).collect();
             }
@@ -229,12 +270,24 @@ impl Extent {
             Scale::Linear { from_zero: true } if high <= 0.0 => low.min(0.0)..1.0,
             Scale::Linear { from_zero: true } => low.min(0.0)..(high * 1.05).min(f64::MAX),
             Scale::Linear { from_zero: false } => {
-                let room = (0.05 * (high - low)).max(1e-9 * high.abs()).max(f64::MIN_POSITIVE);
+                let room = (0.05 * (high - low))
+                    .max(1e-9 * high.abs())
+                    .max(f64::MIN_POSITIVE);
                 low - room..high + room
             }
         };
-        let order = if let Scale::Order(names) = scale { names.clone() } else { Vec::new() };
-        Some(Extent { range, log, zero: (log && zero).then_some(low), names: Vec::new(), order })
+        let order = if let Scale::Order(names) = scale {
+            names.clone()
+        } else {
+            Vec::new()
+        };
+        Some(Extent {
+            range,
+            log,
+            zero: (log && zero).then_some(low),
+            names: Vec::new(),
+            order,
+        })
     }
 
     /// Where a value lies: 0 at the low end, 1 at the high one.
@@ -242,7 +295,13 @@ impl Extent {
         let Range { start, end } = self.range;
         match (self.log, self.zero) {
             (true, Some(least)) => {
-                let decades = |value: f64| if value > 0.0 { (value / least).log10() } else { -1.0 };
+                let decades = |value: f64| {
+                    if value > 0.0 {
+                        (value / least).log10()
+                    } else {
+                        -1.0
+                    }
+                };
                 (decades(value) + 1.0 + BESIDE_ZERO) / (decades(end) + 1.0 + BESIDE_ZERO)
             }
             (true, None) => (value / start).ln() / (end / start).ln(),

@@ -38,7 +38,11 @@ pub enum Block {
     /// A paragraph.
     Text { text: String, tone: Tone },
     /// A text behind a mark: an entry of a list, or the value of a name.
-    Item { mark: String, text: String, tone: Tone },
+    Item {
+        mark: String,
+        text: String,
+        tone: Tone,
+    },
     /// A line of another program's layout, or of code: neither broken nor cut, its tabs kept.
     Code { line: String, tone: Tone },
     /// Figures.
@@ -52,7 +56,11 @@ pub enum Block {
     /// A picture that is already drawn.
     Drawing(Drawing),
     /// A part of a page with headings of its own; folded, a reader of a page for a browser opens it.
-    Part { title: String, folded: bool, blocks: Vec<Block> },
+    Part {
+        title: String,
+        folded: bool,
+        blocks: Vec<Block>,
+    },
     /// Names of other pages of the same site, in a line.
     Links { links: Vec<Link> },
     /// A search over this file of the same site, for pages that are read in a browser.
@@ -82,15 +90,20 @@ pub struct Link {
 
 impl Link {
     pub fn new(text: impl Into<String>, to: impl Into<String>) -> Link {
-        Link { text: text.into(), to: to.into() }
+        Link {
+            text: text.into(),
+            to: to.into(),
+        }
     }
 
     /// The address, if it leads to a file beside or below this page or in another folder of the site, and nowhere else.
     pub fn address(&self) -> Option<&str> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'-' | b'_' | b'%');
+        let plain =
+            |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'-' | b'_' | b'%');
         let begins = |with: &str| self.to.starts_with(with);
-        let relative =
-            self.to.starts_with(|c: char| c.is_ascii_alphanumeric()) || begins("../") || begins("./");
+        let relative = self.to.starts_with(|c: char| c.is_ascii_alphanumeric())
+            || begins("../")
+            || begins("./");
         (relative && self.to.bytes().all(plain)).then_some(&self.to)
     }
 }
@@ -107,7 +120,10 @@ pub struct Document {
 impl Document {
     /// A page with a title.
     pub fn titled(title: impl Into<String>) -> Document {
-        Document { title: Some(title.into()), blocks: Vec::new() }
+        Document {
+            title: Some(title.into()),
+            blocks: Vec::new(),
+        }
     }
 
     /// An empty line before the next block.
@@ -120,7 +136,10 @@ impl Document {
     }
 
     pub fn paragraph(&mut self, text: impl Into<String>, tone: Tone) {
-        self.blocks.push(Block::Text { text: text.into(), tone });
+        self.blocks.push(Block::Text {
+            text: text.into(),
+            tone,
+        });
     }
 
     /// A paragraph of text and figures.
@@ -148,7 +167,11 @@ impl Document {
     }
 
     pub fn item(&mut self, mark: &str, text: impl Into<String>, tone: Tone) {
-        self.blocks.push(Block::Item { mark: mark.into(), text: text.into(), tone });
+        self.blocks.push(Block::Item {
+            mark: mark.into(),
+            text: text.into(),
+            tone,
+        });
     }
 
     /// An item in plain words.
@@ -173,7 +196,10 @@ impl Document {
         (most, elsewhere): (usize, &str),
     ) {
         let mut texts = texts.into_iter();
-        texts.by_ref().take(most).for_each(|text| self.item(mark, text, tone));
+        texts
+            .by_ref()
+            .take(most)
+            .for_each(|text| self.item(mark, text, tone));
         let more = texts.count();
         if more > 0 {
             self.item(mark, format!("and {more} more{elsewhere}"), Tone::Note);
@@ -222,13 +248,20 @@ impl Document {
 
     /// Lines of another program's layout, or of code.
     pub fn code(&mut self, text: &str, tone: Tone) {
-        self.blocks.extend(text.lines().map(|line| Block::Code { line: line.into(), tone }));
+        self.blocks.extend(text.lines().map(|line| Block::Code {
+            line: line.into(),
+            tone,
+        }));
     }
 
     /// One line behind a mark; further lines of the text stand below it.
     pub fn marked_code(&mut self, mark: &str, text: &str, tone: Tone) {
         for (at, line) in text.lines().enumerate() {
-            let mark = if at == 0 { mark } else { &" ".repeat(mark.len()) };
+            let mark = if at == 0 {
+                mark
+            } else {
+                &" ".repeat(mark.len())
+            };
             self.code(&format!("{mark}{line}"), tone);
         }
     }
@@ -252,7 +285,11 @@ impl Document {
 
     /// A part with headings of its own, open.
     pub fn part(&mut self, title: impl Into<String>, of: Document) {
-        self.blocks.push(Block::Part { title: title.into(), folded: false, blocks: of.blocks });
+        self.blocks.push(Block::Part {
+            title: title.into(),
+            folded: false,
+            blocks: of.blocks,
+        });
     }
 
     /// A part with what `add` adds to it, which a reader opens. Without anything, no part.
@@ -260,7 +297,11 @@ impl Document {
         let mut part = Document::default();
         add(&mut part);
         if !part.blocks.is_empty() {
-            self.blocks.push(Block::Part { title: title.into(), folded: true, blocks: part.blocks });
+            self.blocks.push(Block::Part {
+                title: title.into(),
+                folded: true,
+                blocks: part.blocks,
+            });
         }
     }
 
@@ -280,7 +321,10 @@ fn flat<'a>(blocks: &'a [Block]) -> Vec<&'a Block> {
         Block::Part { blocks, .. } => flat(blocks),
         _ => Vec::new(),
     };
-    blocks.iter().flat_map(|block| std::iter::once(block).chain(inner(block))).collect()
+    blocks
+        .iter()
+        .flat_map(|block| std::iter::once(block).chain(inner(block)))
+        .collect()
 }
 
 /// A cell of a table: numbers keep their value, in the unit of their column, beside the digits that mean something.
@@ -313,7 +357,10 @@ pub enum Cell {
 
 impl Cell {
     pub fn number(value: f64, text: impl Into<String>) -> Cell {
-        Cell::Number { value, text: text.into() }
+        Cell::Number {
+            value,
+            text: text.into(),
+        }
     }
 
     /// The text that a reader sees. Each format draws bars itself.
@@ -388,7 +435,10 @@ pub struct Table {
 impl Table {
     /// A table with a row for each of `rows`, and no column yet.
     pub fn of<R>(rows: impl IntoIterator<Item = R>) -> Rows<R> {
-        Rows { rows: rows.into_iter().collect(), table: Table::default() }
+        Rows {
+            rows: rows.into_iter().collect(),
+            table: Table::default(),
+        }
     }
 
     /// How many rows it has.
@@ -404,14 +454,28 @@ pub struct Rows<R> {
 }
 
 impl<R> Rows<R> {
-    pub fn column<C: Into<Cell>>(mut self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
+    pub fn column<C: Into<Cell>>(
+        mut self,
+        first: &str,
+        second: &str,
+        cell: impl Fn(&R) -> C,
+    ) -> Self {
         let cells = self.rows.iter().map(|row| cell(row).into()).collect();
-        self.table.columns.push(Column { head: [first.into(), second.into()], optional: false, cells });
+        self.table.columns.push(Column {
+            head: [first.into(), second.into()],
+            optional: false,
+            cells,
+        });
         self
     }
 
     /// A column that is left out without room for it.
-    pub fn optional<C: Into<Cell>>(self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
+    pub fn optional<C: Into<Cell>>(
+        self,
+        first: &str,
+        second: &str,
+        cell: impl Fn(&R) -> C,
+    ) -> Self {
         let mut rows = self.column(first, second, cell);
         rows.table.columns.last_mut().expect("just added").optional = true;
         rows
@@ -420,7 +484,9 @@ impl<R> Rows<R> {
     /// A column that is left out where no row has anything in it.
     pub fn if_any<C: Into<Cell>>(self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
         let mut rows = self.column(first, second, cell);
-        rows.table.columns.pop_if(|column| column.cells.iter().all(|cell| *cell == Cell::Nothing));
+        rows.table
+            .columns
+            .pop_if(|column| column.cells.iter().all(|cell| *cell == Cell::Nothing));
         rows
     }
 
@@ -470,17 +536,28 @@ impl Strip {
     /// The strip as a picture: points with outliers apart, levels, and a line at each change.
     pub fn chart(&self) -> Chart {
         let points = |outlier: bool| {
-            let points = self.points.iter().enumerate().filter(move |(_, point)| point.outlier == outlier);
-            points.map(|(at, point)| Spot::at(at as f64, point.value)).collect::<Vec<Spot>>()
+            let points = self
+                .points
+                .iter()
+                .enumerate()
+                .filter(move |(_, point)| point.outlier == outlier);
+            points
+                .map(|(at, point)| Spot::at(at as f64, point.value))
+                .collect::<Vec<Spot>>()
         };
         let levels = self.levels.iter().filter(|level| level.end > level.start);
-        let levels = levels
-            .flat_map(|level| [level.start, level.end].map(|at| Spot::at(at as f64 - 0.5, level.value)));
+        let levels = levels.flat_map(|level| {
+            [level.start, level.end].map(|at| Spot::at(at as f64 - 0.5, level.value))
+        });
         let ends = ends(self.points.iter().map(|point| point.value)).unwrap_or_default();
         let change = |(number, at): (usize, &usize)| {
             let name = self.points.get(*at).map_or("", |point| point.name.as_str());
             let points = ends.map(|y| Spot::at(*at as f64 - 0.5, y));
-            Series::new(format!("{} at {name}", format::letter(number)), Look::Limit, points)
+            Series::new(
+                format!("{} at {name}", format::letter(number)),
+                Look::Limit,
+                points,
+            )
         };
         let mut series = vec![
             Series::new("point", Look::Marks, points(false)),
@@ -495,7 +572,12 @@ impl Strip {
             _ => String::new(),
         };
         let y = Axis::new(self.figure.as_str(), Scale::Linear { from_zero: false });
-        Chart::new(title, Axis::new("points in their order", Scale::Order(names)), y, series)
+        Chart::new(
+            title,
+            Axis::new("points in their order", Scale::Order(names)),
+            y,
+            series,
+        )
     }
 }
 

@@ -73,26 +73,51 @@ impl<'a> Of<'a> {
     /// A cell of a campaign.
     pub fn cell(records: &Records<'a>, row: &'a Row) -> Option<Of<'a>> {
         let Records { campaign, host, .. } = *records;
-        let (slot, record) = (campaign.slots.get(row.slot)?, serde_json::to_value(row).ok()?);
-        Some(Of { folder: "", campaign, host, slot, trial: None, cell: Some((row, record)) })
+        let (slot, record) = (
+            campaign.slots.get(row.slot)?,
+            serde_json::to_value(row).ok()?,
+        );
+        Some(Of {
+            folder: "",
+            campaign,
+            host,
+            slot,
+            trial: None,
+            cell: Some((row, record)),
+        })
     }
 
     /// A trial of a campaign.
     pub fn trial(records: &Records<'a>, trial: &'a TrialRecord) -> Option<Of<'a>> {
         let Records { campaign, host, .. } = *records;
         let slot = campaign.slots.get(trial.slot)?;
-        Some(Of { folder: "", campaign, host, slot, trial: Some(trial), cell: None })
+        Some(Of {
+            folder: "",
+            campaign,
+            host,
+            slot,
+            trial: Some(trial),
+            cell: None,
+        })
     }
 
     /// The row of a cell that has a rate.
     fn measured(&self) -> Option<&'a Row> {
-        self.cell.as_ref().map(|(row, _)| *row).filter(|row| row.received.n > 0)
+        self.cell
+            .as_ref()
+            .map(|(row, _)| *row)
+            .filter(|row| row.received.n > 0)
     }
 
     fn latency(&self, quantile: f64) -> Option<Value> {
         let trial = self.trial?;
         let shift = trial.clocks.map_or(0, |clocks| clocks.shift_ns);
-        trial.receiver.latency.beyond(shift).quantile(quantile).map(Value::from)
+        trial
+            .receiver
+            .latency
+            .beyond(shift)
+            .quantile(quantile)
+            .map(Value::from)
     }
 }
 
@@ -100,13 +125,19 @@ impl Figure {
     /// Name and meaning in archives.
     pub fn column(&self) -> (String, String) {
         let [name, about, _] = self.unit.ends();
-        (format!("{}{name}", self.name), format!("{}{about}", self.about))
+        (
+            format!("{}{name}", self.name),
+            format!("{}{about}", self.about),
+        )
     }
 
     /// Name and meaning among metrics.
     pub fn metric(&self) -> (String, String) {
         let (first, rest) = self.about.split_at(1);
-        (format!("{}{}", self.name, self.unit.ends()[2]), format!("{}{rest}.", first.to_uppercase()))
+        (
+            format!("{}{}", self.name, self.unit.ends()[2]),
+            format!("{}{rest}.", first.to_uppercase()),
+        )
     }
 
     pub fn value(&self, of: &Of<'_>) -> Option<Value> {
@@ -118,7 +149,12 @@ impl Figure {
         if matches!(self.unit, Unit::FramesPerSecond | Unit::Plain) {
             of.measured()?;
         }
-        let value = of.cell.as_ref()?.1.pointer(place).filter(|value| !value.is_null())?;
+        let value = of
+            .cell
+            .as_ref()?
+            .1
+            .pointer(place)
+            .filter(|value| !value.is_null())?;
         match self.unit {
             Unit::Cell => Some((value.as_u64()? + 1).into()),
             _ => Some(value.clone()),
@@ -128,7 +164,11 @@ impl Figure {
     /// The number in the unit of a metric: times are in seconds.
     pub fn measured(&self, of: &Of<'_>) -> Option<f64> {
         let value = self.value(of)?.as_f64()?;
-        Some(if self.unit == Unit::Nanoseconds { value / 1e9 } else { value })
+        Some(if self.unit == Unit::Nanoseconds {
+            value / 1e9
+        } else {
+            value
+        })
     }
 }
 
@@ -141,24 +181,43 @@ fn positive(number: f64) -> Option<Value> {
 }
 
 fn lost(of: &Of<'_>) -> Option<Value> {
-    of.cell.as_ref().filter(|(row, _)| row.valid_trials > 0).map(|(row, _)| row.loss_ratio.into())
+    of.cell
+        .as_ref()
+        .filter(|(row, _)| row.valid_trials > 0)
+        .map(|(row, _)| row.loss_ratio.into())
 }
 
 fn machine(of: &Of<'_>) -> Option<Value> {
-    let imported = of.campaign.imported.as_ref().and_then(|origin| origin.machine.as_deref());
-    imported.map(Value::from).or_else(|| known(&of.host.cpu_model))
+    let imported = of
+        .campaign
+        .imported
+        .as_ref()
+        .and_then(|origin| origin.machine.as_deref());
+    imported
+        .map(Value::from)
+        .or_else(|| known(&of.host.cpu_model))
 }
 
 fn levels(of: &Of<'_>) -> Option<Value> {
-    let labels = of.campaign.planned.as_ref()?.experiment.labels(&of.slot.levels);
-    let object: serde_json::Map<_, _> =
-        labels.map(|(factor, label)| (factor.name.clone(), label.into())).collect();
+    let labels = of
+        .campaign
+        .planned
+        .as_ref()?
+        .experiment
+        .labels(&of.slot.levels);
+    let object: serde_json::Map<_, _> = labels
+        .map(|(factor, label)| (factor.name.clone(), label.into()))
+        .collect();
     (!object.is_empty()).then(|| Value::Object(object).to_string().into())
 }
 
 fn source(of: &Of<'_>) -> Option<Value> {
     let file = of.trial?.imported.as_ref().map(|imported| &imported.file);
-    Some(file.or_else(|| Some(&of.slot.imported.as_ref()?.set))?.as_str().into())
+    Some(
+        file.or_else(|| Some(&of.slot.imported.as_ref()?.set))?
+            .as_str()
+            .into(),
+    )
 }
 
 use Unit::{BitsPerSecond, Cell, Count, Flag, FramesPerSecond, Nanoseconds, Plain, Text, Time};
@@ -166,11 +225,21 @@ use Unit::{BitsPerSecond, Cell, Count, Flag, FramesPerSecond, Nanoseconds, Plain
 type Words = &'static str;
 
 const fn found(name: Words, unit: Unit, about: Words, of: fn(&Of<'_>) -> Option<Value>) -> Figure {
-    Figure { name, unit, about, source: Source::Found(of) }
+    Figure {
+        name,
+        unit,
+        about,
+        source: Source::Found(of),
+    }
 }
 
 const fn row(name: Words, unit: Unit, about: Words, place: Words) -> Figure {
-    Figure { name, unit, about, source: Source::Row(place) }
+    Figure {
+        name,
+        unit,
+        about,
+        source: Source::Row(place),
+    }
 }
 
 /// Figures that trials and cells have in common.
@@ -181,110 +250,314 @@ pub static COMMON: [Figure; 20] = [
         "folder of the campaign below the one that was exported; its path where several were",
         |of| Some(of.folder.into()),
     ),
-    found("campaign", Text, "name of the campaign", |of| Some(of.campaign.name.as_str().into())),
+    found("campaign", Text, "name of the campaign", |of| {
+        Some(of.campaign.name.as_str().into())
+    }),
     found("started", Time, "when the campaign began, UTC", |of| {
         Some((1000 * calendar::seconds(&of.campaign.started)?).into())
     }),
-    found("lab", Text, "where trials ran: namespaces, hosts, simulated, imported", |of| {
-        Some(of.campaign.asked.lab.to_string().into())
-    }),
-    found("machine", Text, "the DUT's machine: as its owner names it, or the model of its CPU", machine),
-    found("kernel", Text, "kernel of the machine that ran linerate", |of| known(&of.host.kernel)),
+    found(
+        "lab",
+        Text,
+        "where trials ran: namespaces, hosts, simulated, imported",
+        |of| Some(of.campaign.asked.lab.to_string().into()),
+    ),
+    found(
+        "machine",
+        Text,
+        "the DUT's machine: as its owner names it, or the model of its CPU",
+        machine,
+    ),
+    found(
+        "kernel",
+        Text,
+        "kernel of the machine that ran linerate",
+        |of| known(&of.host.kernel),
+    ),
     found("linerate", Text, "version that wrote the records", |of| {
         Some(of.campaign.linerate.as_str().into())
     }),
-    found("cell", Count, "number of the cell in its campaign, from 1 as on pages", |of| {
-        Some((of.slot.id as u64 + 1).into())
-    }),
-    found("name", Text, "name of the cell, unique in its campaign", |of| Some(of.slot.name.as_str().into())),
+    found(
+        "cell",
+        Count,
+        "number of the cell in its campaign, from 1 as on pages",
+        |of| Some((of.slot.id as u64 + 1).into()),
+    ),
+    found(
+        "name",
+        Text,
+        "name of the cell, unique in its campaign",
+        |of| Some(of.slot.name.as_str().into()),
+    ),
     found("variant", Text, "variant without levels", |of| {
         known(&of.slot.plan_variant).or(known(&of.slot.variant))
     }),
-    found("levels", Text, "levels of the plan's factors, as a JSON object", levels),
+    found(
+        "levels",
+        Text,
+        "levels of the plan's factors, as a JSON object",
+        levels,
+    ),
     found("family", Text, "IPv4 or IPv6", |of| known(&of.slot.family)),
-    found("transport", Text, "UDP, TCP or ICMP echo", |of| known(&of.slot.transport)),
-    found("frame", Text, "frame length as it was asked for: 64, IMIX", |of| known(&of.slot.frame)),
-    found("frame_bytes", Plain, "mean frame length with FCS, bytes", |of| {
-        positive(of.slot.average_len_fcs())
+    found("transport", Text, "UDP, TCP or ICMP echo", |of| {
+        known(&of.slot.transport)
     }),
-    found("direction", Text, "forward, reverse or both: then figures are of both together", |of| {
-        Some(of.slot.direction.to_string().into())
-    }),
+    found(
+        "frame",
+        Text,
+        "frame length as it was asked for: 64, IMIX",
+        |of| known(&of.slot.frame),
+    ),
+    found(
+        "frame_bytes",
+        Plain,
+        "mean frame length with FCS, bytes",
+        |of| positive(of.slot.average_len_fcs()),
+    ),
+    found(
+        "direction",
+        Text,
+        "forward, reverse or both: then figures are of both together",
+        |of| Some(of.slot.direction.to_string().into()),
+    ),
     found("flows", Count, "flows", |of| {
-        of.slot.flows.or(Some(of.campaign.asked.flows)).filter(|n| *n > 0).map(Value::from)
+        of.slot
+            .flows
+            .or(Some(of.campaign.asked.flows))
+            .filter(|n| *n > 0)
+            .map(Value::from)
     }),
-    found("asked", FramesPerSecond, "load asked for in each direction; none: as much as possible", |of| {
-        of.trial.map_or(of.slot.asked_fps, |t| t.asked_fps).map(Value::from)
+    found(
+        "asked",
+        FramesPerSecond,
+        "load asked for in each direction; none: as much as possible",
+        |of| {
+            of.trial
+                .map_or(of.slot.asked_fps, |t| t.asked_fps)
+                .map(Value::from)
+        },
+    ),
+    found("tester_alone", Flag, "whether there was no DUT", |of| {
+        Some(of.slot.is_calibration().into())
     }),
-    found("tester_alone", Flag, "whether there was no DUT", |of| Some(of.slot.is_calibration().into())),
     found("source", Text, "file of an imported figure", source),
 ];
 
 /// Figures of trials.
 pub static TRIAL: [Figure; 19] = [
-    found("trial", Count, "number of the trial in its campaign, from 0", |of| Some(of.trial?.trial.into())),
-    found("block", Count, "block of the trial: trials of one block ran side by side", |of| {
-        Some(of.trial?.block.into())
-    }),
-    found("valid", Flag, "whether the audit held: the others are in no result", |of| {
-        Some(of.trial?.audit.valid.into())
-    }),
-    found("invalid_because", Text, "the first check that failed", |of| {
-        of.trial?.audit.failures().next().map(Value::from)
-    }),
+    found(
+        "trial",
+        Count,
+        "number of the trial in its campaign, from 0",
+        |of| Some(of.trial?.trial.into()),
+    ),
+    found(
+        "block",
+        Count,
+        "block of the trial: trials of one block ran side by side",
+        |of| Some(of.trial?.block.into()),
+    ),
+    found(
+        "valid",
+        Flag,
+        "whether the audit held: the others are in no result",
+        |of| Some(of.trial?.audit.valid.into()),
+    ),
+    found(
+        "invalid_because",
+        Text,
+        "the first check that failed",
+        |of| of.trial?.audit.failures().next().map(Value::from),
+    ),
     found("test", Text, "test of RFC 2544 that it belongs to", |of| {
         serde_json::to_value(of.trial?.benchmark?).ok()
     }),
-    found("began", Nanoseconds, "beginning, since the campaign's first trial", |of| {
-        Some(of.trial?.began_ns.into())
+    found(
+        "began",
+        Nanoseconds,
+        "beginning, since the campaign's first trial",
+        |of| Some(of.trial?.began_ns.into()),
+    ),
+    found(
+        "took",
+        Nanoseconds,
+        "how long it took with set-up and drain",
+        |of| {
+            Some(of.trial?.took_ns)
+                .filter(|ns| *ns > 0)
+                .map(Value::from)
+        },
+    ),
+    found("load", Nanoseconds, "how long the load lasted", |of| {
+        Some(of.trial?.timing.load_ns().into())
     }),
-    found("took", Nanoseconds, "how long it took with set-up and drain", |of| {
-        Some(of.trial?.took_ns).filter(|ns| *ns > 0).map(Value::from)
+    found(
+        "offered",
+        FramesPerSecond,
+        "offered load as measured",
+        |of| Some(of.trial?.rates?.offered.into()),
+    ),
+    found(
+        "received",
+        FramesPerSecond,
+        "forwarding rate as measured",
+        |of| Some(of.trial?.rates?.received.into()),
+    ),
+    found("loss_ratio", Plain, "lost frames by sent frames", |of| {
+        Some(of.trial?.loss_ratio.into())
     }),
-    found("load", Nanoseconds, "how long the load lasted", |of| Some(of.trial?.timing.load_ns().into())),
-    found("offered", FramesPerSecond, "offered load as measured", |of| Some(of.trial?.rates?.offered.into())),
-    found("received", FramesPerSecond, "forwarding rate as measured", |of| {
-        Some(of.trial?.rates?.received.into())
+    found("sent_frames", Count, "frames sent", |of| {
+        Some(of.trial?.generator.frames.into())
     }),
-    found("loss_ratio", Plain, "lost frames by sent frames", |of| Some(of.trial?.loss_ratio.into())),
-    found("sent_frames", Count, "frames sent", |of| Some(of.trial?.generator.frames.into())),
-    found("received_frames", Count, "frames received at least once", |of| {
-        Some(of.trial?.receiver.unique().into())
+    found(
+        "received_frames",
+        Count,
+        "frames received at least once",
+        |of| Some(of.trial?.receiver.unique().into()),
+    ),
+    found(
+        "duplicate_frames",
+        Count,
+        "frames received once more",
+        |of| Some(of.trial?.receiver.duplicates().into()),
+    ),
+    found(
+        "reordered_frames",
+        Count,
+        "frames received out of order",
+        |of| Some(of.trial?.receiver.reordered().into()),
+    ),
+    found(
+        "latency_min",
+        Nanoseconds,
+        "least latency of stamped frames",
+        |of| of.latency(0.0),
+    ),
+    found("latency_p50", Nanoseconds, "median latency", |of| {
+        of.latency(0.5)
     }),
-    found("duplicate_frames", Count, "frames received once more", |of| {
-        Some(of.trial?.receiver.duplicates().into())
+    found("latency_p99", Nanoseconds, "99th percentile", |of| {
+        of.latency(0.99)
     }),
-    found("reordered_frames", Count, "frames received out of order", |of| {
-        Some(of.trial?.receiver.reordered().into())
+    found("latency_p999", Nanoseconds, "99.9th percentile", |of| {
+        of.latency(0.999)
     }),
-    found("latency_min", Nanoseconds, "least latency of stamped frames", |of| of.latency(0.0)),
-    found("latency_p50", Nanoseconds, "median latency", |of| of.latency(0.5)),
-    found("latency_p99", Nanoseconds, "99th percentile", |of| of.latency(0.99)),
-    found("latency_p999", Nanoseconds, "99.9th percentile", |of| of.latency(0.999)),
 ];
 
 /// Figures of cells.
 pub static CELL: [Figure; 22] = [
     row("trials", Count, "trials of the cell", "/trials"),
-    row("valid_trials", Count, "trials that are in the figures", "/valid_trials"),
-    row("offered", FramesPerSecond, "median offered load", "/offered"),
-    row("received", FramesPerSecond, "forwarding rate: the median of the valid trials", "/received/median"),
-    row("received_low", FramesPerSecond, "lower end of its 95 % interval", "/received/low"),
-    row("received_high", FramesPerSecond, "upper end of its 95 % interval", "/received/high"),
-    row("variation", Plain, "standard deviation of the rate by its mean", "/variation"),
-    found("loss_ratio", Plain, "lost frames by sent frames, over all valid trials", lost),
-    row("dropped_ratio", Plain, "frames that the DUT dropped by those that reached it", "/dropped"),
-    found("ns_per_frame", Plain, "time of a frame and CPU, ns", |of| positive(of.measured()?.ns_per_frame)),
-    row("limited_by", Text, "what limited the rate: dut, tester, offered-load, ...", "/limit"),
-    row("tester_ratio", Plain, "rate by that of the tester alone, paired by block", "/ceiling/ratio/median"),
-    row("baseline_cell", Cell, "number of the cell that it is compared with", "/baseline/than"),
-    row("baseline_ratio", Plain, "rate by that cell's, paired by block", "/baseline/ratio/median"),
-    row("baseline_low", Plain, "lower end of its 95 % interval", "/baseline/ratio/low"),
-    row("baseline_high", Plain, "upper end of its 95 % interval", "/baseline/ratio/high"),
-    row("latency_min", Nanoseconds, "least latency of stamped frames", "/latency_ns/min"),
-    row("latency_p50", Nanoseconds, "median latency", "/latency_ns/p50"),
-    row("latency_p99", Nanoseconds, "99th percentile", "/latency_ns/p99"),
-    row("latency_p999", Nanoseconds, "99.9th percentile", "/latency_ns/p99.9"),
+    row(
+        "valid_trials",
+        Count,
+        "trials that are in the figures",
+        "/valid_trials",
+    ),
+    row(
+        "offered",
+        FramesPerSecond,
+        "median offered load",
+        "/offered",
+    ),
+    row(
+        "received",
+        FramesPerSecond,
+        "forwarding rate: the median of the valid trials",
+        "/received/median",
+    ),
+    row(
+        "received_low",
+        FramesPerSecond,
+        "lower end of its 95 % interval",
+        "/received/low",
+    ),
+    row(
+        "received_high",
+        FramesPerSecond,
+        "upper end of its 95 % interval",
+        "/received/high",
+    ),
+    row(
+        "variation",
+        Plain,
+        "standard deviation of the rate by its mean",
+        "/variation",
+    ),
+    found(
+        "loss_ratio",
+        Plain,
+        "lost frames by sent frames, over all valid trials",
+        lost,
+    ),
+    row(
+        "dropped_ratio",
+        Plain,
+        "frames that the DUT dropped by those that reached it",
+        "/dropped",
+    ),
+    found("ns_per_frame", Plain, "time of a frame and CPU, ns", |of| {
+        positive(of.measured()?.ns_per_frame)
+    }),
+    row(
+        "limited_by",
+        Text,
+        "what limited the rate: dut, tester, offered-load, ...",
+        "/limit",
+    ),
+    row(
+        "tester_ratio",
+        Plain,
+        "rate by that of the tester alone, paired by block",
+        "/ceiling/ratio/median",
+    ),
+    row(
+        "baseline_cell",
+        Cell,
+        "number of the cell that it is compared with",
+        "/baseline/than",
+    ),
+    row(
+        "baseline_ratio",
+        Plain,
+        "rate by that cell's, paired by block",
+        "/baseline/ratio/median",
+    ),
+    row(
+        "baseline_low",
+        Plain,
+        "lower end of its 95 % interval",
+        "/baseline/ratio/low",
+    ),
+    row(
+        "baseline_high",
+        Plain,
+        "upper end of its 95 % interval",
+        "/baseline/ratio/high",
+    ),
+    row(
+        "latency_min",
+        Nanoseconds,
+        "least latency of stamped frames",
+        "/latency_ns/min",
+    ),
+    row(
+        "latency_p50",
+        Nanoseconds,
+        "median latency",
+        "/latency_ns/p50",
+    ),
+    row(
+        "latency_p99",
+        Nanoseconds,
+        "99th percentile",
+        "/latency_ns/p99",
+    ),
+    row(
+        "latency_p999",
+        Nanoseconds,
+        "99.9th percentile",
+        "/latency_ns/p99.9",
+    ),
     row(
         "delay_variation",
         Nanoseconds,

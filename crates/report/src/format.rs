@@ -20,7 +20,13 @@ pub trait Format: std::fmt::Debug + Sync {
 }
 
 /// All formats. The first is the default on a terminal.
-pub const FORMATS: [&dyn Format; 5] = [&Text, &json::Json, &markdown::Markdown, &csv::Csv, &html::Html];
+pub const FORMATS: [&dyn Format; 5] = [
+    &Text,
+    &json::Json,
+    &markdown::Markdown,
+    &csv::Csv,
+    &html::Html,
+];
 
 /// How text is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +39,18 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Style { color: false, width: 100 }
+        Style {
+            color: false,
+            width: 100,
+        }
     }
 }
 
 /// Text without control characters.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// Text in lines of so many characters, where its words are no longer.

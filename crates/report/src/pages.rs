@@ -53,7 +53,8 @@ pub use lab_check::{LabCheck, lab_check};
 pub use linerate_explain::Records;
 pub use numbers::{counted, together};
 pub use plan::{
-    diagnostics, estimate, estimate_line, going_on, plan, plan_line, plan_list, rehearsal, too_short,
+    diagnostics, estimate, estimate_line, going_on, plan, plan_line, plan_list, rehearsal,
+    too_short,
 };
 pub use reproduction::reproduction;
 pub use results::stalls;
@@ -65,20 +66,49 @@ pub use tuning::{tuned, tuning};
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
     let stacks = &BTreeMap::new();
-    report(&Records { campaign, host, summary, trials: &[], facts: &[], stacks })
+    report(&Records {
+        campaign,
+        host,
+        summary,
+        trials: &[],
+        facts: &[],
+        stacks,
+    })
 }
 
 /// The verdict on one screen: [`results::LINES`] lines of 80 columns. `records`: the folder of the campaign. `None`: the campaign has no
 /// plan, as imported ones.
-pub fn first(campaign: &Campaign, host: &HostFacts, summary: &Summary, records: &str) -> Option<Document> {
-    let planned = campaign.planned.as_deref().filter(|_| campaign.imported.is_none())?;
+pub fn first(
+    campaign: &Campaign,
+    host: &HostFacts,
+    summary: &Summary,
+    records: &str,
+) -> Option<Document> {
+    let planned = campaign
+        .planned
+        .as_deref()
+        .filter(|_| campaign.imported.is_none())?;
     let stacks = &BTreeMap::new();
-    let own = Records { campaign, host, summary, trials: &[], facts: &[], stacks };
+    let own = Records {
+        campaign,
+        host,
+        summary,
+        trials: &[],
+        facts: &[],
+        stacks,
+    };
     let mut page = Document::default();
     if simulated(campaign) {
         page.warn(SIMULATED);
     }
-    Some(results::first(&page, &Shown { planned, records: own }, records))
+    Some(results::first(
+        &page,
+        &Shown {
+            planned,
+            records: own,
+        },
+        records,
+    ))
 }
 
 /// The first rate of a campaign, in a few words.
@@ -93,11 +123,22 @@ pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
             numbers::rate_of(campaign, goal.outcome.conditional?)
         ))
     });
-    let is_dut = |slot: usize| campaign.slots.get(slot).is_some_and(|slot| !slot.is_calibration());
+    let is_dut = |slot: usize| {
+        campaign
+            .slots
+            .get(slot)
+            .is_some_and(|slot| !slot.is_calibration())
+    };
     let rows = || summary.rows.iter().filter(|row| row.received.n > 0);
     let row = || rows().find(|row| is_dut(row.slot)).or(rows().next());
     let rate = || {
-        row().map(|row| format!("{}: {}", name(row.slot), numbers::rate_of(campaign, row.received.median)))
+        row().map(|row| {
+            format!(
+                "{}: {}",
+                name(row.slot),
+                numbers::rate_of(campaign, row.received.median)
+            )
+        })
     };
     searched.or_else(rate).unwrap_or("no figure".into())
 }
@@ -112,7 +153,13 @@ pub fn report(records: &Records<'_>) -> Document {
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, origin, records),
         (None, Some(planned)) => {
-            results::page(&mut page, &Shown { planned, records: *records });
+            results::page(
+                &mut page,
+                &Shown {
+                    planned,
+                    records: *records,
+                },
+            );
         }
         (None, None) => page.warn("This record has no plan, so it answers no question."),
     }
@@ -124,19 +171,33 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
     let mut all = Document::titled(format!("{} campaigns", pages.len()));
     let answer = |page: &Document| {
         let strong = page.flat().into_iter().find_map(|block| match block {
-            Block::Text { text, tone: Tone::Strong } => Some(text.clone()),
+            Block::Text {
+                text,
+                tone: Tone::Strong,
+            } => Some(text.clone()),
             _ => None,
         });
         strong.unwrap_or("no answer".into())
     };
-    let simulated =
-        |page: &Document| matches!(page.blocks.first(), Some(Block::Text { tone: Tone::Warning, .. }));
+    let simulated = |page: &Document| {
+        matches!(
+            page.blocks.first(),
+            Some(Block::Text {
+                tone: Tone::Warning,
+                ..
+            })
+        )
+    };
     all.table(
         Table::of(&pages)
-            .column("campaign", "", |(_, page)| page.title.clone().unwrap_or_default())
+            .column("campaign", "", |(_, page)| {
+                page.title.clone().unwrap_or_default()
+            })
             .column("answer", "", |(_, page)| answer(page))
             .column("begun", "", |(begun, _)| begun.as_str())
-            .if_any("note", "", |(_, page)| simulated(page).then_some("see its warning")),
+            .if_any("note", "", |(_, page)| {
+                simulated(page).then_some("see its warning")
+            }),
     );
     for (begun, page) in pages {
         let title = format!("{} ({begun})", page.title.as_deref().unwrap_or_default());

@@ -42,7 +42,10 @@ pub struct Configured {
 impl Configured {
     /// Reads the answers of a slot's DUT.
     pub fn of(facts: &SlotFacts) -> Configured {
-        Configured { slot: facts.slot, configuration: Configuration::recorded(facts) }
+        Configured {
+            slot: facts.slot,
+            configuration: Configuration::recorded(facts),
+        }
     }
 }
 
@@ -54,12 +57,21 @@ pub fn schema_of_types() -> String {
             schema.insert("additionalProperties".into(), json!(false));
         }
         if let Some(Value::String(words)) = schema.get_mut("description") {
-            *words = words.replace("[`", "`").replace("`]", "`").replace("`None`", "null").replace('\n', " ");
+            *words = words
+                .replace("[`", "`")
+                .replace("`]", "`")
+                .replace("`None`", "null")
+                .replace('\n', " ");
         }
     });
-    let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(transform);
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(transform);
     let mut generator = settings.into_generator();
     generator.subschema_for::<TrialRecord>();
     generator.subschema_for::<SlotFacts>();
-    format!("{:#}\n", generator.into_root_schema_for::<Printed<'_>>().to_value())
+    format!(
+        "{:#}\n",
+        generator.into_root_schema_for::<Printed<'_>>().to_value()
+    )
 }

@@ -16,8 +16,11 @@ pub enum Form {
 
 impl Form {
     /// The forms by their names.
-    pub const NAMES: [(&'static str, Form); 3] =
-        [("text", Form::Text), ("nic-queue-usage", Form::NicQueueUsage), ("netstat", Form::Netstat)];
+    pub const NAMES: [(&'static str, Form); 3] = [
+        ("text", Form::Text),
+        ("nic-queue-usage", Form::NicQueueUsage),
+        ("netstat", Form::Netstat),
+    ];
 }
 
 /// Lines between two headings of netstat.
@@ -33,7 +36,10 @@ pub fn rate(value: f64, unit: &str) -> String {
 pub fn scaled(value: f64) -> (String, &'static str) {
     let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
     // 999,960 to three digits is 1.00 M, not 1,000 k.
-    let (scale, prefix) = scales.into_iter().find(|(scale, _)| value >= 0.9995 * scale).unwrap_or((1.0, ""));
+    let (scale, prefix) = scales
+        .into_iter()
+        .find(|(scale, _)| value >= 0.9995 * scale)
+        .unwrap_or((1.0, ""));
     let number = value / scale;
     let places = match number {
         n if n == 0.0 || n >= 99.95 || (prefix.is_empty() && n >= 9.95) => 0,
@@ -65,10 +71,22 @@ pub fn limit(rates: &Rates) -> String {
     if let Some(limit) = rates.limits.first() {
         return limit.to_string();
     }
-    match rates.cpus.iter().max_by(|a, b| a.busy().total_cmp(&b.busy())) {
+    match rates
+        .cpus
+        .iter()
+        .max_by(|a, b| a.busy().total_cmp(&b.busy()))
+    {
         Some(cpu) => {
-            let programs = if cpu.user >= 0.5 { " with programs" } else { "" };
-            format!("none seen; the busiest CPU is {}, {:.0} % busy{programs}", cpu.cpu, 100.0 * cpu.busy())
+            let programs = if cpu.user >= 0.5 {
+                " with programs"
+            } else {
+                ""
+            };
+            format!(
+                "none seen; the busiest CPU is {}, {:.0} % busy{programs}",
+                cpu.cpu,
+                100.0 * cpu.busy()
+            )
         }
         None => "none seen".into(),
     }
@@ -77,7 +95,12 @@ pub fn limit(rates: &Rates) -> String {
 /// The lines of a sample; `nth`: how many samples came before it. Texts of hosts are not escaped.
 pub fn lines(form: Form, rates: &Rates, nth: u64) -> String {
     match form {
-        Form::Text => format!("{}  {}; limit: {}\n", clock(rates.unix_ms), headline(rates), limit(rates)),
+        Form::Text => format!(
+            "{}  {}; limit: {}\n",
+            clock(rates.unix_ms),
+            headline(rates),
+            limit(rates)
+        ),
         Form::NicQueueUsage => queue_usage(rates),
         Form::Netstat => netstat(rates, nth),
     }
@@ -87,22 +110,42 @@ pub fn lines(form: Form, rates: &Rates, nth: u64) -> String {
 pub fn clock(unix_ms: u64) -> String {
     let tenths = unix_ms / 100;
     let (seconds, minutes, hours) = (tenths / 10, tenths / 600, tenths / 36_000);
-    format!("{:02}:{:02}:{:02}.{}Z", hours % 24, minutes % 60, seconds % 60, tenths % 10)
+    format!(
+        "{:02}:{:02}:{:02}.{}Z",
+        hours % 24,
+        minutes % 60,
+        seconds % 60,
+        tenths % 10
+    )
 }
 
 /// `[Q0   346K/s] [Q1   343K/s] … [QT   689K/s  3269K/s ->     0K/s]`: frames of each receive queue, of all, then those that arrived at
 /// the interface and those that left it. With more than one interface, its name stands before.
 fn queue_usage(rates: &Rates) -> String {
     let is_one = rates.interfaces.len() == 1;
-    let watched: Vec<&InterfaceRates> =
-        rates.interfaces.iter().filter(|i| is_one || !(i.stacked || i.carrier == Some(false))).collect();
+    let watched: Vec<&InterfaceRates> = rates
+        .interfaces
+        .iter()
+        .filter(|i| is_one || !(i.stacked || i.carrier == Some(false)))
+        .collect();
     let thousands = |pps: f64| format!("{:>5.0}K/s", pps / 1e3);
     let line = |interface: &&InterfaceRates| {
-        let name = if !is_one { format!("{} ", interface.name) } else { String::new() };
+        let name = if !is_one {
+            format!("{} ", interface.name)
+        } else {
+            String::new()
+        };
         let rx = |queue: &QueueRates| queue.rx.map(|side| side.pps);
-        let queues: Vec<(usize, f64)> =
-            interface.queues.iter().enumerate().filter_map(|(nth, queue)| Some((nth, rx(queue)?))).collect();
-        let each: String = queues.iter().map(|(nth, pps)| format!("[Q{nth} {}] ", thousands(*pps))).collect();
+        let queues: Vec<(usize, f64)> = interface
+            .queues
+            .iter()
+            .enumerate()
+            .filter_map(|(nth, queue)| Some((nth, rx(queue)?)))
+            .collect();
+        let each: String = queues
+            .iter()
+            .map(|(nth, pps)| format!("[Q{nth} {}] ", thousands(*pps)))
+            .collect();
         let all = queues.iter().map(|(_, pps)| pps).sum();
         // Frames that the rings had no room for have arrived as well.
         let arrived = interface.rx.pps + interface.rx.drops;
@@ -121,14 +164,25 @@ fn netstat(rates: &Rates, nth: u64) -> String {
     let mut text = String::new();
     let (name, rx, tx, collisions) = match &rates.interfaces[..] {
         [one] => (format!("({})", one.name), &one.rx, &one.tx, one.collisions),
-        _ => ("(Total)".to_owned(), &rates.total.rx, &rates.total.tx, rates.total.collisions),
+        _ => (
+            "(Total)".to_owned(),
+            &rates.total.rx,
+            &rates.total.tx,
+            rates.total.collisions,
+        ),
     };
     if nth.is_multiple_of(BETWEEN_HEADINGS) {
         text += &format!("{:>17} {name:>14} {:>16}\n", "input", "output");
         text += "   packets  errs idrops      bytes    packets  errs      bytes colls\n";
     }
     let n = |per_second: f64| humanized(per_second * rates.seconds);
-    let SideRates { pps, errors, drops, bytes, .. } = *rx;
+    let SideRates {
+        pps,
+        errors,
+        drops,
+        bytes,
+        ..
+    } = *rx;
     text += &format!(
         "{:>10} {:>5} {:>5} {:>10} {:>10} {:>5} {:>10} {:>5}\n",
         n(pps),
@@ -149,9 +203,16 @@ fn humanized(value: f64) -> String {
         return format!("{value:.0}");
     }
     let scales = [(1e3, "K"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
-    let (scale, prefix) = scales.into_iter().find(|(scale, _)| value < 999.5 * scale).unwrap_or((1e15, "P"));
+    let (scale, prefix) = scales
+        .into_iter()
+        .find(|(scale, _)| value < 999.5 * scale)
+        .unwrap_or((1e15, "P"));
     let number = value / scale;
-    if number < 9.95 { format!("{number:.1}{prefix}") } else { format!("{number:.0}{prefix}") }
+    if number < 9.95 {
+        format!("{number:.1}{prefix}")
+    } else {
+        format!("{number:.0}{prefix}")
+    }
 }
 
 #[cfg(test)]
@@ -160,18 +221,36 @@ mod tests {
     use linerate_measure::watch::Totals;
 
     fn side(pps: f64, drops: f64) -> SideRates {
-        SideRates { pps, drops, bytes: pps * 60.0, ..SideRates::default() }
+        SideRates {
+            pps,
+            drops,
+            bytes: pps * 60.0,
+            ..SideRates::default()
+        }
     }
 
     fn router() -> Rates {
-        let queue = |pps| QueueRates { rx: Some(side(pps, 0.0)), tx: None };
+        let queue = |pps| QueueRates {
+            rx: Some(side(pps, 0.0)),
+            tx: None,
+        };
         let (rx, tx) = (side(14_000_000.0, 7_900_000.0), side(5_800_000.0, 0.0));
         let queues = vec![queue(935_000.0), queue(944_400.0)];
-        let cxl0 = InterfaceRates { name: "cxl0".into(), queues, rx, tx, ..InterfaceRates::default() };
+        let cxl0 = InterfaceRates {
+            name: "cxl0".into(),
+            queues,
+            rx,
+            tx,
+            ..InterfaceRates::default()
+        };
         Rates {
             seconds: 1.0,
             interfaces: vec![cxl0],
-            total: Totals { rx, tx, collisions: 0.0 },
+            total: Totals {
+                rx,
+                tx,
+                collisions: 0.0,
+            },
             ..Rates::default()
         }
     }
@@ -208,10 +287,20 @@ mod tests {
             "00:00:00.0Z  14.0 Mpps in, 5.80 Mpps out, 7.90 Mpps dropped (36.1 %); limit: none seen\n"
         );
         assert_eq!(clock(1_700_000_000_450), "22:13:20.4Z");
-        let rates = [0.0, 0.4, 9.96, 12.0, 999.4, 999.96, 12_345.0, 999_960.0].map(|pps| rate(pps, "pps"));
+        let rates =
+            [0.0, 0.4, 9.96, 12.0, 999.4, 999.96, 12_345.0, 999_960.0].map(|pps| rate(pps, "pps"));
         assert_eq!(
             rates,
-            ["0 pps", "0.4 pps", "10 pps", "12 pps", "999 pps", "1.00 kpps", "12.3 kpps", "1.00 Mpps"]
+            [
+                "0 pps",
+                "0.4 pps",
+                "10 pps",
+                "12 pps",
+                "999 pps",
+                "1.00 kpps",
+                "12.3 kpps",
+                "1.00 Mpps"
+            ]
         );
     }
 }

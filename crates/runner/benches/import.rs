@@ -7,7 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+const CORPUS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/corpus/netbenches"
+);
 const BAR: f64 = 300.0;
 const ROUNDS: usize = 6;
 
@@ -30,7 +33,8 @@ fn main() {
         return println!("import: needs ../shared/corpus, or a folder as argument");
     }
     let megabytes: u64 = argument.and_then(|a| a.parse().ok()).unwrap_or(1000);
-    let scratch = Scratch(std::env::temp_dir().join(format!("linerate-import-bench-{}", std::process::id())));
+    let scratch =
+        Scratch(std::env::temp_dir().join(format!("linerate-import-bench-{}", std::process::id())));
     let mut bytes = 0;
     for copy in 0.. {
         if bytes >= megabytes * 1_000_000 {
@@ -81,7 +85,10 @@ fn cpu_seconds() -> f64 {
 fn replicate(from: &Path, to: &Path) -> u64 {
     fs::create_dir_all(to).expect("a temporary folder can be made");
     let mut bytes = 0;
-    for entry in fs::read_dir(from).expect("the corpus can be read").flatten() {
+    for entry in fs::read_dir(from)
+        .expect("the corpus can be read")
+        .flatten()
+    {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             bytes += replicate(&source, &target);

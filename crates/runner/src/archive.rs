@@ -31,7 +31,10 @@ pub struct Progress {
 ///
 /// # Errors
 /// `directory` is not a folder, or cannot be read. Problems below it are in [`Archive::problems`].
-pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Archive, Error> {
+pub fn read_archive(
+    directory: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Archive, Error> {
     let mut directories = Vec::new();
     let mut archive = visit(directory, false, progress, |found| {
         directories.push(found);
@@ -54,7 +57,8 @@ pub fn visit<E: From<Error>>(
     mut each: impl FnMut(ResultDirectory) -> Result<(), E>,
 ) -> Result<Archive, E> {
     // Below the root an unreadable folder is a problem, the root itself is an error.
-    let open = || std::fs::canonicalize(directory).and_then(|root| std::fs::read_dir(&root).map(|_| root));
+    let open =
+        || std::fs::canonicalize(directory).and_then(|root| std::fs::read_dir(&root).map(|_| root));
     let root = open().map_err(|source| Error::System {
         operation: format!("read {}", directory.display()),
         source,
@@ -74,7 +78,9 @@ pub fn visit<E: From<Error>>(
     reader.results(".", 0)?;
     let mut archive = reader.archive;
     archive.bytes = reader.seen.bytes;
-    archive.problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
+    archive
+        .problems
+        .sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
     Ok(archive)
 }
 
@@ -95,7 +101,11 @@ impl<E> Reader<'_, E> {
     /// A folder that is not a part of another's results: its own files with those of its RAW and PMC folders, then the rest.
     fn results(&mut self, path: &str, depth: usize) -> Result<(), E> {
         let folder = self.root.join(path);
-        let parts: Vec<_> = folder.iter().map(OsStr::to_string_lossy).filter(|part| part != "/").collect();
+        let parts: Vec<_> = folder
+            .iter()
+            .map(OsStr::to_string_lossy)
+            .filter(|part| part != "/")
+            .collect();
         let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
         let mut assembly = Assembly::new(path, layout::place(&parts), self.keep_samples);
         // Configurations describe the results beside them, so they come first as well.
@@ -113,7 +123,9 @@ impl<E> Reader<'_, E> {
         if let Some(directory) = directory {
             (self.each)(directory)?;
         }
-        others.iter().try_for_each(|sub| self.results(sub, depth + 1))
+        others
+            .iter()
+            .try_for_each(|sub| self.results(sub, depth + 1))
     }
 
     /// Everything below a folder that belongs to another's results.
@@ -126,7 +138,11 @@ impl<E> Reader<'_, E> {
     /// Reads the files of a folder, in the order of their names, and returns the paths of its folders.
     fn files(&mut self, path: &str, assembly: &mut Assembly, depth: usize) -> Vec<String> {
         if depth > DEEPEST {
-            self.problem(path, "folder", format!("more than {DEEPEST} folders deep: not read"));
+            self.problem(
+                path,
+                "folder",
+                format!("more than {DEEPEST} folders deep: not read"),
+            );
             return Vec::new();
         }
         let (handle, entries) = match listed(&self.root.join(path)) {
@@ -137,7 +153,11 @@ impl<E> Reader<'_, E> {
             }
         };
         let mut folders = Vec::new();
-        let mut sub = if path == "." { String::new() } else { format!("{path}/") };
+        let mut sub = if path == "." {
+            String::new()
+        } else {
+            format!("{path}/")
+        };
         let prefix = sub.len();
         for (name, kind) in entries {
             sub.truncate(prefix);
@@ -148,9 +168,11 @@ impl<E> Reader<'_, E> {
                     self.problem(&sub, "folder", "not read: its name is not UTF-8".into());
                 }
                 Ok(kind) if kind.is_file() => self.file(&handle, &name, &sub, assembly),
-                Ok(kind) => {
-                    self.count(if kind.is_symlink() { "link, not followed" } else { "special, not read" })
-                }
+                Ok(kind) => self.count(if kind.is_symlink() {
+                    "link, not followed"
+                } else {
+                    "special, not read"
+                }),
                 Err(error) => self.problem(&sub, "file", cannot_read(error)),
             }
         }
@@ -171,9 +193,13 @@ impl<E> Reader<'_, E> {
                 if kind == Kind::Printed && length > 0 {
                     let mut hash = DefaultHasher::new();
                     bytes.hash(&mut hash);
-                    let first = self.printed.entry((length, hash.finish())).or_insert_with(|| path.into());
+                    let first = self
+                        .printed
+                        .entry((length, hash.finish()))
+                        .or_insert_with(|| path.into());
                     if first != path {
-                        let reason = format!("a copy of {first}: it is the result of one test at most");
+                        let reason =
+                            format!("a copy of {first}: it is the result of one test at most");
                         assembly.problem(path, kind.name(), reason);
                     }
                 }
@@ -200,12 +226,19 @@ impl<E> Reader<'_, E> {
             _ if length <= largest => {}
             // An unknown file may be anything, and large.
             Kind::Unknown => return Ok(0),
-            _ => return Err(format!("larger than {} MiB, which no such file is: not read", largest >> 20)),
+            _ => {
+                return Err(format!(
+                    "larger than {} MiB, which no such file is: not read",
+                    largest >> 20
+                ));
+            }
         }
         // A file that grows meanwhile is read as far as it was.
         let length = length as usize;
         self.buffer.resize(self.buffer.len().max(length), 0);
-        (&file).read_exact(&mut self.buffer[..length]).map_err(cannot_read)?;
+        (&file)
+            .read_exact(&mut self.buffer[..length])
+            .map_err(cannot_read)?;
         Ok(length)
     }
 
@@ -215,14 +248,22 @@ impl<E> Reader<'_, E> {
     }
 
     fn problem(&mut self, path: &str, kind: &'static str, reason: String) {
-        self.archive.problems.push(FileProblem { path: path.into(), kind, reason, set: None });
+        self.archive.problems.push(FileProblem {
+            path: path.into(),
+            kind,
+            reason,
+            set: None,
+        });
     }
 }
 
 /// A folder, to open its files by, and its entries.
 fn listed(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
     let mut options = OpenOptions::new();
-    let handle = options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(folder)?;
+    let handle = options
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(folder)?;
     let entries = list(&handle, usize::MAX)?;
     Ok((handle, entries))
 }

@@ -13,10 +13,12 @@ use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Planned, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord, VERSION,
-    Warning,
+    Campaign, HostFacts, Mode, Planned, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord,
+    VERSION, Warning,
 };
-use linerate_measure::strategy::{Design, History, Observed, Strategy, TrialRequest, estimate, replay};
+use linerate_measure::strategy::{
+    Design, History, Observed, Strategy, TrialRequest, estimate, replay,
+};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{parts, rates};
 use linerate_plan::campaign::Campaign as Plan;
@@ -52,9 +54,15 @@ impl Finished {
         let summary = &mut self.summary;
         let loaded = summary.load_share * summary.seconds;
         summary.seconds += took.as_secs_f64();
-        summary.load_share = if summary.seconds > 0.0 { loaded / summary.seconds } else { 0.0 };
+        summary.load_share = if summary.seconds > 0.0 {
+            loaded / summary.seconds
+        } else {
+            0.0
+        };
         summary.reboots += reboots;
-        self.store.write_summary(&self.summary).context("writing the records")
+        self.store
+            .write_summary(&self.summary)
+            .context("writing the records")
     }
 }
 
@@ -79,28 +87,57 @@ pub fn run(
     }
     let trials = earlier.unwrap_or_default();
     let design = Design::of(campaign).context("the campaign has no plan")?;
-    let (mut strategy, observed) = replay(design, &trials).context("continuing the stopped campaign")?;
+    let (mut strategy, observed) =
+        replay(design, &trials).context("continuing the stopped campaign")?;
     let before = Duration::from_nanos(trials.last().map_or(0, TrialRecord::ended_ns));
     let began = Instant::now();
     let facts = store.facts()?;
-    let mut conductor = Conductor { campaign, stand, store, trials, observed, facts, began, before };
+    let mut conductor = Conductor {
+        campaign,
+        stand,
+        store,
+        trials,
+        observed,
+        facts,
+        began,
+        before,
+    };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
     let profiles = match profile_ns.filter(|_| failure.is_none()) {
         Some(load_ns) => conductor.profiles(load_ns, progress),
         None => Vec::new(),
     };
-    let Conductor { mut store, trials, facts, .. } = conductor;
+    let Conductor {
+        mut store,
+        trials,
+        facts,
+        ..
+    } = conductor;
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
     let stacks = enter(profiles, &mut summary);
-    let records =
-        Records { campaign, host, summary: &summary, trials: &trials, facts: &facts, stacks: &stacks };
+    let records = Records {
+        campaign,
+        host,
+        summary: &summary,
+        trials: &trials,
+        facts: &facts,
+        stacks: &stacks,
+    };
     summary.explanations = explain(&records);
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
-    let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
-    Ok(Finished { summary, directory, facts, failure, store })
+    let failure = failure.or(written
+        .err()
+        .map(|e| anyhow::Error::from(e).context("writing the records")));
+    Ok(Finished {
+        summary,
+        directory,
+        facts,
+        failure,
+        store,
+    })
 }
 
 /// Enters the profiles of slots, or why there is none; returns the stacks by slot.
@@ -117,7 +154,11 @@ fn enter(
             }
             Err(error) => {
                 let text = format!("not profiled: {error:#}");
-                summary.warnings.push(Warning { slot: Some(slot), text, spoils: None });
+                summary.warnings.push(Warning {
+                    slot: Some(slot),
+                    text,
+                    spoils: None,
+                });
             }
         }
     }
@@ -155,7 +196,10 @@ impl Conductor<'_> {
             progress.advance(elapsed);
             // The strategy's time is recorded: so it can be replayed.
             let elapsed_ns = elapsed.as_nanos() as u64;
-            let request = match strategy.next(&History { elapsed_ns, trials: &self.observed }) {
+            let request = match strategy.next(&History {
+                elapsed_ns,
+                trials: &self.observed,
+            }) {
                 Ok(request) => request,
                 Err(stopped) => return (stopped, None),
             };
@@ -166,11 +210,15 @@ impl Conductor<'_> {
                 }
                 if progress.is_shown() && estimated.is_none_or(|at| elapsed >= at + AGAIN) {
                     estimated = Some(elapsed);
-                    self.left(planned, elapsed).into_iter().for_each(|left| progress.lasts(elapsed + left));
+                    self.left(planned, elapsed)
+                        .into_iter()
+                        .for_each(|left| progress.lasts(elapsed + left));
                 }
             }
             let title = self.campaign.name_of(request.slot);
-            let known = strategy.progress().map_or(String::new(), |known| format!("; {known}"));
+            let known = strategy
+                .progress()
+                .map_or(String::new(), |known| format!("; {known}"));
             progress.say(format!("block {}: {title}{known}", request.block + 1));
             if self.stand.passed().is_none() && !self.without_waits(&request) {
                 pause(self.campaign);
@@ -181,7 +229,10 @@ impl Conductor<'_> {
                     strategy.observe(&observed);
                     self.observed.push(observed);
                     if let Some(fault) = nothing_leaves(&self.trials) {
-                        return (Stopped::Failed, Some(anyhow!("{fault}: {ATTEMPTS} trials in succession")));
+                        return (
+                            Stopped::Failed,
+                            Some(anyhow!("{fault}: {ATTEMPTS} trials in succession")),
+                        );
                     }
                 }
                 Err(error) => return (Stopped::Failed, Some(error)),
@@ -194,27 +245,46 @@ impl Conductor<'_> {
         let took = taking(&Plan::joined(planned, &self.campaign.slots).ok()?);
         let all = estimate(Design::of(self.campaign)?, &self.observed, took);
         let left = Duration::from_nanos(all.iter().map(|test| test.ns).sum());
-        let budget = planned.experiment.trials.time_ns().map(Duration::from_nanos);
+        let budget = planned
+            .experiment
+            .trials
+            .time_ns()
+            .map(Duration::from_nanos);
         Some(budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed))))
     }
 
     /// Whether a trial is the tester alone, in a campaign with tests of RFC 2544.
     fn without_waits(&self, request: &TrialRequest) -> bool {
-        let trials = self.campaign.planned.as_ref().map(|planned| &planned.experiment.trials);
-        request.benchmark.is_none() && trials.is_some_and(|trials| trials.measure == Measure::Rfc2544)
+        let trials = self
+            .campaign
+            .planned
+            .as_ref()
+            .map(|planned| &planned.experiment.trials);
+        request.benchmark.is_none()
+            && trials.is_some_and(|trials| trials.measure == Measure::Rfc2544)
     }
 
     /// Whether a slot's DUT has not been asked yet how it is configured. One that is known from another slot is recorded for this one.
     fn is_unknown(&mut self, slot: usize) -> Result<bool> {
         let asked = |trial: &TrialRecord| {
-            trial.slot == slot && trial.collectors.iter().any(|cost| cost.name == "configuration")
+            trial.slot == slot
+                && trial
+                    .collectors
+                    .iter()
+                    .any(|cost| cost.name == "configuration")
         };
         if self.facts.iter().any(|facts| facts.slot == slot) || self.trials.iter().any(asked) {
             return Ok(false);
         }
         let dut = self.stand.dut(slot);
-        let known = self.facts.iter().find(|facts| dut.is_some() && self.stand.dut(facts.slot) == dut);
-        match known.map(|facts| SlotFacts { slot, ..facts.clone() }) {
+        let known = self
+            .facts
+            .iter()
+            .find(|facts| dut.is_some() && self.stand.dut(facts.slot) == dut);
+        match known.map(|facts| SlotFacts {
+            slot,
+            ..facts.clone()
+        }) {
             Some(facts) => self.learn(facts).map(|()| false),
             None => Ok(true),
         }
@@ -238,16 +308,47 @@ impl Conductor<'_> {
     /// The trial that the strategy requests.
     fn wanted(&mut self, request: &TrialRequest) -> Result<Request> {
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
-        let timing = if self.without_waits(request) { timing.without_waits() } else { timing };
-        let TrialRequest { slot, load: rate, shape, benchmark, .. } = *request;
+        let timing = if self.without_waits(request) {
+            timing.without_waits()
+        } else {
+            timing
+        };
+        let TrialRequest {
+            slot,
+            load: rate,
+            shape,
+            benchmark,
+            ..
+        } = *request;
         let configuration = self.is_unknown(slot)?;
         let burst = self.burst(slot);
-        Ok(Request { slot, rate, timing, shape, burst, benchmark, telemetry: None, configuration })
+        Ok(Request {
+            slot,
+            rate,
+            timing,
+            shape,
+            burst,
+            benchmark,
+            telemetry: None,
+            configuration,
+        })
     }
 
     /// A testbed's evidence with all that the campaign knows; the record gets the rates of each direction.
-    fn evidence(&self, wanted: &Request, mut evidence: Evidence, record: &mut TrialRecord) -> Evidence {
-        let Request { slot, rate, timing, shape, burst, .. } = *wanted;
+    fn evidence(
+        &self,
+        wanted: &Request,
+        mut evidence: Evidence,
+        record: &mut TrialRecord,
+    ) -> Evidence {
+        let Request {
+            slot,
+            rate,
+            timing,
+            shape,
+            burst,
+            ..
+        } = *wanted;
         for ((_, way), counts) in evidence.ways.iter_mut().zip(&mut record.directions) {
             way.parts = parts(&counts.samples, &timing, shape, rate);
             way.rates = rates(&counts.samples);
@@ -256,7 +357,10 @@ impl Conductor<'_> {
         Evidence {
             shape,
             burst,
-            ipv6: self.traffic(slot).and_then(|traffic| traffic.ipv6.as_ref()).map_or(0, |of| of.millionths),
+            ipv6: self
+                .traffic(slot)
+                .and_then(|traffic| traffic.ipv6.as_ref())
+                .map_or(0, |of| of.millionths),
             parts: parts(&record.samples, &timing, shape, rate),
             rates: rates(&record.samples),
             calibration: self.campaign.slots[slot].is_calibration(),
@@ -268,13 +372,31 @@ impl Conductor<'_> {
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
         let wanted = self.wanted(request)?;
-        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.name_of(request.slot));
-        let TrialOutcome { evidence, mut record, facts, .. } = self.stand.run(&wanted).with_context(title)?;
+        let title = || {
+            format!(
+                "trial {} ({})",
+                self.trials.len(),
+                self.campaign.name_of(request.slot)
+            )
+        };
+        let TrialOutcome {
+            evidence,
+            mut record,
+            facts,
+            ..
+        } = self.stand.run(&wanted).with_context(title)?;
         facts.map_or(Ok(()), |facts| self.learn(facts))?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let evidence = self.evidence(&wanted, evidence, &mut record);
         let audit = audit(&evidence);
-        let Evidence { rates, generator, receiver, losses, connections, .. } = evidence;
+        let Evidence {
+            rates,
+            generator,
+            receiver,
+            losses,
+            connections,
+            ..
+        } = evidence;
         let (sent, once) = (generator.frames, receiver.unique());
         let record = TrialRecord {
             version: VERSION,
@@ -289,7 +411,11 @@ impl Conductor<'_> {
             benchmark: request.benchmark,
             rates,
             // Others' frames may be among those that came.
-            loss_ratio: if sent > 0 { (1.0 - once as f64 / sent as f64).max(0.0) } else { 0.0 },
+            loss_ratio: if sent > 0 {
+                (1.0 - once as f64 / sent as f64).max(0.0)
+            } else {
+                0.0
+            },
             audit,
             generator,
             receiver,
@@ -310,13 +436,25 @@ impl Conductor<'_> {
 /// The fault of the last trials, if no frame left in any of them.
 fn nothing_leaves(trials: &[TrialRecord]) -> Option<String> {
     let last = &trials[trials.len().checked_sub(ATTEMPTS)?..];
-    let fault = |trial: &TrialRecord| trial.audit.failures().next().filter(|f| f.starts_with(NOTHING_LEFT));
-    last.iter().map(fault).reduce(|first, next| next.and(first)).flatten()
+    let fault = |trial: &TrialRecord| {
+        trial
+            .audit
+            .failures()
+            .next()
+            .filter(|f| f.starts_with(NOTHING_LEFT))
+    };
+    last.iter()
+        .map(fault)
+        .reduce(|first, next| next.and(first))
+        .flatten()
 }
 
 /// The pause that a plan wants before each trial.
 fn pause(campaign: &Campaign) {
-    let pause = campaign.planned.as_ref().map_or(0, |p| p.experiment.trials.pause_ns);
+    let pause = campaign
+        .planned
+        .as_ref()
+        .map_or(0, |p| p.experiment.trials.pause_ns);
     let until = Instant::now() + Duration::from_nanos(pause);
     while Instant::now() < until && !interrupted() {
         std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
@@ -330,13 +468,29 @@ mod tests {
     #[test]
     fn only_loads_in_succession_of_which_no_frame_left_end_a_campaign() {
         let trial = |fault: &str| {
-            let evidence = Evidence { faults: vec![fault.into()], ..Evidence::default() };
-            TrialRecord { audit: audit(&evidence), ..TrialRecord::default() }
+            let evidence = Evidence {
+                faults: vec![fault.into()],
+                ..Evidence::default()
+            };
+            TrialRecord {
+                audit: audit(&evidence),
+                ..TrialRecord::default()
+            }
         };
         let nothing = || trial(&format!("{NOTHING_LEFT} (xdp): is the interface up?"));
-        let mut trials = vec![nothing(), nothing(), trial("interface g0 went down"), nothing(), nothing()];
+        let mut trials = vec![
+            nothing(),
+            nothing(),
+            trial("interface g0 went down"),
+            nothing(),
+            nothing(),
+        ];
         assert_eq!(nothing_leaves(&trials), None);
         trials.push(nothing());
-        assert!(nothing_leaves(&trials).unwrap().contains("is the interface up?"));
+        assert!(
+            nothing_leaves(&trials)
+                .unwrap()
+                .contains("is the interface up?")
+        );
     }
 }

@@ -14,7 +14,11 @@ const MOST: usize = 5;
 
 /// The folders of records in a folder, the newest first.
 pub fn all(results: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(results)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let records = entries.filter(|path| RECORDS.iter().any(|record| path.join(record).is_file()));
     let mut dated: Vec<(String, PathBuf)> = records.map(|path| (begun(&path), path)).collect();
     dated.sort_by(|one, other| other.cmp(one));
@@ -24,14 +28,22 @@ pub fn all(results: &Path) -> Vec<PathBuf> {
 /// When a campaign began, as digits: its folder's name begins with the time, `20261126T225258Z-bench`. One that was named by --out has
 /// the time of its first file.
 fn begun(path: &Path) -> String {
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let digits = |text: &str| {
+        text.chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+    };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let time = digits(name.split('-').next().unwrap_or_default());
     if time.len() == 14 {
         return time;
     }
-    let files = RECORDS.iter().filter_map(|record| fs::metadata(path.join(record)).ok()?.modified().ok());
-    files.min().map_or(String::new(), |time| digits(&rfc3339_utc(time)))
+    let files = RECORDS
+        .iter()
+        .filter_map(|record| fs::metadata(path.join(record)).ok()?.modified().ok());
+    files
+        .min()
+        .map_or(String::new(), |time| digits(&rfc3339_utc(time)))
 }
 
 /// The folder that a user means: a path, or a name in [`RESULTS`].
@@ -40,7 +52,11 @@ fn begun(path: &Path) -> String {
 /// No campaign has that name, or several have it.
 pub fn folder(what: &str) -> Result<PathBuf, String> {
     let is_path = what.contains('/') || Path::new(what).exists();
-    if is_path { Ok(what.into()) } else { among(what, &all(Path::new(RESULTS))) }
+    if is_path {
+        Ok(what.into())
+    } else {
+        among(what, &all(Path::new(RESULTS)))
+    }
 }
 
 /// The newest record.
@@ -52,7 +68,9 @@ pub fn newest() -> Result<PathBuf, String> {
 }
 
 fn among(what: &str, all: &[PathBuf]) -> Result<PathBuf, String> {
-    let none = || format!("{RESULTS} has no campaign: name a folder, or measure first (sudo linerate bench)");
+    let none = || {
+        format!("{RESULTS} has no campaign: name a folder, or measure first (sudo linerate bench)")
+    };
     let nth = match what.strip_prefix("last") {
         Some("") => Some(0),
         Some(rest) => rest.strip_prefix('-').and_then(|n| n.parse::<usize>().ok()),
@@ -60,13 +78,31 @@ fn among(what: &str, all: &[PathBuf]) -> Result<PathBuf, String> {
     };
     if let Some(nth) = nth {
         let there = all.len();
-        let few = || if there == 0 { none() } else { format!("{what}: {RESULTS} has {there} campaigns") };
+        let few = || {
+            if there == 0 {
+                none()
+            } else {
+                format!("{what}: {RESULTS} has {there} campaigns")
+            }
+        };
         return all.get(nth).cloned().ok_or_else(few);
     }
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let begins: Vec<&PathBuf> = all.iter().filter(|path| name(path).starts_with(what)).collect();
+    let name = |path: &Path| {
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let begins: Vec<&PathBuf> = all
+        .iter()
+        .filter(|path| name(path).starts_with(what))
+        .collect();
     // The newest of a name: a plan is carried out many times.
-    let named = all.iter().find(|path| name(path).split_once("Z-").is_some_and(|(_, own)| own == what));
+    let named = all.iter().find(|path| {
+        name(path)
+            .split_once("Z-")
+            .is_some_and(|(_, own)| own == what)
+    });
     match (&begins[..], named) {
         _ if what.is_empty() => Err(none()),
         (_, Some(path)) => Ok(path.clone()),
@@ -76,7 +112,10 @@ fn among(what: &str, all: &[PathBuf]) -> Result<PathBuf, String> {
         )),
         (several, None) => {
             let names: Vec<String> = several.iter().take(MOST).map(|path| name(path)).collect();
-            Err(format!("{what} may be {}: write more of the name", names.join(", ")))
+            Err(format!(
+                "{what} may be {}: write more of the name",
+                names.join(", ")
+            ))
         }
     }
 }
@@ -87,8 +126,16 @@ mod tests {
 
     #[test]
     fn names_of_campaigns() {
-        let all = ["20260103T000000Z-rules", "20260102T120000Z-bench", "20260101T000000Z-bench", "mine"];
-        let all: Vec<PathBuf> = all.iter().map(|name| Path::new(RESULTS).join(name)).collect();
+        let all = [
+            "20260103T000000Z-rules",
+            "20260102T120000Z-bench",
+            "20260101T000000Z-bench",
+            "mine",
+        ];
+        let all: Vec<PathBuf> = all
+            .iter()
+            .map(|name| Path::new(RESULTS).join(name))
+            .collect();
         let found = |what: &str| {
             among(what, &all).map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
         };
@@ -101,7 +148,11 @@ mod tests {
         ] {
             assert_eq!(found(what).as_deref(), Ok(name), "{what}");
         }
-        assert!(found("2026").unwrap_err().contains("write more of the name"));
+        assert!(
+            found("2026")
+                .unwrap_err()
+                .contains("write more of the name")
+        );
         assert!(found("last-4").unwrap_err().contains("has 4 campaigns"));
         assert!(found("nothing").unwrap_err().contains("linerate list"));
         assert!(found("").is_err() && found("last-x").is_err());

@@ -22,7 +22,11 @@ pub fn is_stdin(path: &Path) -> bool {
 
 /// The name of a set that comes from a file.
 pub fn name(path: &Path) -> String {
-    if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
+    if is_stdin(path) {
+        "<stdin>".into()
+    } else {
+        path.to_string_lossy().into_owned()
+    }
 }
 
 /// The words for a file or folder that cannot be read, before the system's reason. `what`: what it should be, or nothing.
@@ -41,7 +45,10 @@ pub fn read(path: &Path, most: usize, [what, remedy]: [&str; 2]) -> Result<Vec<u
             .with_context(|| format!("{}{remedy}", cannot_read(&format!("the {what} "), path)));
     }
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes);
+    let read = std::io::stdin()
+        .lock()
+        .take(most as u64 + 1)
+        .read_to_end(&mut bytes);
     read.context("cannot read standard input")?;
     Ok(bytes)
 }
@@ -62,7 +69,9 @@ pub fn reader(path: &Path) -> Result<Box<dyn BufRead>> {
 pub fn without_number(error: &str) -> String {
     let mut parts = error.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
+    parts.fold(first, |text, part| {
+        text + part.split_once(')').map_or(part, |(_, rest)| rest)
+    })
 }
 
 /// The text of a rule file.
@@ -74,7 +83,8 @@ pub fn rules(path: &Path) -> Result<String, String> {
     if bytes.len() > MOST_BYTES {
         return Err(format!("it has more than {MOST_BYTES} bytes"));
     }
-    String::from_utf8(bytes).map_err(|e| format!("byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
+    String::from_utf8(bytes)
+        .map_err(|e| format!("byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
 }
 
 /// The points of a file, in the order in which they stand there; `-` is standard input.
@@ -86,11 +96,20 @@ pub fn numbers(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
         return read_from(std::io::stdin().lock(), None, &name(path), columns);
     }
     let file = files::open(path).with_context(|| cannot_read("", path))?;
-    let length = file.metadata().ok().filter(|facts| facts.is_file()).map(|facts| facts.len());
+    let length = file
+        .metadata()
+        .ok()
+        .filter(|facts| facts.is_file())
+        .map(|facts| facts.len());
     read_from(file, length, &name(path), columns)
 }
 
-fn read_from(mut source: impl Read, length: Option<u64>, name: &str, columns: &Columns) -> Result<Vec<f64>> {
+fn read_from(
+    mut source: impl Read,
+    length: Option<u64>,
+    name: &str,
+    columns: &Columns,
+) -> Result<Vec<f64>> {
     let mut reader = PointReader::new(columns.clone());
     let mut piece = vec![0; PIECE];
     let (mut done, mut progress) = (0, None);
@@ -98,14 +117,18 @@ fn read_from(mut source: impl Read, length: Option<u64>, name: &str, columns: &C
         match source.read(&mut piece) {
             Ok(0) => break,
             Ok(got) => {
-                reader.feed(&piece[..got]).map_err(|error| anyhow!("{name}, {error}"))?;
+                reader
+                    .feed(&piece[..got])
+                    .map_err(|error| anyhow!("{name}, {error}"))?;
                 done += got as u64;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
         }
         if done > MUCH {
-            progress.get_or_insert_with(|| Progress::of_bytes(name, length)).advance_bytes(done);
+            progress
+                .get_or_insert_with(|| Progress::of_bytes(name, length))
+                .advance_bytes(done);
         }
     }
     reader.finish().map_err(|error| anyhow!("{name}, {error}"))

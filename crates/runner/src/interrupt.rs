@@ -37,8 +37,15 @@ impl Hosts {
     /// prints which of them are not. They stay until the program ends.
     pub fn announced<'n>(names: impl Iterator<Item = &'n str>) -> &'static Hosts {
         let host = |name: &'n str| (ascii(name).into_bytes(), AtomicBool::new(false));
-        let begin: &[u8] = if std::io::stderr().is_terminal() { b"\n" } else { b"" };
-        HOSTS.get_or_init(|| Hosts { hosts: names.map(host).collect(), begin })
+        let begin: &[u8] = if std::io::stderr().is_terminal() {
+            b"\n"
+        } else {
+            b""
+        };
+        HOSTS.get_or_init(|| Hosts {
+            hosts: names.map(host).collect(),
+            begin,
+        })
     }
 
     /// A host was changed, or is as it was.
@@ -49,7 +56,11 @@ impl Hosts {
     }
 
     fn say(&self, again: bool) {
-        let changed = || self.hosts.iter().filter(|(_, flag)| flag.load(Ordering::Relaxed));
+        let changed = || {
+            self.hosts
+                .iter()
+                .filter(|(_, flag)| flag.load(Ordering::Relaxed))
+        };
         tell(self.begin);
         if !again {
             tell(b"linerate: interrupted: ending the load and resetting the hosts; a second Ctrl-C leaves them as they are\n");

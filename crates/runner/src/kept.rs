@@ -21,15 +21,20 @@ pub fn clear_remains() -> Result<Vec<String>> {
     if !userns::is_initial() || !userns::may_administer_networks() {
         return Ok(Vec::new());
     }
-    let cleared =
-        Registry::of_this_host().clear_remains().context("clearing the remains of an earlier run")?;
+    let cleared = Registry::of_this_host()
+        .clear_remains()
+        .context("clearing the remains of an earlier run")?;
     for name in &cleared {
-        tell(format!("cleared the remains of lab {name}, whose linerate had been killed"));
+        tell(format!(
+            "cleared the remains of lab {name}, whose linerate had been killed"
+        ));
     }
     let journal = Host::this();
     let restored = journal.restore_remains();
     for words in restored.context("undoing changes that a killed linerate made on this host")? {
-        tell(format!("restored settings that an interrupted run had changed: {words}"));
+        tell(format!(
+            "restored settings that an interrupted run had changed: {words}"
+        ));
     }
     Ok(cleared)
 }
@@ -50,7 +55,12 @@ pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
 }
 
 pub fn check_free(registry: &Registry, name: &str) -> Result<()> {
-    if registry.list()?.records.iter().any(|record| record.name == name) {
+    if registry
+        .list()?
+        .records
+        .iter()
+        .any(|record| record.name == name)
+    {
         bail!("a lab named {name} is up already: sudo linerate lab down --name {name}");
     }
     Ok(())
@@ -66,7 +76,11 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
     let mut record = LabRecord::begin(name, now);
     record.namespaces = lab.names(name);
-    record.duts = lab.lanes.iter().map(|lane| lane.setup.settings.dut).collect();
+    record.duts = lab
+        .lanes
+        .iter()
+        .map(|lane| lane.setup.settings.dut)
+        .collect();
     // Written before the first name is made: whatever happens next, the next run can find the remains.
     registry.write(&record)?;
     if let Err(error) = lab.persist(name) {
@@ -81,22 +95,38 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
 pub fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
     let name = &record.name;
     let mut text = match record.state() {
-        LabState::Up => format!("Lab {name} is up; `linerate lab down --name {name}` removes it.\n"),
-        LabState::Beginning => format!("Lab {name} is being put up by process {}.\n", record.owner.pid),
+        LabState::Up => {
+            format!("Lab {name} is up; `linerate lab down --name {name}` removes it.\n")
+        }
+        LabState::Beginning => format!(
+            "Lab {name} is being put up by process {}.\n",
+            record.owner.pid
+        ),
         LabState::Unfinished => {
-            format!("Lab {name} is unfinished; `linerate lab down --name {name}` removes its remains.\n")
+            format!(
+                "Lab {name} is unfinished; `linerate lab down --name {name}` removes its remains.\n"
+            )
         }
     };
     for (role, namespace) in &record.namespaces {
-        let links = Netns::open(&namespace.name).and_then(|ns| Route::open(&ns)?.links()).unwrap_or_default();
-        let names: Vec<&str> = links.iter().map(|l| l.name.as_str()).filter(|n| *n != "lo").collect();
-        text += &format!("  {role:<20} ip netns exec {:<22} {}\n", namespace.name, names.join(" "));
+        let links = Netns::open(&namespace.name)
+            .and_then(|ns| Route::open(&ns)?.links())
+            .unwrap_or_default();
+        let names: Vec<&str> = links
+            .iter()
+            .map(|l| l.name.as_str())
+            .filter(|n| *n != "lo")
+            .collect();
+        text += &format!(
+            "  {role:<20} ip netns exec {:<22} {}\n",
+            namespace.name,
+            names.join(" ")
+        );
     }
     for (number, lane) in lab.iter().flat_map(|l| &l.lanes).enumerate() {
-        let between = lane
-            .dut
-            .as_ref()
-            .map_or_else(String::new, |dut| format!("{} | {} -> ", dut.inside.name, dut.outside.name));
+        let between = lane.dut.as_ref().map_or_else(String::new, |dut| {
+            format!("{} | {} -> ", dut.inside.name, dut.outside.name)
+        });
         text += &format!(
             "  lane {number}: {:<15} {} -> {between}{}\n",
             lane.setup.name, lane.generator.name, lane.receiver.name

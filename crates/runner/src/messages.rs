@@ -38,14 +38,20 @@ fn message(text: impl std::fmt::Display) -> String {
         c if c.is_control() => '?',
         c => c,
     };
-    format!("linerate: {}\n", text.to_string().chars().map(plain).collect::<String>())
+    format!(
+        "linerate: {}\n",
+        text.to_string().chars().map(plain).collect::<String>()
+    )
 }
 
 /// Layout of text: colour on terminals only, unless NO_COLOR is set or the terminal is dumb.
 pub fn style() -> Style {
     use std::io::IsTerminal;
     let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
-    Style { color: std::io::stdout().is_terminal() && colored, width: width() }
+    Style {
+        color: std::io::stdout().is_terminal() && colored,
+        width: width(),
+    }
 }
 
 /// Whether the terminal knows no escapes.

@@ -16,7 +16,10 @@ pub const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped
 
 /// The text of a shipped plan.
 pub fn shipped(name: &Path) -> Option<&'static str> {
-    SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name).map(|(_, text)| *text)
+    SHIPPED
+        .iter()
+        .find(|(shipped, _)| Path::new(shipped) == name)
+        .map(|(_, text)| *text)
 }
 
 /// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file).
@@ -31,13 +34,19 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
     let name = file.display().to_string();
     if name != "-" && file.extension().is_none() && !file.exists() {
         let near = meant(&name, SHIPPED.iter().map(|(name, _)| *name));
-        let help = near
-            .map_or("`linerate plan list` has the names".into(), |near| format!("did you mean '{near}'?"));
-        bail_usage!("there is no file '{name}', and linerate comes with no plan of that name: {help}");
+        let help = near.map_or("`linerate plan list` has the names".into(), |near| {
+            format!("did you mean '{near}'?")
+        });
+        bail_usage!(
+            "there is no file '{name}', and linerate comes with no plan of that name: {help}"
+        );
     }
     let bytes = input::read(file, MOST_BYTES, ["plan", ""])?;
-    let is_of_rules =
-        file.extension().is_some_and(|end| ["nft", "conf", "rules", "iptables"].iter().any(|of| end == *of));
+    let is_of_rules = file.extension().is_some_and(|end| {
+        ["nft", "conf", "rules", "iptables"]
+            .iter()
+            .any(|of| end == *of)
+    });
     let text = std::str::from_utf8(&bytes).ok().filter(|_| is_of_rules);
     if text.is_some_and(|text| recognised(text).is_ok()) {
         bail_usage!(
@@ -68,14 +77,22 @@ pub fn of(file: &Path, source: &Source) -> std::result::Result<Plan, Vec<Diagnos
 ///
 /// # Errors
 /// The plan is not for that system, or has no quick form.
-pub fn campaign<'p>(plan: &'p Plan, name: &str, system: Option<System>, quick: bool) -> Result<&'p Campaign> {
+pub fn campaign<'p>(
+    plan: &'p Plan,
+    name: &str,
+    system: Option<System>,
+    quick: bool,
+) -> Result<&'p Campaign> {
     let system = system.unwrap_or(plan.systems[0]);
     if quick && plan.campaign(plan.systems[0], true).is_none() {
         bail_usage!("{name} has no quick form: add [quick]");
     }
     plan.campaign(system, quick).ok_or_else(|| {
         let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
-        usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
+        usage(format!(
+            "{name} is not for {system}: it is for {}",
+            names.join(", ")
+        ))
     })
 }
 
@@ -85,9 +102,9 @@ pub fn campaign<'p>(plan: &'p Plan, name: &str, system: Option<System>, quick: b
 /// The plan is for the embedded lab.
 pub fn check_lab(plan: &Campaign, name: &str, given: bool) -> Result<()> {
     match plan.lab {
-        Lab::Embedded { .. } if given => {
-            Err(usage(format!("{name} is for the embedded lab of this machine: --lab has no meaning for it")))
-        }
+        Lab::Embedded { .. } if given => Err(usage(format!(
+            "{name} is for the embedded lab of this machine: --lab has no meaning for it"
+        ))),
         _ => Ok(()),
     }
 }

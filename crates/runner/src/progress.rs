@@ -15,7 +15,9 @@ pub fn silence() {
 
 /// Whether standard error is a terminal on which a line can be overwritten, and the user wants progress.
 fn is_seen() -> bool {
-    std::io::stderr().is_terminal() && !crate::messages::is_dumb() && !SILENT.load(Ordering::Relaxed)
+    std::io::stderr().is_terminal()
+        && !crate::messages::is_dumb()
+        && !SILENT.load(Ordering::Relaxed)
 }
 
 /// Shorter work shows no progress.
@@ -57,7 +59,11 @@ impl Progress {
             Some(_) => "{bar:24} {percent:>3} % of {prefix}",
             None => "{bytes} of {prefix}",
         };
-        shown(total.map_or_else(ProgressBar::no_length, ProgressBar::new), template, name)
+        shown(
+            total.map_or_else(ProgressBar::no_length, ProgressBar::new),
+            template,
+            name,
+        )
     }
 
     /// A line for work of unknown length, which [`Progress::say`] fills.
@@ -73,13 +79,20 @@ impl Progress {
     pub fn of_files() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_draw_target(ProgressDrawTarget::hidden());
-        Progress { bar, from: Instant::now() + PATIENCE }
+        Progress {
+            bar,
+            from: Instant::now() + PATIENCE,
+        }
     }
 
     /// Says how many files have been read, from time to time: a clock for each would cost more than the file.
     pub fn files(&self, seen: Seen) {
         if seen.files.is_multiple_of(64) {
-            self.say(format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
+            self.say(format!(
+                "{} files, {} MB read",
+                seen.files,
+                seen.bytes / 1_000_000
+            ));
         }
     }
 
@@ -106,10 +119,15 @@ impl Progress {
 
     /// Moves to `elapsed`. Work that takes longer than was said has no end that is known.
     pub fn advance(&self, elapsed: Duration) {
-        if self.bar.length().is_some_and(|total| total < elapsed.as_millis() as u64) {
+        if self
+            .bar
+            .length()
+            .is_some_and(|total| total < elapsed.as_millis() as u64)
+        {
             self.bar.unset_length();
             let style = ProgressStyle::with_template("{elapsed:>3} instead of {prefix}  {msg}");
-            self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            self.bar
+                .set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         }
         self.bar.set_position(elapsed.as_millis() as u64);
     }
@@ -129,7 +147,10 @@ fn shown(bar: ProgressBar, template: &str, prefix: &str) -> Progress {
     } else {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    Progress { bar, from: Instant::now() }
+    Progress {
+        bar,
+        from: Instant::now(),
+    }
 }
 
 impl Drop for Progress {

@@ -9,7 +9,8 @@ use crate::progress::Progress;
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{
-    ConnectionLabs, EndHosts, SequentialLabs, Simulated, Testbed, opens_connections, parse_simulation,
+    ConnectionLabs, EndHosts, SequentialLabs, Simulated, Testbed, opens_connections,
+    parse_simulation,
 };
 use crate::{campaign, input, kept, plans};
 use anyhow::{Context, Result, bail};
@@ -20,7 +21,9 @@ use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
 use linerate_measure::experiment::{Measure, System};
-use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Mode, Planned, TrialRecord, VERSION};
+use linerate_measure::record::{
+    Asked, Campaign, HostFacts, LabKind, Mode, Planned, TrialRecord, VERSION,
+};
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
 use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;
@@ -57,7 +60,11 @@ impl Wanted {
     /// Sets the budget and the seed of a plan, if they are wanted.
     pub fn set(&self, plan: &mut Source) {
         if let Some(budget) = self.budget {
-            plan.set("--budget", &["trials", "budget"], duration_text(budget.as_nanos() as u64));
+            plan.set(
+                "--budget",
+                &["trials", "budget"],
+                duration_text(budget.as_nanos() as u64),
+            );
             plan.remove(&["quick", "budget"]);
         }
         if let Some(seed) = self.seed {
@@ -114,18 +121,37 @@ impl Session {
     ///
     /// # Errors
     /// The reason why this machine, or the lab, cannot measure it.
-    pub fn new(wanted: &Wanted, file: Option<String>, mut plan: Plan, site: Option<Site>) -> Result<Session> {
-        let simulated = wanted.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
-        let drawn = || std::time::UNIX_EPOCH.elapsed().map(|time| time.as_nanos() as u64);
+    pub fn new(
+        wanted: &Wanted,
+        file: Option<String>,
+        mut plan: Plan,
+        site: Option<Site>,
+    ) -> Result<Session> {
+        let simulated = wanted
+            .simulate
+            .as_deref()
+            .map(parse_simulation)
+            .transpose()
+            .map_err(usage)?;
+        let drawn = || {
+            std::time::UNIX_EPOCH
+                .elapsed()
+                .map(|time| time.as_nanos() as u64)
+        };
         let seed = &mut plan.experiment.trials.seed;
         *seed = Some(seed.map_or_else(drawn, Ok).context("reading the clock")?);
         let knows_speed = plan.experiment.link_speed.is_some();
-        if let Some(site) =
-            site.as_ref().filter(|_| !knows_speed && plan.experiment.trials.measure == Measure::Rfc2544)
+        if let Some(site) = site
+            .as_ref()
+            .filter(|_| !knows_speed && plan.experiment.trials.measure == Measure::Rfc2544)
         {
             plan.experiment.link_speed = site.link_speed();
         }
-        let consent = if wanted.allow_host_changes { Consent::Allowed } else { Consent::Refused };
+        let consent = if wanted.allow_host_changes {
+            Consent::Allowed
+        } else {
+            Consent::Refused
+        };
         let mut _reserved = None;
         let mut prepared = match &plan.lab {
             Lab::File { .. } => hosts::prepare(&plan, site.as_ref())?,
@@ -139,10 +165,23 @@ impl Session {
             }
         };
         // A campaign that was stopped is resumed with the same DUT alone.
-        let dut = wanted.simulate.iter().map(|dut| ("the simulated DUT".to_owned(), dut.clone()));
+        let dut = wanted
+            .simulate
+            .iter()
+            .map(|dut| ("the simulated DUT".to_owned(), dut.clone()));
         prepared.standing.extend(dut);
-        let facts = site.as_ref().map_or_else(|| host::facts(Path::new("/")), Site::host_facts);
-        Ok(Session { file, prepared, facts, simulated, site, earlier: None, _reserved })
+        let facts = site
+            .as_ref()
+            .map_or_else(|| host::facts(Path::new("/")), Site::host_facts);
+        Ok(Session {
+            file,
+            prepared,
+            facts,
+            simulated,
+            site,
+            earlier: None,
+            _reserved,
+        })
     }
 
     /// The plan's file, if it has one.
@@ -162,7 +201,9 @@ impl Session {
 
     /// Says which frames are longer than was asked for, before a long campaign.
     pub fn tell_lengths(&self) {
-        distinct(self.prepared.plan.kinds.iter().filter_map(Kind::lengthened)).iter().for_each(tell);
+        distinct(self.prepared.plan.kinds.iter().filter_map(Kind::lengthened))
+            .iter()
+            .for_each(tell);
     }
 
     /// Why cells cannot be measured here.
@@ -177,7 +218,15 @@ impl Session {
     /// The reason why it could not measure.
     pub fn measure(self, wanted: &Wanted, name: String, base: &Path) -> Result<Option<Measured>> {
         let progress = progress(&self.prepared.plan);
-        let Session { file, mut prepared, mut facts, simulated, site, earlier, _reserved } = self;
+        let Session {
+            file,
+            mut prepared,
+            mut facts,
+            simulated,
+            site,
+            earlier,
+            _reserved,
+        } = self;
         let ahead = simulated.is_none().then(Ahead::this);
         facts.priority = ahead.as_ref().filter(|_| site.is_none()).map(standing);
         let asked_ns = wanted.profile.then_some(PROFILE_NS);
@@ -185,19 +234,28 @@ impl Session {
         // Records first: where they cannot be written, nothing is set up for nothing.
         let (store, stored) = match earlier {
             Some((store, stored)) => (store, Some(stored)),
-            None => (RecordStore::create(base, &name, wanted.out.as_deref())?, None),
+            None => (
+                RecordStore::create(base, &name, wanted.out.as_deref())?,
+                None,
+            ),
         };
         let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
-        let mut testbed =
-            match testbed(&mut prepared, simulated, site.as_ref(), wanted.keep, batch, &progress) {
-                Ok(standing) => standing,
-                Err(error) => {
-                    if stored.is_none() {
-                        store.abandon();
-                    }
-                    return if interrupted() { Ok(None) } else { Err(error) };
+        let mut testbed = match testbed(
+            &mut prepared,
+            simulated,
+            site.as_ref(),
+            wanted.keep,
+            batch,
+            &progress,
+        ) {
+            Ok(standing) => standing,
+            Err(error) => {
+                if stored.is_none() {
+                    store.abandon();
                 }
-            };
+                return if interrupted() { Ok(None) } else { Err(error) };
+            }
+        };
         let (campaign, earlier) = match stored {
             Some(stored) => {
                 let (campaign, trials) = continued(stored, &store, wanted)?;
@@ -205,8 +263,15 @@ impl Session {
             }
             None => (record(name, file, prepared, testbed.as_ref()), None),
         };
-        let finished =
-            campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, profile_ns, &progress);
+        let finished = campaign::run(
+            &campaign,
+            &facts,
+            testbed.as_mut(),
+            store,
+            earlier,
+            profile_ns,
+            &progress,
+        );
         // The hosts are restored before any output.
         progress.say("putting everything back");
         let began = Instant::now();
@@ -217,7 +282,13 @@ impl Session {
         if campaign.asked.lab == LabKind::Hosts {
             finished.put_back(began.elapsed(), reboots)?;
         }
-        Ok(Some(Measured { campaign, facts, finished, left: !left.is_empty(), kept }))
+        Ok(Some(Measured {
+            campaign,
+            facts,
+            finished,
+            left: !left.is_empty(),
+            kept,
+        }))
     }
 }
 
@@ -252,14 +323,19 @@ pub fn chosen(
     let read = plans::of(file, &source).map_err(in_file)?;
     let plan = plans::campaign(&read, &name, choice.system, choice.quick)?;
     plans::check_lab(plan, &name, choice.lab.is_some())?;
-    let Lab::File { path } = &plan.lab else { return Ok((plan.clone(), None)) };
+    let Lab::File { path } = &plan.lab else {
+        return Ok((plan.clone(), None));
+    };
     if simulated {
         choice.lab.as_deref().map(hosts::read).transpose()?;
         return Ok((plan.clone(), None));
     }
     let site = open_site(choice, file, path, plan)?;
     let system = hosts::system(choice.system, &site, &read.systems)?;
-    Ok((plans::campaign(&read, &name, system, choice.quick)?.clone(), Some(site)))
+    Ok((
+        plans::campaign(&read, &name, system, choice.quick)?.clone(),
+        Some(site),
+    ))
 }
 
 /// The faults of a plan's arguments.
@@ -267,14 +343,24 @@ pub fn told(mut faults: Vec<Diagnostic>) -> anyhow::Error {
     if faults.iter().any(|fault| fault.place.is_none()) {
         faults.retain(|fault| fault.place.is_none());
     }
-    usage(faults.iter().map(Diagnostic::to_string).collect::<Vec<_>>().join("\nlinerate: "))
+    usage(
+        faults
+            .iter()
+            .map(Diagnostic::to_string)
+            .collect::<Vec<_>>()
+            .join("\nlinerate: "),
+    )
 }
 
 /// The campaign of a plan that is made of arguments, and the hosts of `--lab`, if there are any.
 ///
 /// # Errors
 /// The faults of the arguments, or the reason why the lab cannot be measured.
-pub fn of_arguments(choice: &Choice, simulated: bool, plan: Source) -> Result<(Plan, Option<Site>)> {
+pub fn of_arguments(
+    choice: &Choice,
+    simulated: bool,
+    plan: Source,
+) -> Result<(Plan, Option<Site>)> {
     let read = |plan: &Source, system| -> Result<Plan> {
         let none = &mut |_: &str| Err("there is no folder that a rule file could be in".into());
         let plan = linerate_plan::Plan::of(plan, none).map_err(told)?;
@@ -303,14 +389,22 @@ pub fn of_arguments(choice: &Choice, simulated: bool, plan: Source) -> Result<(P
     if simulated {
         return Ok((plan, None));
     }
-    let site = Site::open(choice.approach.clone(), Path::new(""), file, &plan.experiment.trials)?;
+    let site = Site::open(
+        choice.approach.clone(),
+        Path::new(""),
+        file,
+        &plan.experiment.trials,
+    )?;
     let found = hosts::system(choice.system, &site, &System::all().collect::<Vec<_>>())?;
     Ok((found.map_or(Ok(plan), on)?, Some(site)))
 }
 
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.
 fn open_site(choice: &Choice, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
-    let lab = choice.lab.clone().unwrap_or_else(|| hosts::folder(file).join(named));
+    let lab = choice
+        .lab
+        .clone()
+        .unwrap_or_else(|| hosts::folder(file).join(named));
     Site::open(choice.approach.clone(), file, &lab, &plan.experiment.trials)
 }
 
@@ -334,7 +428,10 @@ fn enter(mode: Mode, port: Option<Backend>) -> Result<Option<&'static str>> {
 
 fn progress(plan: &Plan) -> Progress {
     let is_exact = plan.experiment.trials.measure == Measure::Rate;
-    Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns), is_exact)
+    Progress::new(
+        Duration::from_nanos(Timetable::new(plan).trials_ns),
+        is_exact,
+    )
 }
 
 /// A campaign that goes on, with its trials so far. Another budget is recorded.
@@ -343,8 +440,13 @@ fn continued(
     store: &RecordStore,
     wanted: &Wanted,
 ) -> Result<(Campaign, Vec<TrialRecord>)> {
-    let StoredCampaign { campaign, trials, .. } = stored;
-    tell(format!("continuing after {}", pages::counted(trials.len(), "trial")));
+    let StoredCampaign {
+        campaign, trials, ..
+    } = stored;
+    tell(format!(
+        "continuing after {}",
+        pages::counted(trials.len(), "trial")
+    ));
     if wanted.budget.is_some() {
         store.write_campaign(&campaign)?;
     }
@@ -375,7 +477,11 @@ fn testbed(
         bail_usage!("a simulated DUT has no connections: leave --simulate out, or connections");
     }
     if let Some(dut) = simulated {
-        return Ok(Box::new(Simulated::new(prepared.clone(), dut, prepared.plan.timing())?));
+        return Ok(Box::new(Simulated::new(
+            prepared.clone(),
+            dut,
+            prepared.plan.timing(),
+        )?));
     }
     if let Some(site) = site {
         progress.say("preparing the hosts");
@@ -402,19 +508,39 @@ fn testbed(
     progress.say("building the lab, choosing the batch size");
     if keep {
         let [group] = distinct(prepared.measured().map(|cell| prepared.group(cell)))[..] else {
-            bail_usage!("--keep: this plan takes several labs, one after the other, and one can be kept");
+            bail_usage!(
+                "--keep: this plan takes several labs, one after the other, and one can be kept"
+            );
         };
         kept::can_keep(KEPT, &prepared.setups(group)?.1)?;
     }
     Ok(Box::new(SequentialLabs::new(prepared, batch)?))
 }
 
-fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn Testbed) -> Campaign {
-    let Prepared { plan, skipped, slots, mut notes, standing, roles, mode, .. } = prepared;
+fn record(
+    name: String,
+    file: Option<String>,
+    prepared: Prepared,
+    testbed: &dyn Testbed,
+) -> Campaign {
+    let Prepared {
+        plan,
+        skipped,
+        slots,
+        mut notes,
+        standing,
+        roles,
+        mode,
+        ..
+    } = prepared;
     notes.extend(testbed.notes().into_iter().inspect(|note| tell(note)));
     let (lab, [generator, receiver], batch) = testbed.names();
     let trials = &plan.experiment.trials;
-    let first = plan.cells.iter().enumerate().find(|(at, _)| !plan.is_ceiling(*at));
+    let first = plan
+        .cells
+        .iter()
+        .enumerate()
+        .find(|(at, _)| !plan.is_ceiling(*at));
     Campaign {
         version: VERSION,
         linerate: env!("CARGO_PKG_VERSION").into(),
@@ -426,8 +552,16 @@ fn record(name: String, file: Option<String>, prepared: Prepared, testbed: &dyn 
             lab,
             generator,
             receiver,
-            flows: plan.kinds.iter().map(|k| u64::from(k.flows)).max().unwrap_or(0),
-            order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
+            flows: plan
+                .kinds
+                .iter()
+                .map(|k| u64::from(k.flows))
+                .max()
+                .unwrap_or(0),
+            order: plan
+                .kinds
+                .first()
+                .map_or(String::new(), |k| k.order.to_string()),
             rate: first.map_or("max".into(), |(_, cell)| cell.rate.to_string()),
             timing: plan.timing(),
             batch,

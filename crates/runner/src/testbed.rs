@@ -65,31 +65,47 @@ pub enum Telemetry {
 impl Request {
     /// Load of the trial, handed over in batches of this size.
     fn load(&self, batch: u32) -> Load {
-        let Timing { warm_up_ns, run_ns, .. } = self.timing;
+        let Timing {
+            warm_up_ns, run_ns, ..
+        } = self.timing;
         let (frames, step) = match self.shape {
             Shape::Burst { frames } => (Some(frames), None),
-            Shape::Step { after_ns, fps } => {
-                (None, Some(RateStep { after_ns: warm_up_ns + after_ns, rate: fps }))
-            }
+            Shape::Step { after_ns, fps } => (
+                None,
+                Some(RateStep {
+                    after_ns: warm_up_ns + after_ns,
+                    rate: fps,
+                }),
+            ),
             Shape::Constant | Shape::Event { .. } => (None, None),
         };
         let every_frame = match (self.shape, self.benchmark) {
-            (Shape::Step { .. } | Shape::Event { .. }, _) | (_, Some(Benchmark::DelayVariation)) => {
-                Some(true)
-            }
+            (Shape::Step { .. } | Shape::Event { .. }, _)
+            | (_, Some(Benchmark::DelayVariation)) => Some(true),
             (_, Some(Benchmark::Latency)) => Some(false),
             _ => None,
         };
         // RFC 2544, section 26.2 tags a frame after 60 s of 120.
-        let findings =
-            every_frame.map(|every_frame| Findings { every_frame, tag_after_ns: warm_up_ns + run_ns / 2 });
+        let findings = every_frame.map(|every_frame| Findings {
+            every_frame,
+            tag_after_ns: warm_up_ns + run_ns / 2,
+        });
         // Frames of a batch leave together: rates, delays and the ends of an outage are known no better than that.
         let longest_s = if findings.is_some() { 50e-6 } else { 1e-3 };
         // Frames of a burst belong together.
-        let longest = self.rate.map(|rate| ((rate * longest_s) as u32).max(self.burst.min(BURST_BATCH)));
+        let longest = self
+            .rate
+            .map(|rate| ((rate * longest_s) as u32).max(self.burst.min(BURST_BATCH)));
         let batch = longest.map_or(batch, |longest| longest.clamp(1, batch));
         let lasting = Load::lasting(self.timing.load());
-        Load { rate: self.rate, frames, step, findings, batch, ..lasting }
+        Load {
+            rate: self.rate,
+            frames,
+            step,
+            findings,
+            batch,
+            ..lasting
+        }
     }
 }
 
@@ -126,14 +142,25 @@ impl TrialOutcome {
         let mut dut = found.counters;
         let (mut evidence, mut ways) = (Evidence::default(), Vec::new());
         let (mut directions, mut samples) = (Vec::new(), outcome.each.into_iter());
-        let names = if sent.len() > 1 { Direction::Both } else { Direction::Forward }.ways();
-        for ((direction, account), (generator, mut receiver)) in
-            names.iter().zip(accounts).zip(sent.into_iter().zip(received))
+        let names = if sent.len() > 1 {
+            Direction::Both
+        } else {
+            Direction::Forward
+        }
+        .ways();
+        for ((direction, account), (generator, mut receiver)) in names
+            .iter()
+            .zip(accounts)
+            .zip(sent.into_iter().zip(received))
         {
             receiver.since(outcome.began_ns);
             receiver.end_loss(&generator);
             dut.extend(account.dut);
-            let Account { losses, second_counts, .. } = account;
+            let Account {
+                losses,
+                second_counts,
+                ..
+            } = account;
             evidence.generator.add(generator.clone());
             evidence.receiver.add(receiver.clone());
             evidence.losses.extend(losses.iter().cloned());
@@ -149,14 +176,24 @@ impl TrialOutcome {
                 latency: receiver.latency.clone(),
                 samples: samples.next().unwrap_or_default(),
             });
-            let way = Evidence { generator, receiver, losses, second_counts, ..Evidence::default() };
+            let way = Evidence {
+                generator,
+                receiver,
+                losses,
+                second_counts,
+                ..Evidence::default()
+            };
             ways.push((*direction, way));
         }
         if names.len() == 1 {
             (ways, directions) = (Vec::new(), Vec::new());
         }
         TrialOutcome {
-            evidence: Evidence { faults: outcome.faults, ways, ..evidence },
+            evidence: Evidence {
+                faults: outcome.faults,
+                ways,
+                ..evidence
+            },
             record: TrialRecord {
                 directions,
                 samples: outcome.samples,
@@ -179,17 +216,30 @@ impl TrialOutcome {
         if let (Some(planned), Some((done, [began_ns, ended_ns], ran))) = (planned, event_run) {
             let what = planned.what.name().into();
             let class = planned.what.class();
-            self.record.event = Some(DutEvent { what, class, began_ns, ended_ns, ran });
-            self.evidence
-                .faults
-                .extend(done.err().map(|why| format!("the event ({}): {why}", planned.what.name())));
+            self.record.event = Some(DutEvent {
+                what,
+                class,
+                began_ns,
+                ended_ns,
+                ran,
+            });
+            self.evidence.faults.extend(
+                done.err()
+                    .map(|why| format!("the event ({}): {why}", planned.what.name())),
+            );
         }
     }
 
     /// A trial without a result.
     fn failed(why: String) -> TrialOutcome {
-        let evidence = Evidence { faults: vec![why], ..Evidence::default() };
-        TrialOutcome { evidence, ..TrialOutcome::default() }
+        let evidence = Evidence {
+            faults: vec![why],
+            ..Evidence::default()
+        };
+        TrialOutcome {
+            evidence,
+            ..TrialOutcome::default()
+        }
     }
 }
 

@@ -39,11 +39,22 @@ impl Bisection {
         if !(width > 0.0 && width < 1.0) {
             return Err(GoalError::Width(width));
         }
-        Ok(Bisection { limits, loss, width, duration_ns, retries, low: 0.0, high: None, lossy: 0 })
+        Ok(Bisection {
+            limits,
+            loss,
+            width,
+            duration_ns,
+            retries,
+            low: 0.0,
+            high: None,
+            lossy: 0,
+        })
     }
 
     fn load(&self) -> Option<f64> {
-        let Some(high) = self.high else { return Some(self.limits.max).filter(|max| self.low < *max) };
+        let Some(high) = self.high else {
+            return Some(self.limits.max).filter(|max| self.low < *max);
+        };
         let done = (high - self.low) / high <= self.width || high <= self.limits.min;
         (!done).then_some(((self.low + high) / 2.0).max(self.limits.min))
     }
@@ -51,7 +62,10 @@ impl Bisection {
 
 impl Search for Bisection {
     fn next(&mut self) -> Option<Request> {
-        Some(Request { load: self.load()?, duration_ns: self.duration_ns })
+        Some(Request {
+            load: self.load()?,
+            duration_ns: self.duration_ns,
+        })
     }
 
     fn observe(&mut self, trial: Trial) {

@@ -22,7 +22,14 @@ pub struct Bursts {
 impl Bursts {
     /// Bursts of 1 to `most` frames.
     pub fn new(most: u64, width: f64, retries: u32) -> Bursts {
-        Bursts { most: most.max(1), width, retries, low: 0, high: None, lossy: 0 }
+        Bursts {
+            most: most.max(1),
+            width,
+            retries,
+            low: 0,
+            high: None,
+            lossy: 0,
+        }
     }
 
     /// This search from its beginning, with bursts of up to `most` frames.
@@ -86,7 +93,10 @@ mod tests {
     fn finds_the_length_that_a_queue_takes() {
         let mut bursts = Bursts::new(2_000_000, 0.005, 0);
         let trials = search(&mut bursts, |frames, _| frames > 512);
-        assert!((510..=512).contains(&bursts.longest()) && trials < 14, "{bursts:?} {trials}");
+        assert!(
+            (510..=512).contains(&bursts.longest()) && trials < 14,
+            "{bursts:?} {trials}"
+        );
         let mut bursts = Bursts::new(2_000_000, 0.0, 0);
         search(&mut bursts, |frames, _| frames > 512);
         assert_eq!(bursts.longest(), 512);
@@ -95,7 +105,10 @@ mod tests {
     #[test]
     fn ends_at_its_limits() {
         let mut bursts = Bursts::new(1000, 0.005, 0);
-        assert_eq!((search(&mut bursts, |_, _| false), bursts.longest()), (5, 1000));
+        assert_eq!(
+            (search(&mut bursts, |_, _| false), bursts.longest()),
+            (5, 1000)
+        );
         let mut bursts = Bursts::new(1000, 0.005, 0);
         search(&mut bursts, |_, _| true);
         assert_eq!(bursts.longest(), 0);

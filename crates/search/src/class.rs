@@ -92,10 +92,16 @@ impl Sums {
 /// The loss ratio at the quantile 1 - E of the full trials, weighted by time (RFC 9971, appendix B). Time that is missing from the
 /// goal's sum counts as a full loss.
 pub fn quantile_loss(goal: &Goal, trials: &[Trial]) -> f64 {
-    let mut full: Vec<&Trial> = trials.iter().filter(|trial| trial.duration_ns >= goal.final_ns).collect();
+    let mut full: Vec<&Trial> = trials
+        .iter()
+        .filter(|trial| trial.duration_ns >= goal.final_ns)
+        .collect();
     full.sort_by(|a, b| a.loss.total_cmp(&b.loss));
     let whole = i128::from(PER_BILLION);
-    let sum: i128 = full.iter().map(|trial| i128::from(trial.effective_ns)).sum();
+    let sum: i128 = full
+        .iter()
+        .map(|trial| i128::from(trial.effective_ns))
+        .sum();
     let mut left = sum.max(i128::from(goal.sum_ns)) * (whole - i128::from(goal.exceed));
     for trial in full {
         left -= i128::from(trial.effective_ns) * whole;
@@ -126,8 +132,13 @@ pub fn outcome(goal: &Goal, limits: Limits, trials: &[Trial]) -> Outcome {
         // Positive floating-point numbers are in the order of their bits.
         loads.entry(trial.load.to_bits()).or_default().push(*trial);
     }
-    let (lower, upper) = bounds(loads.iter().map(|(load, trials)| (*load, class(goal, trials))));
-    let conditional = lower.map(|load| f64::from_bits(load) * (1.0 - quantile_loss(goal, &loads[&load])));
+    let (lower, upper) = bounds(
+        loads
+            .iter()
+            .map(|(load, trials)| (*load, class(goal, trials))),
+    );
+    let conditional =
+        lower.map(|load| f64::from_bits(load) * (1.0 - quantile_loss(goal, &loads[&load])));
     let (lower, upper) = (lower.map(f64::from_bits), upper.map(f64::from_bits));
     let irregular = match (lower, upper) {
         // The grid of loads rounds.
@@ -136,5 +147,10 @@ pub fn outcome(goal: &Goal, limits: Limits, trials: &[Trial]) -> Outcome {
         (None, Some(high)) if high <= limits.min => Some(Irregular::MinLoad),
         _ => Some(Irregular::Unfinished),
     };
-    Outcome { lower, upper, conditional, irregular }
+    Outcome {
+        lower,
+        upper,
+        conditional,
+        irregular,
+    }
 }

@@ -20,7 +20,13 @@ pub struct Curve {
 impl Curve {
     /// `max`: frames/s. `step`: as a share of it; RFC 2544 allows at most 0.1.
     pub fn new(max: f64, step: f64, duration_ns: u64) -> Curve {
-        Curve { max, step: step.clamp(*STEPS.start(), *STEPS.end()), duration_ns, made: 0, good: 0 }
+        Curve {
+            max,
+            step: step.clamp(*STEPS.start(), *STEPS.end()),
+            duration_ns,
+            made: 0,
+            good: 0,
+        }
     }
 
     /// This curve from another load downwards.
@@ -33,8 +39,10 @@ impl Search for Curve {
     fn next(&mut self) -> Option<Request> {
         let share = 1.0 - f64::from(self.made) * self.step;
         // The rest of a step that divides the whole is a rounding error.
-        (self.good < 2 && share > self.step / 2.0)
-            .then_some(Request { load: self.max * share, duration_ns: self.duration_ns })
+        (self.good < 2 && share > self.step / 2.0).then_some(Request {
+            load: self.max * share,
+            duration_ns: self.duration_ns,
+        })
     }
 
     fn observe(&mut self, trial: Trial) {

@@ -49,7 +49,9 @@ pub enum GoalError {
         "the lowest load (--min, min-load), {min} frames/s, must be above 0 and below the highest, {max} frames/s"
     )]
     Limits { min: f64, max: f64 },
-    #[error("the step {0} is not from 0.001 to 0.5: it is the distance of loads as a share of the highest")]
+    #[error(
+        "the step {0} is not from 0.001 to 0.5: it is the distance of loads as a share of the highest"
+    )]
     Step(f64),
     #[error(
         "goals have final trials of {0} s and of {1} s: RFC 9971 requires one duration for all goals of a search"
@@ -70,7 +72,15 @@ fn seconds(ns: u64) -> f64 {
 impl Goal {
     /// A goal with the width 0.5 % and two coarser goals, whose trials all last `final_ns`.
     pub fn new(loss: f64, exceed: u32, final_ns: u64, sum_ns: u64) -> Goal {
-        Goal { loss, exceed, width: 0.005, initial_ns: final_ns, final_ns, sum_ns, coarser: 2 }
+        Goal {
+            loss,
+            exceed,
+            width: 0.005,
+            initial_ns: final_ns,
+            final_ns,
+            sum_ns,
+            coarser: 2,
+        }
     }
 
     /// Checks the attributes by RFC 9971.
@@ -87,8 +97,11 @@ impl Goal {
         if !(self.width > 0.0 && self.width < 1.0) {
             return Err(GoalError::Width(self.width));
         }
-        let times =
-            [("a first trial", self.initial_ns), ("a final trial", self.final_ns), ("the sum", self.sum_ns)];
+        let times = [
+            ("a first trial", self.initial_ns),
+            ("a final trial", self.final_ns),
+            ("the sum", self.sum_ns),
+        ];
         for (name, ns) in times {
             if !(1_000_000..=MOST_NS).contains(&ns) {
                 return Err(GoalError::Time(name, seconds(ns)));
@@ -112,10 +125,16 @@ impl Goal {
         for goal in goals {
             goal.check()?;
             if goal.final_ns != first.final_ns {
-                return Err(GoalError::Durations(seconds(first.final_ns), seconds(goal.final_ns)));
+                return Err(GoalError::Durations(
+                    seconds(first.final_ns),
+                    seconds(goal.final_ns),
+                ));
             }
             if limits.min * seconds(goal.initial_ns) < 1.0 {
-                return Err(GoalError::Frames { load: limits.min, seconds: seconds(goal.initial_ns) });
+                return Err(GoalError::Frames {
+                    load: limits.min,
+                    seconds: seconds(goal.initial_ns),
+                });
             }
         }
         Ok(())

@@ -22,7 +22,10 @@ impl Grid {
                 (0.99..=0.999_999).contains(&(exact.floor() / exact))
             })
         };
-        Grid { limits, steps: (1..MOST).find(fits).unwrap_or(MOST) }
+        Grid {
+            limits,
+            steps: (1..MOST).find(fits).unwrap_or(MOST),
+        }
     }
 
     /// The whole steps within a relative width, at least one.
@@ -51,6 +54,10 @@ impl Grid {
         let range = (self.limits.max / self.limits.min).ln();
         let near = ((load / self.limits.min).ln() / range * self.steps as f64).round() as i64;
         let near = near.clamp(0, self.steps);
-        if self.load(near) > load { near - 1 } else { near }
+        if self.load(near) > load {
+            near - 1
+        } else {
+            near
+        }
     }
 }

@@ -26,21 +26,35 @@ struct Full {
 pub fn interval(goal: &Goal, trials: &[Trial]) -> [Option<f64>; 2] {
     let exceed = goal.exceed_ratio();
     let mut loads: BTreeMap<u64, Full> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.load > 0.0 && trial.duration_ns >= goal.final_ns) {
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.load > 0.0 && trial.duration_ns >= goal.final_ns)
+    {
         // Positive floating-point numbers are in the order of their bits.
         let full = loads.entry(trial.load.to_bits()).or_default();
-        if trial.loss > goal.loss { full.bad += 1 } else { full.good += 1 }
+        if trial.loss > goal.loss {
+            full.bad += 1
+        } else {
+            full.good += 1
+        }
     }
     if exceed == 0.0 {
         return [None, None];
     }
-    let rising: Vec<(f64, Full)> =
-        loads.into_iter().map(|(load, full)| (f64::from_bits(load), full)).collect();
+    let rising: Vec<(f64, Full)> = loads
+        .into_iter()
+        .map(|(load, full)| (f64::from_bits(load), full))
+        .collect();
     let falling: Vec<(f64, Full)> = rising.iter().rev().copied().collect();
     let share = |number: u32| f64::from(number) / f64::from(SHARES + 1);
     let fewer: Vec<f64> = (1..=SHARES).map(|number| exceed * share(number)).collect();
-    let more: Vec<f64> = (1..=SHARES).map(|number| exceed + (1.0 - exceed) * share(number)).collect();
-    [last_excluded(&rising, exceed, &fewer), last_excluded(&falling, exceed, &more)]
+    let more: Vec<f64> = (1..=SHARES)
+        .map(|number| exceed + (1.0 - exceed) * share(number))
+        .collect();
+    [
+        last_excluded(&rising, exceed, &fewer),
+        last_excluded(&falling, exceed, &more),
+    ]
 }
 
 /// The last load, in the order of `loads`, that its trials and those after it exclude.
@@ -48,9 +62,13 @@ fn last_excluded(loads: &[(f64, Full)], exceed: f64, shares: &[f64]) -> Option<f
     let excluded = |from: &usize| {
         let (mut all, mut ratio) = (Full::default(), 0.0);
         for (number, (_, full)) in (1u32..).zip(&loads[*from..]) {
-            all = Full { bad: all.bad + full.bad, good: all.good + full.good };
+            all = Full {
+                bad: all.bad + full.bad,
+                good: all.good + full.good,
+            };
             // The weights of all sets of neighbours add up to 1.
-            ratio += likelihood_ratio(all, exceed, shares) / (f64::from(number) * f64::from(number + 1));
+            ratio +=
+                likelihood_ratio(all, exceed, shares) / (f64::from(number) * f64::from(number + 1));
         }
         ratio >= EXCLUDES
     };
@@ -60,8 +78,9 @@ fn last_excluded(loads: &[(f64, Full)], exceed: f64, shares: &[f64]) -> Option<f
 /// The mean likelihood of these shares of bad trials, relative to that of the exceed ratio.
 fn likelihood_ratio(trials: Full, exceed: f64, shares: &[f64]) -> f64 {
     let (bad, good) = (f64::from(trials.bad), f64::from(trials.good));
-    let ratio =
-        |share: &f64| (bad * (share / exceed).ln() + good * ((1.0 - share) / (1.0 - exceed)).ln()).exp();
+    let ratio = |share: &f64| {
+        (bad * (share / exceed).ln() + good * ((1.0 - share) / (1.0 - exceed)).ln()).exp()
+    };
     shares.iter().map(ratio).sum::<f64>() / shares.len() as f64
 }
 
@@ -117,11 +136,16 @@ mod tests {
         for seed in 0..200 {
             let trials = searched(seed, bad);
             let found = outcome(&NDR, Limits { min: 1e3, max: 1e7 }, &trials);
-            between += u32::from(found.lower <= Some(5e5) && found.upper.is_some_and(|high| high >= 5e5));
+            between +=
+                u32::from(found.lower <= Some(5e5) && found.upper.is_some_and(|high| high >= 5e5));
             let [low, high] = interval(&NDR, &trials);
-            covered += u32::from(low.is_none_or(|low| low <= 5e5) && high.is_none_or(|high| high >= 5e5));
+            covered +=
+                u32::from(low.is_none_or(|low| low <= 5e5) && high.is_none_or(|high| high >= 5e5));
         }
-        assert!(between < 100, "{between} of 200 pairs of bounds have the limit between them");
+        assert!(
+            between < 100,
+            "{between} of 200 pairs of bounds have the limit between them"
+        );
         assert!(covered >= 190, "{covered} of 200 intervals cover the limit");
     }
 

@@ -51,20 +51,35 @@ impl Mlr {
         let widths: Vec<f64> = goals.iter().map(|goal| goal.width).collect();
         let grid = Grid::new(limits, &widths);
         let seekers = goals.iter().map(|goal| Seeker::new(goal, &grid)).collect();
-        Ok(Mlr { grid, seekers, trials: BTreeMap::new(), pace: 0, phase: Phase::Highest, due: None })
+        Ok(Mlr {
+            grid,
+            seekers,
+            trials: BTreeMap::new(),
+            pace: 0,
+            phase: Phase::Highest,
+            due: None,
+        })
     }
 
     /// The strictest loss ratio, the longest duration and the widest width of the goals' first targets.
     fn first(&self) -> (f64, u64, i64) {
         let targets = || self.seekers.iter().map(|seeker| &seeker.targets[0]);
         let loss = targets().map(|target| target.goal.loss).fold(1.0, f64::min);
-        let duration_ns = targets().map(|target| target.goal.final_ns).max().unwrap_or_default();
-        (loss, duration_ns, targets().map(|target| target.width).max().unwrap_or(1))
+        let duration_ns = targets()
+            .map(|target| target.goal.final_ns)
+            .max()
+            .unwrap_or_default();
+        (
+            loss,
+            duration_ns,
+            targets().map(|target| target.width).max().unwrap_or(1),
+        )
     }
 
     /// The load that would lose just the strictest goal's loss ratio, if the system forwarded the rate of this trial.
     fn forwarded(&self, trial: &Trial) -> i64 {
-        self.grid.step(trial.load * (1.0 - trial.loss) / (1.0 - self.first().0))
+        self.grid
+            .step(trial.load * (1.0 - trial.loss) / (1.0 - self.first().0))
     }
 
     fn begin(&mut self, a: i64, b: i64) {
@@ -80,11 +95,25 @@ impl Mlr {
         let nominate = |(number, seeker): (usize, &mut Seeker)| {
             let (step, width) = seeker.nominate(trials, grid, pace)?;
             let duration_ns = seeker.target().goal.final_ns;
-            Some(Due { step, duration_ns, sought: Some((width, number)) })
+            Some(Due {
+                step,
+                duration_ns,
+                sought: Some((width, number)),
+            })
         };
-        let all: Vec<Due> = self.seekers.iter_mut().enumerate().filter_map(nominate).collect();
-        all.into_iter()
-            .min_by_key(|due| (due.step, Reverse(due.duration_ns), Reverse(due.sought.map(|s| s.0))))
+        let all: Vec<Due> = self
+            .seekers
+            .iter_mut()
+            .enumerate()
+            .filter_map(nominate)
+            .collect();
+        all.into_iter().min_by_key(|due| {
+            (
+                due.step,
+                Reverse(due.duration_ns),
+                Reverse(due.sought.map(|s| s.0)),
+            )
+        })
     }
 
     fn choose(&mut self) -> Option<Due> {
@@ -99,18 +128,36 @@ impl Mlr {
             Phase::Beside(second) => {
                 let trial = last(second)?;
                 if trial.loss > self.first().0 {
-                    place(self.forwarded(&trial), width, (None, Some(second)), &self.grid)
+                    place(
+                        self.forwarded(&trial),
+                        width,
+                        (None, Some(second)),
+                        &self.grid,
+                    )
                 } else {
-                    place(second + width, width, (Some(second), Some(self.grid.steps)), &self.grid)
+                    place(
+                        second + width,
+                        width,
+                        (Some(second), Some(self.grid.steps)),
+                        &self.grid,
+                    )
                 }
             }
             Phase::Seek => return self.seek(),
         };
         if let Some(step) = step {
-            return Some(Due { step, duration_ns, sought: None });
+            return Some(Due {
+                step,
+                duration_ns,
+                sought: None,
+            });
         }
         // Nothing lies between: the loads are neighbours.
-        let known = if let Phase::Beside(second) = self.phase { second } else { self.grid.steps };
+        let known = if let Phase::Beside(second) = self.phase {
+            second
+        } else {
+            self.grid.steps
+        };
         self.begin(known, known);
         self.seek()
     }
@@ -122,15 +169,23 @@ impl Search for Mlr {
             self.due = self.choose();
         }
         let due = self.due?;
-        Some(Request { load: self.grid.load(due.step), duration_ns: due.duration_ns })
+        Some(Request {
+            load: self.grid.load(due.step),
+            duration_ns: due.duration_ns,
+        })
     }
 
     fn observe(&mut self, trial: Trial) {
         let Some(due) = self.due.take() else { return };
-        let at = Trial { load: self.grid.load(due.step), ..trial };
+        let at = Trial {
+            load: self.grid.load(due.step),
+            ..trial
+        };
         self.trials.entry(due.step).or_default().push(at);
         match (self.phase, due.sought) {
-            (Phase::Highest, _) if self.forwarded(&at) >= self.grid.steps => self.begin(due.step, due.step),
+            (Phase::Highest, _) if self.forwarded(&at) >= self.grid.steps => {
+                self.begin(due.step, due.step)
+            }
             (Phase::Highest, _) => self.phase = Phase::Forwarded,
             (Phase::Forwarded, _) => self.phase = Phase::Beside(due.step),
             (Phase::Beside(second), _) => self.begin(second, due.step),
@@ -184,13 +239,33 @@ impl Seeker {
             let sum_ns = match coarser {
                 0 => goal.sum_ns,
                 all if all == goal.coarser => goal.initial_ns,
-                some => (goal.sum_ns as f64 * ratio.powf(f64::from(some) / f64::from(goal.coarser))) as u64,
+                some => {
+                    (goal.sum_ns as f64 * ratio.powf(f64::from(some) / f64::from(goal.coarser)))
+                        as u64
+                }
             };
-            let final_ns = if coarser == 0 { goal.final_ns } else { goal.final_ns.min(sum_ns) };
-            Target { goal: Goal { sum_ns, final_ns, ..*goal }, width: grid.width(goal.width) << coarser }
+            let final_ns = if coarser == 0 {
+                goal.final_ns
+            } else {
+                goal.final_ns.min(sum_ns)
+            };
+            Target {
+                goal: Goal {
+                    sum_ns,
+                    final_ns,
+                    ..*goal
+                },
+                width: grid.width(goal.width) << coarser,
+            }
         };
         let targets = (0..=goal.coarser).rev().map(target).collect();
-        Seeker { targets, at: 0, from: (None, None), stride: 0, outwards: None }
+        Seeker {
+            targets,
+            at: 0,
+            from: (None, None),
+            stride: 0,
+            outwards: None,
+        }
     }
 
     fn target(&self) -> &Target {
@@ -201,20 +276,35 @@ impl Seeker {
     fn turn(&mut self, from: Pair) {
         self.from = from;
         let width = self.target().width;
-        self.stride = 2 * from.0.zip(from.1).map_or(width, |(low, high)| width.max(high - low));
+        self.stride = 2 * from
+            .0
+            .zip(from.1)
+            .map_or(width, |(low, high)| width.max(high - low));
     }
 
     fn bounds(&self, trials: &BTreeMap<i64, Vec<Trial>>) -> Pair {
         let goal = &self.target().goal;
-        bounds(trials.iter().map(|(step, trials)| (*step, class(goal, trials))))
+        bounds(
+            trials
+                .iter()
+                .map(|(step, trials)| (*step, class(goal, trials))),
+        )
     }
 
     /// The next load, with the width of its target; `None`: the goal is reached.
-    fn nominate(&mut self, trials: &BTreeMap<i64, Vec<Trial>>, grid: &Grid, pace: i64) -> Option<(i64, i64)> {
+    fn nominate(
+        &mut self,
+        trials: &BTreeMap<i64, Vec<Trial>>,
+        grid: &Grid,
+        pace: i64,
+    ) -> Option<(i64, i64)> {
         loop {
             let bounds = self.bounds(trials);
             self.outwards = None;
-            if let Some(nomination) = self.revisit(bounds).or_else(|| self.explore(bounds, grid, pace)) {
+            if let Some(nomination) = self
+                .revisit(bounds)
+                .or_else(|| self.explore(bounds, grid, pace))
+            {
                 return Some(nomination);
             }
             if self.at + 1 == self.targets.len() {
@@ -228,16 +318,24 @@ impl Seeker {
     /// Whether a trial at this load can improve a bound.
     fn worth(&self, load: i64, (low, high): Pair) -> bool {
         let inside = low.is_none_or(|low| low < load) && high.is_none_or(|high| load < high);
-        inside && low.zip(high).is_none_or(|(low, high)| high - low > self.target().width)
+        inside
+            && low
+                .zip(high)
+                .is_none_or(|(low, high)| high - low > self.target().width)
     }
 
     /// The loads known from the previous target: their middle, if that halves the width, then each.
     fn revisit(&mut self, bounds: Pair) -> Option<(i64, i64)> {
         let width = self.target().width;
         let (low, high) = self.from;
-        let between = low.zip(high).filter(|(low, high)| (width + 1..=2 * width).contains(&(high - low)));
+        let between = low
+            .zip(high)
+            .filter(|(low, high)| (width + 1..=2 * width).contains(&(high - low)));
         let half = between.map(|(low, high)| middle(low, high, width));
-        let load = [half, low, high].into_iter().flatten().find(|load| self.worth(*load, bounds))?;
+        let load = [half, low, high]
+            .into_iter()
+            .flatten()
+            .find(|load| self.worth(*load, bounds))?;
         self.stride = 2 * width;
         Some((load, width))
     }
@@ -248,14 +346,14 @@ impl Seeker {
         let stride = self.stride.max(pace);
         match bounds {
             (None, Some(high)) if high > 0 => {
-                let load =
-                    place(high - stride, width, bounds, grid).filter(|load| self.worth(*load, bounds))?;
+                let load = place(high - stride, width, bounds, grid)
+                    .filter(|load| self.worth(*load, bounds))?;
                 self.outwards = Some(Side::Down);
                 Some((load, stride))
             }
             (Some(low), None) if low < grid.steps => {
-                let load =
-                    place(low + stride, width, bounds, grid).filter(|load| self.worth(*load, bounds))?;
+                let load = place(low + stride, width, bounds, grid)
+                    .filter(|load| self.worth(*load, bounds))?;
                 self.outwards = Some(Side::Up);
                 Some((load, stride))
             }
@@ -263,10 +361,16 @@ impl Seeker {
                 let half = middle(low, high, width);
                 // A bound may come from another goal's trials, far from the loads known before: then steps from the near bound
                 // are shorter than half of the way.
-                let down = place(high - stride, width, bounds, grid)
-                    .filter(|load| self.from.1.is_some_and(|known| half < *load && *load < known));
-                let up = place(low + stride, width, bounds, grid)
-                    .filter(|load| self.from.0.is_some_and(|known| known < *load && *load < half));
+                let down = place(high - stride, width, bounds, grid).filter(|load| {
+                    self.from
+                        .1
+                        .is_some_and(|known| half < *load && *load < known)
+                });
+                let up = place(low + stride, width, bounds, grid).filter(|load| {
+                    self.from
+                        .0
+                        .is_some_and(|known| known < *load && *load < half)
+                });
                 if let Some(load) = down.or(up) {
                     self.outwards = Some(if down.is_some() { Side::Down } else { Side::Up });
                     return Some((load, stride));
@@ -302,7 +406,11 @@ fn place(load: i64, width: i64, (low, high): Pair, grid: &Grid) -> Option<i64> {
         return None;
     }
     if least + width >= most {
-        return if low.is_none() { Some(least) } else { Some(most).filter(|_| high.is_none()) };
+        return if low.is_none() {
+            Some(least)
+        } else {
+            Some(most).filter(|_| high.is_none())
+        };
     }
     let (mut first, mut last) = (least + width, most - width);
     if first > last {
@@ -323,7 +431,11 @@ fn place(load: i64, width: i64, (low, high): Pair, grid: &Grid) -> Option<i64> {
 fn middle(low: i64, high: i64, width: i64) -> i64 {
     let distance = high - low;
     if distance < 2 * width {
-        return if width % 2 == 0 { middle(low, high, width / 2) } else { low + distance / 2 };
+        return if width % 2 == 0 {
+            middle(low, high, width / 2)
+        } else {
+            low + distance / 2
+        };
     }
     let mut part = width;
     while distance - 2 * part > 2 * part {

@@ -15,7 +15,10 @@ use system::{Constants, ratio};
 pub use system::{Rng, System};
 
 /// The range of loads of bisections, in frames/s.
-const BISECTED: Limits = Limits { min: 1_000.0, max: 14_880_952.0 };
+const BISECTED: Limits = Limits {
+    min: 1_000.0,
+    max: 14_880_952.0,
+};
 /// Most trials of one search.
 const MOST_TRIALS: usize = 100_000;
 /// Most searches of one system.
@@ -147,7 +150,12 @@ impl Check {
     /// `text` must differ for different values.
     fn exact<T>(of: String, expected: &T, found: &T, text: impl Fn(&T) -> String) -> Check {
         let [expected, found] = [expected, found].map(text);
-        Check { agrees: expected == found, of, expected, found }
+        Check {
+            agrees: expected == found,
+            of,
+            expected,
+            found,
+        }
     }
 }
 
@@ -161,7 +169,12 @@ fn exceed(ratio: f64) -> u32 {
 
 impl From<Short> for Goal {
     fn from(short: Short) -> Goal {
-        Goal::new(short.loss, exceed(short.exceed), ns(short.last), ns(short.sum))
+        Goal::new(
+            short.loss,
+            exceed(short.exceed),
+            ns(short.last),
+            ns(short.sum),
+        )
     }
 }
 
@@ -180,7 +193,12 @@ impl From<Full> for Goal {
 }
 
 fn trial(duration: f64, effective: f64, loss: f64) -> Trial {
-    Trial { load: 1e6, duration_ns: ns(duration), effective_ns: ns(effective), loss }
+    Trial {
+        load: 1e6,
+        duration_ns: ns(duration),
+        effective_ns: ns(effective),
+        loss,
+    }
 }
 
 impl Reference {
@@ -195,9 +213,17 @@ impl Reference {
         let mut checks: Vec<Check> = numbers.collect();
         checks.extend(self.example.iter().flat_map(Example::check));
         checks.extend(
-            self.classification.vectors.iter().enumerate().map(|(number, vector)| vector.check(number)),
+            self.classification
+                .vectors
+                .iter()
+                .enumerate()
+                .map(|(number, vector)| vector.check(number)),
         );
-        checks.extend(self.replays.iter().flat_map(|replay| replay.check(self.constants)));
+        checks.extend(
+            self.replays
+                .iter()
+                .flat_map(|replay| replay.check(self.constants)),
+        );
         for (model, rows) in &self.distributions {
             progress(model);
             checks.extend(self.distribution(model, rows));
@@ -208,7 +234,13 @@ impl Reference {
     /// The goals and the range of loads of a set, from the file's replays.
     fn set(&self, set: &str) -> Option<(&BTreeMap<String, Full>, Limits)> {
         let replay = self.replays.iter().find(|replay| replay.set == set)?;
-        Some((&replay.goals, Limits { min: replay.min_load, max: replay.max_load }))
+        Some((
+            &replay.goals,
+            Limits {
+                min: replay.min_load,
+                max: replay.max_load,
+            },
+        ))
     }
 
     fn distribution(&self, model: &str, rows: &BTreeMap<String, Distribution>) -> Vec<Check> {
@@ -221,16 +253,27 @@ impl Reference {
             if searches == 0 {
                 continue;
             }
-            let runs = known.entry(set).or_insert_with(|| self.runs(model, set, searches)).as_ref();
+            let runs = known
+                .entry(set)
+                .or_insert_with(|| self.runs(model, set, searches))
+                .as_ref();
             let of = format!("searches of {model}: {name}");
-            let found = runs
-                .map_err(|unknown| *unknown)
-                .and_then(|runs| runs.by_goal.get(goal).map(|values| (values, &runs.trials)).ok_or("goal"));
+            let found = runs.map_err(|unknown| *unknown).and_then(|runs| {
+                runs.by_goal
+                    .get(goal)
+                    .map(|values| (values, &runs.trials))
+                    .ok_or("goal")
+            });
             checks.push(match found {
                 Ok((values, trials)) => row.check(of, values, trials),
                 Err(unknown) => {
                     let found = format!("the {unknown} is not known here");
-                    Check { of, expected: "a search".into(), found, agrees: false }
+                    Check {
+                        of,
+                        expected: "a search".into(),
+                        found,
+                        agrees: false,
+                    }
                 }
             });
         }
@@ -245,7 +288,10 @@ impl Reference {
         let system = |seed| System::new(model, self.constants, seed).ok_or("system");
         let mut runs = Runs::default();
         let checked = |limits: Limits| Limits::new(limits.min, limits.max).map_err(|_| "range");
-        if let Some(seconds) = set.strip_prefix("bisection ").and_then(|rest| rest.strip_suffix(" s")) {
+        if let Some(seconds) = set
+            .strip_prefix("bisection ")
+            .and_then(|rest| rest.strip_suffix(" s"))
+        {
             let duration_ns = ns(seconds.parse().map_err(|_| "bisection's duration")?);
             let limits = checked(BISECTED)?;
             for seed in 1..=searches {
@@ -281,7 +327,10 @@ struct Runs {
 
 impl Runs {
     fn add(&mut self, goal: &str, rate: Option<f64>) {
-        self.by_goal.entry(goal.to_owned()).or_default().extend(rate);
+        self.by_goal
+            .entry(goal.to_owned())
+            .or_default()
+            .extend(rate);
     }
 }
 
@@ -290,20 +339,32 @@ impl Example {
         let mut trials = Vec::new();
         let mut checks = Vec::new();
         for (point, (count, duration, effective, loss)) in (1..).zip(&self.added) {
-            trials
-                .extend(std::iter::repeat_n(trial(*duration, *effective, *loss), (*count).min(MOST_TRIALS)));
-            let expected =
-                self.points.iter().filter(|known| known.point == point).flat_map(|known| &known.classes);
+            trials.extend(std::iter::repeat_n(
+                trial(*duration, *effective, *loss),
+                (*count).min(MOST_TRIALS),
+            ));
+            let expected = self
+                .points
+                .iter()
+                .filter(|known| known.point == point)
+                .flat_map(|known| &known.classes);
             for (name, expected) in expected {
-                let Some(goal) = self.goals.iter().find(|goal| goal.name == *name) else { continue };
+                let Some(goal) = self.goals.iter().find(|goal| goal.name == *name) else {
+                    continue;
+                };
                 let of = format!("RFC 9971, appendix C, point {point}: {name}");
-                checks.push(Check::exact(of, expected, &class(&goal.goal.into(), &trials), |class| {
-                    format!("{class:?}").to_lowercase()
-                }));
+                checks.push(Check::exact(
+                    of,
+                    expected,
+                    &class(&goal.goal.into(), &trials),
+                    |class| format!("{class:?}").to_lowercase(),
+                ));
             }
         }
         for (name, expected) in &self.conditional_throughput_at_1e6 {
-            let Some(goal) = self.goals.iter().find(|goal| goal.name == *name) else { continue };
+            let Some(goal) = self.goals.iter().find(|goal| goal.name == *name) else {
+                continue;
+            };
             let found = 1e6 * (1.0 - quantile_loss(&goal.goal.into(), &trials));
             let of = format!("RFC 9971, appendix C, conditional throughput: {name}");
             checks.push(Check::exact(of, expected, &found, f64::to_string));
@@ -315,24 +376,41 @@ impl Example {
 impl Vector {
     fn check(&self, number: usize) -> Check {
         let goal = Goal::from(self.goal);
-        let trials: Vec<Trial> =
-            self.trials.iter().map(|(d, effective, loss)| trial(*d, *effective, *loss)).collect();
+        let trials: Vec<Trial> = self
+            .trials
+            .iter()
+            .map(|(d, effective, loss)| trial(*d, *effective, *loss))
+            .collect();
         let found = (class(&goal, &trials), quantile_loss(&goal, &trials));
         let of = format!("classification {number}");
-        Check::exact(of, &(self.class, self.quantile_loss), &found, |(class, loss)| {
-            format!("{}, loss {loss}", format!("{class:?}").to_lowercase())
-        })
+        Check::exact(
+            of,
+            &(self.class, self.quantile_loss),
+            &found,
+            |(class, loss)| format!("{}, loss {loss}", format!("{class:?}").to_lowercase()),
+        )
     }
 }
 
 impl Replay {
     fn check(&self, of: Constants) -> Vec<Check> {
-        let Replay { set, model, seed, .. } = self;
-        let limits = Limits { min: self.min_load, max: self.max_load };
-        let name = format!("replay of {set} on {model}, seed {seed}, up to {} frames/s", self.max_load);
+        let Replay {
+            set, model, seed, ..
+        } = self;
+        let limits = Limits {
+            min: self.min_load,
+            max: self.max_load,
+        };
+        let name = format!(
+            "replay of {set} on {model}, seed {seed}, up to {} frames/s",
+            self.max_load
+        );
         let made = |(load, duration, sent, lost): &(f64, f64, u64, u64)| {
             let loss = ratio(*sent, *lost);
-            Trial { load: *load, ..trial(*duration, *duration, loss) }
+            Trial {
+                load: *load,
+                ..trial(*duration, *duration, loss)
+            }
         };
         let trials: Vec<Trial> = self.trials.iter().map(made).collect();
         let check = |(goal_name, goal): (&String, &Full)| {
@@ -344,24 +422,37 @@ impl Replay {
                 conditional: found.conditional,
                 regular: found.irregular.is_none(),
             };
-            Some(Check::exact(format!("{name}: {goal_name}"), expected, &found, Found::text))
+            Some(Check::exact(
+                format!("{name}: {goal_name}"),
+                expected,
+                &found,
+                Found::text,
+            ))
         };
         let mut checks: Vec<Check> = self.goals.iter().filter_map(check).collect();
         // The system, where it is known here, loses the same frames in the same trials.
         checks.extend(System::new(model, of, *seed).map(|mut system| {
-            let differs = (1usize..).zip(&self.trials).find_map(|(number, (load, duration, sent, lost))| {
-                let found = system.trial(*load, *duration);
-                (found != (*sent, *lost)).then_some((number, (*sent, *lost), found))
-            });
+            let differs =
+                (1usize..)
+                    .zip(&self.trials)
+                    .find_map(|(number, (load, duration, sent, lost))| {
+                        let found = system.trial(*load, *duration);
+                        (found != (*sent, *lost)).then_some((number, (*sent, *lost), found))
+                    });
             let of = format!("{name}: frames of each trial");
             let (expected, found) = match differs {
                 None => ((0, (0, 0)), (0, (0, 0))),
                 Some((number, expected, found)) => ((number, expected), (number, found)),
             };
-            Check::exact(of, &expected, &found, |(number, (sent, lost))| match number {
-                0 => format!("{} trials", self.trials.len()),
-                number => format!("trial {number} sends {sent} and loses {lost}"),
-            })
+            Check::exact(
+                of,
+                &expected,
+                &found,
+                |(number, (sent, lost))| match number {
+                    0 => format!("{} trials", self.trials.len()),
+                    number => format!("trial {number} sends {sent} and loses {lost}"),
+                },
+            )
         }));
         checks
     }
@@ -394,7 +485,8 @@ impl Distribution {
             (expected, found, _) => expected.is_none() && found.is_none(),
         };
         let text = |quartiles: [Option<f64>; 3], trials: f64| {
-            let [p25, p50, p75] = quartiles.map(|rate| rate.map_or("-".into(), |rate| format!("{rate:.0}")));
+            let [p25, p50, p75] =
+                quartiles.map(|rate| rate.map_or("-".into(), |rate| format!("{rate:.0}")));
             format!("{p50} ({p25} to {p75}) frames/s in {trials} trials")
         };
         Check {
@@ -410,5 +502,7 @@ impl Distribution {
 fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(((share * sorted.len() as f64) as usize).min(sorted.len().saturating_sub(1))).copied()
+    sorted
+        .get(((share * sorted.len() as f64) as usize).min(sorted.len().saturating_sub(1)))
+        .copied()
 }

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 const SECOND: u64 = 1_000_000_000;
 
 fn goals(width: f64) -> [Goal; 2] {
-    let goal = |loss| Goal { width, ..Goal::new(loss, PER_BILLION / 2, SECOND, 21 * SECOND) };
+    let goal = |loss| Goal {
+        width,
+        ..Goal::new(loss, PER_BILLION / 2, SECOND, 21 * SECOND)
+    };
     [goal(0.0), goal(0.005)]
 }
 
@@ -16,8 +19,12 @@ fn trials(search: &mut impl Search, most: usize, mut loss: impl FnMut(f64) -> f6
     let mut all = Vec::new();
     while let Some(request) = search.next().filter(|_| all.len() < most) {
         let duration_ns = request.duration_ns;
-        let trial =
-            Trial { load: request.load, duration_ns, effective_ns: duration_ns, loss: loss(request.load) };
+        let trial = Trial {
+            load: request.load,
+            duration_ns,
+            effective_ns: duration_ns,
+            loss: loss(request.load),
+        };
         search.observe(trial);
         all.push(trial);
     }
@@ -63,10 +70,19 @@ fn a_load_that_is_lossy_for_a_moment_is_tried_again() {
     let mut search = Bisection::new(limits, 0.0, 0.001, SECOND, 2).unwrap();
     trials(&mut search, 1000, |load| {
         flaky += 1;
-        if load > 4e5 || flaky % 2 == 0 { 0.1 } else { 0.0 }
+        if load > 4e5 || flaky % 2 == 0 {
+            0.1
+        } else {
+            0.0
+        }
     });
-    let (Some(low), Some(high)) = search.bounds().unwrap() else { panic!("{search:?}") };
-    assert!(low <= 4e5 && 4e5 < high && (high - low) / high <= 0.001, "{low} {high}");
+    let (Some(low), Some(high)) = search.bounds().unwrap() else {
+        panic!("{search:?}")
+    };
+    assert!(
+        low <= 4e5 && 4e5 < high && (high - low) / high <= 0.001,
+        "{low} {high}"
+    );
 }
 
 #[test]
@@ -76,9 +92,18 @@ fn a_loss_curve_ends_after_two_successive_trials_without_loss() {
         .iter()
         .map(|t| t.load / 1e5)
         .collect();
-    assert_eq!(loads.iter().map(|load| load.round() as u32).collect::<Vec<_>>(), [10, 9, 8, 7, 6, 5]);
+    assert_eq!(
+        loads
+            .iter()
+            .map(|load| load.round() as u32)
+            .collect::<Vec<_>>(),
+        [10, 9, 8, 7, 6, 5]
+    );
     // A system that loses at every load is measured down to the last step.
-    assert_eq!(trials(&mut Curve::new(1e6, 0.1, SECOND), 100, |_| 0.5).len(), 10);
+    assert_eq!(
+        trials(&mut Curve::new(1e6, 0.1, SECOND), 100, |_| 0.5).len(),
+        10
+    );
 }
 
 #[test]
@@ -87,18 +112,42 @@ fn impossible_goals_and_limits_are_refused() {
     let [goal, _] = goals(0.005);
     for (wrong, says) in [
         (Goal { loss: 1.0, ..goal }, "loss ratio 1"),
-        (Goal { exceed: PER_BILLION, ..goal }, "exceed ratio 1"),
+        (
+            Goal {
+                exceed: PER_BILLION,
+                ..goal
+            },
+            "exceed ratio 1",
+        ),
         (Goal { width: 0.0, ..goal }, "width 0"),
         (Goal { sum_ns: 0, ..goal }, "the sum lasts 0 s"),
-        (Goal { initial_ns: 2 * SECOND, ..goal }, "cannot be longer"),
+        (
+            Goal {
+                initial_ns: 2 * SECOND,
+                ..goal
+            },
+            "cannot be longer",
+        ),
     ] {
         let error = Mlr::new(&[wrong], limits).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
-    let longer = Goal { final_ns: 2 * SECOND, ..goal };
-    assert!(matches!(Mlr::new(&[goal, longer], limits), Err(GoalError::Durations(..))));
-    assert!(matches!(Limits::new(2.0, 1.0), Err(GoalError::Limits { .. })));
-    assert!(matches!(Mlr::new(&[goal], Limits::new(0.5, 1e6).unwrap()), Err(GoalError::Frames { .. })));
+    let longer = Goal {
+        final_ns: 2 * SECOND,
+        ..goal
+    };
+    assert!(matches!(
+        Mlr::new(&[goal, longer], limits),
+        Err(GoalError::Durations(..))
+    ));
+    assert!(matches!(
+        Limits::new(2.0, 1.0),
+        Err(GoalError::Limits { .. })
+    ));
+    assert!(matches!(
+        Mlr::new(&[goal], Limits::new(0.5, 1e6).unwrap()),
+        Err(GoalError::Frames { .. })
+    ));
     assert!(matches!(Mlr::new(&[], limits), Err(GoalError::None)));
 }
 
@@ -106,6 +155,11 @@ fn impossible_goals_and_limits_are_refused() {
 fn a_search_that_ends_early_says_so() {
     let limits = Limits::new(1e3, 1e6).unwrap();
     let [goal, _] = goals(0.005);
-    let all = trials(&mut Mlr::new(&[goal], limits).unwrap(), 5, |load| (1.0 - 4e5 / load).max(0.0));
-    assert_eq!(outcome(&goal, limits, &all).irregular, Some(Irregular::Unfinished));
+    let all = trials(&mut Mlr::new(&[goal], limits).unwrap(), 5, |load| {
+        (1.0 - 4e5 / load).max(0.0)
+    });
+    assert_eq!(
+        outcome(&goal, limits, &all).irregular,
+        Some(Irregular::Unfinished)
+    );
 }

@@ -2,8 +2,10 @@
 
 use linerate_search::reference::{Check, Reference, Rng};
 
-const FILE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/mlrsearch/mlrsearch_reference.json");
+const FILE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/corpus/mlrsearch/mlrsearch_reference.json"
+);
 
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
@@ -12,7 +14,12 @@ fn every_class_replay_and_distribution_agrees() {
     let reference: Reference = serde_json::from_str(&text).expect("the reference can be read");
     let checks = reference.check(|_| {});
     let different: Vec<&Check> = checks.iter().filter(|check| !check.agrees).collect();
-    assert!(different.is_empty(), "{} of {}: {different:#?}", different.len(), checks.len());
+    assert!(
+        different.is_empty(),
+        "{} of {}: {different:#?}",
+        different.len(),
+        checks.len()
+    );
     assert!(checks.len() > 400 + 12, "{}", checks.len());
 }
 
@@ -30,13 +37,31 @@ fn each_figure_of_the_file_counts() {
         ("/queue_frames", 255.0.into(), &["frames of each trial"]),
         ("/slot_s", 0.2.into(), &["frames of each trial"]),
         (random, "1".into(), &["SplitMix64"]),
-        ("/example/conditional_throughput_at_1e6/1s final", 1.0.into(), &["conditional throughput"]),
-        ("/classification/vectors/17/quantile_loss", 0.75.into(), &["classification 17"]),
-        (lost, 18_883.into(), &["seed 1, up to 14880952 frames/s: frames of each trial"]),
-        ("/replays/0/results/ndr/conditional", 1.0.into(), &["seed 1, up to 14880952 frames/s: ndr"]),
+        (
+            "/example/conditional_throughput_at_1e6/1s final",
+            1.0.into(),
+            &["conditional throughput"],
+        ),
+        (
+            "/classification/vectors/17/quantile_loss",
+            0.75.into(),
+            &["classification 17"],
+        ),
+        (
+            lost,
+            18_883.into(),
+            &["seed 1, up to 14880952 frames/s: frames of each trial"],
+        ),
+        (
+            "/replays/0/results/ndr/conditional",
+            1.0.into(),
+            &["seed 1, up to 14880952 frames/s: ndr"],
+        ),
     ] {
         let mut changed = whole.clone();
-        let place = changed.pointer_mut(figure).unwrap_or_else(|| panic!("no {figure}"));
+        let place = changed
+            .pointer_mut(figure)
+            .unwrap_or_else(|| panic!("no {figure}"));
         assert_ne!(*place, value, "{figure}");
         *place = value;
         let reference: Reference = serde_json::from_value(changed).unwrap();
@@ -51,6 +76,10 @@ fn each_figure_of_the_file_counts() {
 #[test]
 fn the_generator_is_splitmix64() {
     let mut rng = Rng::new(1);
-    let first = [10451216379200822465, 13757245211066428519, 17911839290282890590];
+    let first = [
+        10451216379200822465,
+        13757245211066428519,
+        17911839290282890590,
+    ];
     assert_eq!([(); 3].map(|()| rng.draw()), first);
 }

@@ -3,8 +3,8 @@
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::EventClass::{OsReset, PowerInterruption, ProcessReset};
 use linerate_measure::record::{
-    Benchmarked, Campaign, Direction, Figures, HostFacts, LabKind, Searched, Slot, SlotFacts, Summary,
-    Tested, TrialRecord, Why,
+    Benchmarked, Campaign, Direction, Figures, HostFacts, LabKind, Searched, Slot, SlotFacts,
+    Summary, Tested, TrialRecord, Why,
 };
 use linerate_wire::{Selection, Traffic};
 use serde::Serialize;
@@ -96,29 +96,44 @@ pub struct Case<'a> {
 impl<'a> Case<'a> {
     /// `None`: the campaign made no test of a standard.
     pub fn new(records: &Records<'a>) -> Option<Case<'a>> {
-        let Records { campaign, host, trials, facts, summary } = *records;
+        let Records {
+            campaign,
+            host,
+            trials,
+            facts,
+            summary,
+        } = *records;
         let design = &campaign.planned.as_ref()?.experiment.trials;
         let tests = match design.measure {
             Measure::Rfc2544 => {
                 let mut tests = design.tests.clone();
-                if tests.iter().any(|test| test.needs_throughput()) && !tests.contains(&Benchmark::Throughput)
+                if tests.iter().any(|test| test.needs_throughput())
+                    && !tests.contains(&Benchmark::Throughput)
                 {
                     tests.insert(0, Benchmark::Throughput);
                 }
                 tests
             }
-            Measure::Search if design.goals.iter().any(|goal| goal.loss == 0.0 && goal.exceed == 0) => {
+            Measure::Search
+                if design
+                    .goals
+                    .iter()
+                    .any(|goal| goal.loss == 0.0 && goal.exceed == 0) =>
+            {
                 vec![Benchmark::Throughput]
             }
             Measure::LossCurve => vec![Benchmark::FrameLoss],
             _ => return None,
         };
         let searched = summary.map_or(&[][..], |summary| &summary.searches);
-        let by_mlrsearch = design.method == Method::Mlrsearch && design.measure != Measure::LossCurve;
-        let is_dut = |slot: &&Slot| !slot.is_calibration() && slot.plan_variant != "tester-baseline";
+        let by_mlrsearch =
+            design.method == Method::Mlrsearch && design.measure != Measure::LossCurve;
+        let is_dut =
+            |slot: &&Slot| !slot.is_calibration() && slot.plan_variant != "tester-baseline";
         let slots: Vec<&Slot> = campaign.slots.iter().filter(is_dut).collect();
-        let of_dut =
-            |trial: &&TrialRecord| trial.audit.valid && slots.iter().any(|slot| slot.id == trial.slot);
+        let of_dut = |trial: &&TrialRecord| {
+            trial.audit.valid && slots.iter().any(|slot| slot.id == trial.slot)
+        };
         Some(Case {
             campaign,
             host,
@@ -149,7 +164,11 @@ impl<'a> Case<'a> {
         }
         let whys: Vec<Why> = tested.iter().filter_map(|tested| tested.why).collect();
         Some(match whys.as_slice() {
-            [first, ..] if whys.iter().all(|why| why == first && *why == Why::AtMaximum) => {
+            [first, ..]
+                if whys
+                    .iter()
+                    .all(|why| why == first && *why == Why::AtMaximum) =>
+            {
                 not_applicable("the highest load loses nothing")
             }
             [first, ..] => not_run(first.words(test)),
@@ -161,7 +180,10 @@ impl<'a> Case<'a> {
     pub fn tested(&self, test: Benchmark) -> impl Iterator<Item = (&'a Benchmarked, &'a Tested)> {
         let benchmarks = self.benchmarks;
         let of_slot = move |of: &'a Benchmarked| of.tests.iter().map(move |tested| (of, tested));
-        benchmarks.iter().flat_map(of_slot).filter(move |(_, tested)| tested.test == test)
+        benchmarks
+            .iter()
+            .flat_map(of_slot)
+            .filter(move |(_, tested)| tested.test == test)
     }
 
     /// Valid trials of a test. In a search, all are of its one test.
@@ -184,7 +206,9 @@ impl<'a> Case<'a> {
 
     /// Throughput by slot, in frames/s.
     pub fn throughput(&self, slot: usize) -> Option<f64> {
-        let figure = self.tested(Benchmark::Throughput).find(|(of, _)| of.slot == slot);
+        let figure = self
+            .tested(Benchmark::Throughput)
+            .find(|(of, _)| of.slot == slot);
         match figure.map(|(_, tested)| &tested.figures) {
             Some(Figures::Throughput(found)) => Some(found.fps),
             _ => self.found.iter().find(|of| of.slot == slot)?.throughput(),
@@ -193,7 +217,9 @@ impl<'a> Case<'a> {
 
     /// Says so if a load, in frames/s, is not the throughput of its slot.
     pub fn off(&self, slot: usize, load: f64) -> Option<String> {
-        let Some(throughput) = self.throughput(slot) else { return Some("no throughput".into()) };
+        let Some(throughput) = self.throughput(slot) else {
+            return Some("no throughput".into());
+        };
         let same = (load - throughput).abs() <= 1e-6 * throughput;
         (!same).then(|| format!("{load:.0} frames/s instead of the throughput, {throughput:.0}"))
     }
@@ -221,7 +247,12 @@ impl<'a> Case<'a> {
 
     /// Carries out a check that needs a medium, unless the links are virtual or their speed is unknown.
     pub fn with_medium(&self, check: impl FnOnce() -> Outcome) -> Outcome {
-        match self.benchmarks.iter().filter_map(|of| of.maximum).all(|maximum| maximum.medium) {
+        match self
+            .benchmarks
+            .iter()
+            .filter_map(|of| of.maximum)
+            .all(|maximum| maximum.medium)
+        {
             _ if self.is_virtual() => not_applicable(VIRTUAL),
             true if !self.benchmarks.is_empty() => check(),
             _ => not_run("the speed of the links is not known"),
@@ -229,12 +260,18 @@ impl<'a> Case<'a> {
     }
 
     pub fn both_ways(&self) -> bool {
-        self.slots.iter().any(|slot| slot.direction == Direction::Both)
+        self.slots
+            .iter()
+            .any(|slot| slot.direction == Direction::Both)
     }
 
     /// Whether a reset test has an event that RFC 6201 calls a reset.
     pub fn is_reset(&self) -> bool {
-        let figures = self.benchmarks.iter().flat_map(|of| &of.tests).map(|tested| &tested.figures);
+        let figures = self
+            .benchmarks
+            .iter()
+            .flat_map(|of| &of.tests)
+            .map(|tested| &tested.figures);
         let is_reset = |class| matches!(class, OsReset | ProcessReset | PowerInterruption);
         figures
             .into_iter()
@@ -283,7 +320,9 @@ impl<'a> Case<'a> {
         met: &str,
         fails: impl Fn(&TrialRecord) -> Option<String>,
     ) -> Outcome {
-        self.each(trials, met, |trial| fails(trial).map(|why| format!("trial {}: {why}", trial.trial)))
+        self.each(trials, met, |trial| {
+            fails(trial).map(|why| format!("trial {}: {why}", trial.trial))
+        })
     }
 
     /// [`Case::each`] for figures with their slots; the slot's name comes before the reason.
@@ -303,5 +342,7 @@ impl<'a> Case<'a> {
 /// Whether addresses or ports are drawn at random.
 pub fn is_drawn(traffic: &Traffic) -> bool {
     let flows = &traffic.flows;
-    [flows.addresses(), flows.ports()].iter().any(|selection| *selection != Selection::Counted)
+    [flows.addresses(), flows.ports()]
+        .iter()
+        .any(|selection| *selection != Selection::Counted)
 }

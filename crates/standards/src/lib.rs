@@ -57,7 +57,9 @@ type Section = (Part, &'static [Row]);
 impl Row {
     /// The number of its RFC.
     fn document(&self) -> &'static str {
-        self.id.split_once('-').map_or(self.id, |(document, _)| document)
+        self.id
+            .split_once('-')
+            .map_or(self.id, |(document, _)| document)
     }
 }
 
@@ -131,8 +133,16 @@ pub struct Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quick = if self.quick { ", quick" } else { "" };
-        write!(f, "{} {}{quick}: {}", self.document, self.test, self.compliance)?;
-        if self.rows.is_empty() { Ok(()) } else { write!(f, " ({})", self.rows.join(", ")) }
+        write!(
+            f,
+            "{} {}{quick}: {}",
+            self.document, self.test, self.compliance
+        )?;
+        if self.rows.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", self.rows.join(", "))
+        }
     }
 }
 
@@ -155,7 +165,9 @@ pub struct Conformance {
 impl Conformance {
     /// Whether every claim is at least conditional.
     pub fn holds(&self) -> bool {
-        self.claims.iter().all(|claim| claim.compliance != Compliance::NotCompliant)
+        self.claims
+            .iter()
+            .all(|claim| claim.compliance != Compliance::NotCompliant)
     }
 
     /// Whether a row belongs to a test that this campaign did not make.
@@ -181,15 +193,24 @@ pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
         false => fails(format!("RFC 2544 is not kept: {}", broken.join(", "))),
     };
     let tested = case.tests.contains(&Benchmark::BackToBack);
-    for row in rows.iter_mut().filter(|row| tested && row.id == "9004-5a" && row.status == Status::Met) {
+    for row in rows
+        .iter_mut()
+        .filter(|row| tested && row.id == "9004-5a" && row.status == Status::Met)
+    {
         (row.status, row.because) = status(row.level, found.clone());
     }
-    Some(Conformance { claims: claims(&case, &rows), frames: frames(&case), rows })
+    Some(Conformance {
+        claims: claims(&case, &rows),
+        frames: frames(&case),
+        rows,
+    })
 }
 
 fn musts_broken(rows: &[Judged]) -> impl Iterator<Item = &'static str> {
     rows.iter()
-        .filter(|row| row.id.starts_with("2544") && row.test == "all" && row.status == Status::Violated)
+        .filter(|row| {
+            row.id.starts_with("2544") && row.test == "all" && row.status == Status::Violated
+        })
         .map(|row| row.id)
 }
 
@@ -206,7 +227,14 @@ fn judged(case: &Case<'_>, row: &Row) -> Judged {
         Part::Searches => "MLRsearch".into(),
         Part::Beside(name) => name.into(),
     };
-    Judged { id: row.id, level: row.level, test, requirement: row.asks, status, because }
+    Judged {
+        id: row.id,
+        level: row.level,
+        test,
+        requirement: row.asks,
+        status,
+        because,
+    }
 }
 
 fn status(level: Level, outcome: Outcome) -> (Status, String) {
@@ -241,8 +269,15 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
     wanted.extend((!case.searches.is_empty()).then(|| ("9971", "MLRsearch".into())));
     let ipv6 = |traffic: &Traffic| traffic.ipv6.is_some() || traffic.frame.family == Family::V6;
     wanted.extend(case.traffics().any(ipv6).then(|| ("5180", "IPv6".into())));
-    wanted.extend(case.draws().then(|| ("4814", "random addresses and ports".into())));
-    let quick = case.campaign.planned.as_ref().is_some_and(|planned| planned.experiment.quick);
+    wanted.extend(
+        case.draws()
+            .then(|| ("4814", "random addresses and ports".into())),
+    );
+    let quick = case
+        .campaign
+        .planned
+        .as_ref()
+        .is_some_and(|planned| planned.experiment.quick);
     let claim = |(document, test): (&'static str, String)| {
         let of = |row: &&Judged| {
             let own = row.id.split_once('-').is_some_and(|(of, _)| of == document)
@@ -264,7 +299,13 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
             (true, false) => (Compliance::Conditionally, shoulds),
             (true, true) => (Compliance::Unconditionally, Vec::new()),
         };
-        Claim { document: format!("RFC {document}"), test, quick, compliance, rows }
+        Claim {
+            document: format!("RFC {document}"),
+            test,
+            quick,
+            compliance,
+            rows,
+        }
     };
     wanted.into_iter().map(claim).collect()
 }
@@ -274,15 +315,22 @@ fn frames(case: &Case<'_>) -> Vec<Octets> {
     let mut all: Vec<Octets> = Vec::new();
     for traffic in case.traffics() {
         for length in &traffic.mix.pattern {
-            let Ok(template) = FrameTemplate::new(&traffic.frame, *length) else { continue };
+            let Ok(template) = FrameTemplate::new(&traffic.frame, *length) else {
+                continue;
+            };
             let flow = traffic.flows.flow(0);
-            if all.iter().any(|known| known.length_fcs == *length) || flow.family() != traffic.frame.family {
+            if all.iter().any(|known| known.length_fcs == *length)
+                || flow.family() != traffic.frame.family
+            {
                 continue;
             }
             let mut frame = vec![0; template.len()];
             template.fill(&mut frame, &flow, None);
             let octets: Vec<String> = frame.iter().map(|octet| format!("{octet:02x}")).collect();
-            all.push(Octets { length_fcs: *length, octets: octets.join(" ") });
+            all.push(Octets {
+                length_fcs: *length,
+                octets: octets.join(" "),
+            });
         }
     }
     all

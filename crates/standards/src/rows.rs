@@ -35,14 +35,33 @@ pub fn all() -> impl Iterator<Item = Row> {
         let part = *part;
         rows.iter().map(move |row| Row { part, ..*row })
     };
-    let mut all: Vec<Row> = SECTIONS.into_iter().flatten().flat_map(of_section).collect();
+    let mut all: Vec<Row> = SECTIONS
+        .into_iter()
+        .flatten()
+        .flat_map(of_section)
+        .collect();
     // By document as they first appear; within one, by section.
     all.sort_by_key(|row| {
-        let documents = ["2544", "6201", "6815", "9004", "9971", "8219", "4814", "5180", "2889"];
+        let documents = [
+            "2544", "6201", "6815", "9004", "9971", "8219", "4814", "5180", "2889",
+        ];
         let section = row.id.split_once('-').map_or("", |(_, section)| section);
-        let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
-        let numbers: Vec<u32> = section.split('.').map(|part| digits(part).parse().unwrap_or(0)).collect();
-        (documents.iter().position(|document| *document == row.document()), numbers, section)
+        let digits = |part: &str| {
+            part.chars()
+                .take_while(char::is_ascii_digit)
+                .collect::<String>()
+        };
+        let numbers: Vec<u32> = section
+            .split('.')
+            .map(|part| digits(part).parse().unwrap_or(0))
+            .collect();
+        (
+            documents
+                .iter()
+                .position(|document| *document == row.document()),
+            numbers,
+            section,
+        )
     });
     all.into_iter()
 }
@@ -50,16 +69,28 @@ pub fn all() -> impl Iterator<Item = Row> {
 type Check = fn(&Case<'_>) -> Outcome;
 
 const fn must(id: &'static str, asks: &'static str, check: Check) -> Row {
-    Row { id, level: Level::Must, part: Part::All, asks, check }
+    Row {
+        id,
+        level: Level::Must,
+        part: Part::All,
+        asks,
+        check,
+    }
 }
 
 const fn should(id: &'static str, asks: &'static str, check: Check) -> Row {
-    Row { level: Level::Should, ..must(id, asks, check) }
+    Row {
+        level: Level::Should,
+        ..must(id, asks, check)
+    }
 }
 
 /// A step of a procedure.
 const fn step(id: &'static str, asks: &'static str, check: Check) -> Row {
-    Row { level: Level::Procedure, ..must(id, asks, check) }
+    Row {
+        level: Level::Procedure,
+        ..must(id, asks, check)
+    }
 }
 
 /// The figures of a test, each with its slot's.
@@ -71,10 +102,11 @@ macro_rules! figures {
         fn $name<'c>(
             case: &crate::case::Case<'c>,
         ) -> impl Iterator<Item = (&'c linerate_measure::record::Benchmarked, &'c $type)> {
-            case.tested($kind).filter_map(|(of, tested)| match &tested.figures {
-                linerate_measure::record::Figures::$kind(figure) => Some((of, figure)),
-                _ => None,
-            })
+            case.tested($kind)
+                .filter_map(|(of, tested)| match &tested.figures {
+                    linerate_measure::record::Figures::$kind(figure) => Some((of, figure)),
+                    _ => None,
+                })
         }
     };
 }

@@ -17,7 +17,10 @@ fn measure<T>(name: &str, mut work: impl FnMut() -> T) {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    println!("{name:<52} {:10.2} ms least {:10.2} median", times[0], times[2]);
+    println!(
+        "{name:<52} {:10.2} ms least {:10.2} median",
+        times[0], times[2]
+    );
 }
 
 /// Rates of a machine with two speeds, in frames/s.
@@ -25,7 +28,9 @@ fn rates(n: usize, seed: u64, share: f64) -> Vec<f64> {
     let mut random = SplitMix64::new(seed);
     let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let speed = |u: f64| if u < 0.3 { 7.0e6 } else { 11.7e6 };
-    (0..n).map(|_| share * speed(uniform()) * (1.0 + 0.02 * (uniform() + uniform() - 1.0))).collect()
+    (0..n)
+        .map(|_| share * speed(uniform()) * (1.0 + 0.02 * (uniform() + uniform() - 1.0)))
+        .collect()
 }
 
 fn sorted(values: &[f64]) -> Vec<f64> {
@@ -35,14 +40,20 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 }
 
 fn main() {
-    let n = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1_000_000);
+    let n = std::env::args()
+        .find_map(|a| a.parse().ok())
+        .unwrap_or(1_000_000);
     let (x, y) = (rates(n, 1, 1.0), rates(n, 2, 0.98));
     let (a, b) = (sorted(&x), sorted(&y));
     println!("two sets of {n} values each");
     measure("sorting one", || sorted(&x));
-    measure("median_interval, unsorted", || (median(&x), median_interval(&x, 0.95)));
+    measure("median_interval, unsorted", || {
+        (median(&x), median_interval(&x, 0.95))
+    });
     measure("Moments::of", || means::Moments::of(&x));
-    measure("median_bca, 10,000 replicates", || bootstrap::median_bca(&a, 0.95, bootstrap::REPLICATES, 1));
+    measure("median_bca, 10,000 replicates", || {
+        bootstrap::median_bca(&a, 0.95, bootstrap::REPLICATES, 1)
+    });
     measure("outliers", || outliers::outliers(&x, &a));
     measure("two_modes", || modes::two_modes(&a));
     measure("dip of all", || modes::dip(&a));
@@ -58,12 +69,20 @@ fn main() {
     measure("signed_rank", || rank::signed_rank(&logs));
     measure("sequential::Boundary, 6 looks", || {
         let mut boundary = sequential::Boundary::default();
-        (1..=6).map(|look| boundary.look(n * look / 6, look as f64 / 6.0)).max()
+        (1..=6)
+            .map(|look| boundary.look(n * look / 6, look as f64 / 6.0))
+            .max()
     });
     measure("effect::centre", || effect::centre(&logs, 0.95));
-    measure("mann_whitney_null of 100 and 100", || rank::mann_whitney_null(100, 100));
-    measure("analyse, all of both sets", || analyse(&[("a", &x), ("b", &y)], &Settings::default()));
+    measure("mann_whitney_null of 100 and 100", || {
+        rank::mann_whitney_null(100, 100)
+    });
+    measure("analyse, all of both sets", || {
+        analyse(&[("a", &x), ("b", &y)], &Settings::default())
+    });
     let pairs: Vec<(f64, f64)> = y.iter().copied().zip(x.iter().copied()).collect();
     measure("paired", || paired(&pairs, &Settings::default()));
-    measure("analyse, 5 and 5 values", || analyse(&[("a", &x[..5]), ("b", &y[..5])], &Settings::default()));
+    measure("analyse, 5 and 5 values", || {
+        analyse(&[("a", &x[..5]), ("b", &y[..5])], &Settings::default())
+    });
 }

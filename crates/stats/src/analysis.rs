@@ -30,7 +30,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { confidence: 0.95, seed: 1, show_percent: None, words: Words::NUMBERS }
+        Settings {
+            confidence: 0.95,
+            seed: 1,
+            show_percent: None,
+            words: Words::NUMBERS,
+        }
     }
 }
 
@@ -58,11 +63,21 @@ pub struct Words {
 
 impl Words {
     /// For numbers of unknown meaning.
-    pub const NUMBERS: Words =
-        Words { more: "higher", less: "lower", as_much: "high", one: "point", many: "points" };
+    pub const NUMBERS: Words = Words {
+        more: "higher",
+        less: "lower",
+        as_much: "high",
+        one: "point",
+        many: "points",
+    };
     /// For rates of forwarding.
-    pub const RATES: Words =
-        Words { more: "faster", less: "slower", as_much: "fast", one: "trial", many: "trials" };
+    pub const RATES: Words = Words {
+        more: "faster",
+        less: "slower",
+        as_much: "fast",
+        one: "trial",
+        many: "trials",
+    };
 }
 
 /// The analysis of one or several sets. Numbers that do not exist or exceed the range of f64 are `null` in JSON.
@@ -198,7 +213,13 @@ impl<'a> Prepared<'a> {
     fn of(name: &'a str, values: &'a [f64], settings: &Settings) -> Self {
         let sorted = sorted(values.iter().copied());
         let median = interval_sorted(&sorted, settings.confidence);
-        Prepared { name, values, moments: Moments::of(values), median, sorted }
+        Prepared {
+            name,
+            values,
+            moments: Moments::of(values),
+            median,
+            sorted,
+        }
     }
 }
 
@@ -212,8 +233,13 @@ struct Pair<'a> {
 
 /// Analyses sets of values, each in the order of the runs. NaN must not be among them.
 pub fn analyse(sets: &[(&str, &[f64])], settings: &Settings) -> Analysis {
-    let prepared: Vec<Prepared> = sets.iter().map(|(name, v)| Prepared::of(name, v, settings)).collect();
-    let comparisons = prepared.split_first().map(|(first, others)| compare_all(first, others, settings));
+    let prepared: Vec<Prepared> = sets
+        .iter()
+        .map(|(name, v)| Prepared::of(name, v, settings))
+        .collect();
+    let comparisons = prepared
+        .split_first()
+        .map(|(first, others)| compare_all(first, others, settings));
     Analysis {
         confidence: settings.confidence,
         seed: settings.seed,
@@ -224,14 +250,25 @@ pub fn analyse(sets: &[(&str, &[f64])], settings: &Settings) -> Analysis {
 
 fn analyse_set(set: &Prepared, settings: &Settings) -> SetAnalysis {
     let outliers = outliers(set.values, &set.sorted);
-    let bootstrap =
-        bootstrap::median_bca(&set.sorted, settings.confidence, bootstrap::REPLICATES, settings.seed);
+    let bootstrap = bootstrap::median_bca(
+        &set.sorted,
+        settings.confidence,
+        bootstrap::REPLICATES,
+        settings.seed,
+    );
     SetAnalysis {
         name: set.name.to_string(),
         n: set.values.len(),
         min: set.sorted.first().copied().and_then(finite),
         max: set.sorted.last().copied().and_then(finite),
-        median: set.median.and_then(|m| m.finite().or(Estimate { low: None, high: None, ..m }.finite())),
+        median: set.median.and_then(|m| {
+            m.finite().or(Estimate {
+                low: None,
+                high: None,
+                ..m
+            }
+            .finite())
+        }),
         median_bootstrap: bootstrap,
         mean: set.moments.map(|m| m.mean),
         stddev: set.moments.and_then(|m| m.stddev).and_then(finite),
@@ -251,18 +288,32 @@ fn compare_all(first: &Prepared, others: &[Prepared], settings: &Settings) -> Ve
     let mut adjusted = holm(&p).into_iter();
     let compare = |(other, test): (&Prepared, Option<RankTest>)| {
         let p_holm = test.and_then(|_| adjusted.next());
-        Pair { first, other, comparisons: p.len(), settings }.compare(test, p_holm)
+        Pair {
+            first,
+            other,
+            comparisons: p.len(),
+            settings,
+        }
+        .compare(test, p_holm)
     };
     others.iter().zip(tests).map(compare).collect()
 }
 
 impl Pair<'_> {
     fn compare(&self, test: Option<RankTest>, p_holm: Option<f64>) -> Comparison {
-        let Pair { first, other, settings, .. } = self;
+        let Pair {
+            first,
+            other,
+            settings,
+            ..
+        } = self;
         let (a, b, confidence) = (&first.sorted, &other.sorted, settings.confidence);
         let shift = effect::shift(a, b, confidence);
         // A median may be below 0: then a rise is still a rise.
-        let whole = first.median.map(|m| m.median.abs()).filter(|m| *m != 0.0 && m.is_finite());
+        let whole = first
+            .median
+            .map(|m| m.median.abs())
+            .filter(|m| *m != 0.0 && m.is_finite());
         let percent = |(shift, whole): (Estimate, f64)| shift.map(|v| v / whole * 100.0).finite();
         let mut comparison = Comparison {
             reference: first.name.to_string(),
@@ -303,13 +354,18 @@ impl Pair<'_> {
 /// are left out. NaN must not be among them.
 pub fn paired(pairs: &[(f64, f64)], settings: &Settings) -> Paired {
     let usable = |v: f64| v > 0.0 && v.is_finite();
-    let kept: Vec<(f64, f64)> = pairs.iter().copied().filter(|(a, b)| usable(*a) && usable(*b)).collect();
+    let kept: Vec<(f64, f64)> = pairs
+        .iter()
+        .copied()
+        .filter(|(a, b)| usable(*a) && usable(*b))
+        .collect();
     let logs: Vec<f64> = kept.iter().map(|(a, b)| a.ln() - b.ln()).collect();
     let ratio = paired_ratio(&kept, settings.confidence).and_then(Estimate::finite);
     Paired {
         n: kept.len(),
         ratio,
-        hodges_lehmann: effect::centre(&logs, settings.confidence).and_then(|s| s.map(f64::exp).finite()),
+        hodges_lehmann: effect::centre(&logs, settings.confidence)
+            .and_then(|s| s.map(f64::exp).finite()),
         wilcoxon: signed_rank(&logs),
         warnings: warnings::of_pairs(pairs.len(), &logs, ratio, settings),
     }

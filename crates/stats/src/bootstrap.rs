@@ -22,14 +22,22 @@ pub const FEWEST: usize = 5;
 /// Equal values give an interval without width. For few values its coverage is below the nominal one: at 95 %, 88 to 94 of 100
 /// times for 5 to 12 values, whatever their distribution, 92 to 95 for more. The interval of order statistics does not, and is
 /// wider.
-pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64) -> Option<Estimate> {
+pub fn median_bca(
+    sorted: &[f64],
+    confidence: f64,
+    replicates: usize,
+    seed: u64,
+) -> Option<Estimate> {
     let n = sorted.len();
     if n < FEWEST || !sorted[0].is_finite() || !sorted[n - 1].is_finite() {
         return None;
     }
     let median = super::median_sorted(sorted)?;
     let drawn = super::sorted(medians(sorted, replicates, seed));
-    let (below, up_to) = (drawn.partition_point(|v| *v < median), drawn.partition_point(|v| *v <= median));
+    let (below, up_to) = (
+        drawn.partition_point(|v| *v < median),
+        drawn.partition_point(|v| *v <= median),
+    );
     let bias = normal_quantile((below + up_to) as f64 / (2 * replicates) as f64);
     let acceleration = acceleration(sorted);
     let at = |p: f64| {
@@ -40,13 +48,20 @@ pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64)
         drawn[((share * replicates as f64) as usize).min(replicates - 1)]
     };
     let tail = (1.0 - confidence) / 2.0;
-    Some(Estimate { median, low: Some(at(tail)), high: Some(at(1.0 - tail)), n })
+    Some(Estimate {
+        median,
+        low: Some(at(tail)),
+        high: Some(at(1.0 - tail)),
+        n,
+    })
 }
 
 /// The medians of `replicates` resamples, as they are drawn.
 pub(super) fn medians(sorted: &[f64], replicates: usize, seed: u64) -> Vec<f64> {
     let mut random = Deviates(SplitMix64::new(seed));
-    (0..replicates).map(|_| replicate(sorted, &mut random)).collect()
+    (0..replicates)
+        .map(|_| replicate(sorted, &mut random))
+        .collect()
 }
 
 /// The median of n values drawn with replacement.
@@ -81,9 +96,16 @@ fn acceleration(sorted: &[f64]) -> f64 {
     if width <= 0.0 || !width.is_finite() {
         return 0.0;
     }
-    let mean = left.iter().map(|(count, v)| count * ((v - middle) / width)).sum::<f64>() / n as f64;
-    let power =
-        |p: i32| left.iter().map(|(count, v)| count * (mean - (v - middle) / width).powi(p)).sum::<f64>();
+    let mean = left
+        .iter()
+        .map(|(count, v)| count * ((v - middle) / width))
+        .sum::<f64>()
+        / n as f64;
+    let power = |p: i32| {
+        left.iter()
+            .map(|(count, v)| count * (mean - (v - middle) / width).powi(p))
+            .sum::<f64>()
+    };
     power(3) / (6.0 * power(2).powf(1.5))
 }
 

@@ -125,11 +125,30 @@ pub fn changes(points: &[Point], seed: u64) -> Changes {
 /// Natural logarithms: noise and changes are relative. Errors stay as they are: d ln x = dx / x.
 fn logarithms(points: &[Point]) -> (Vec<f64>, Vec<f64>) {
     let positive = |p: &&Point| p.value > 0.0 && p.value.is_finite();
-    let least = points.iter().filter(positive).map(|p| p.value).fold(f64::INFINITY, f64::min);
+    let least = points
+        .iter()
+        .filter(positive)
+        .map(|p| p.value)
+        .fold(f64::INFINITY, f64::min);
     let least = if least.is_finite() { least } else { 1.0 };
-    let value = |p: &Point| if positive(&p) { p.value.ln() } else { least.ln() };
-    let error = |p: &Point| if p.error.is_finite() { p.error.max(0.0) } else { 0.0 };
-    (points.iter().map(value).collect(), points.iter().map(error).collect())
+    let value = |p: &Point| {
+        if positive(&p) {
+            p.value.ln()
+        } else {
+            least.ln()
+        }
+    };
+    let error = |p: &Point| {
+        if p.error.is_finite() {
+            p.error.max(0.0)
+        } else {
+            0.0
+        }
+    };
+    (
+        points.iter().map(value).collect(),
+        points.iter().map(error).collect(),
+    )
 }
 
 fn grouped(values: &[f64], group: usize) -> Vec<f64> {
@@ -162,7 +181,13 @@ fn find(values: &[f64], errors: &[f64], seed: u64) -> Cuts {
     const ROUNDS: u64 = 6;
     let level = if values.len() < MANY { 0.05 } else { 0.02 };
     let noise = noise(values);
-    let mut cuts = Cuts { starts: vec![0], p: Vec::new(), p_any: None, level, noise };
+    let mut cuts = Cuts {
+        starts: vec![0],
+        p: Vec::new(),
+        p_any: None,
+        level,
+        noise,
+    };
     if values.len() < FEWEST {
         return cuts;
     }
@@ -177,9 +202,19 @@ fn find(values: &[f64], errors: &[f64], seed: u64) -> Cuts {
     for round in 1..=ROUNDS {
         let residuals = without_levels(values, &cuts.starts);
         let noise = self::noise(&residuals);
-        let left = Calibrated::new(&residuals, errors, noise, Counting::Cuts, seed.wrapping_add(round));
+        let left = Calibrated::new(
+            &residuals,
+            errors,
+            noise,
+            Counting::Cuts,
+            seed.wrapping_add(round),
+        );
         let starts = partitioner.cut(left.penalty(level));
-        cuts.p = partitioner.gains(&starts).iter().map(|gain| left.p(*gain)).collect();
+        cuts.p = partitioner
+            .gains(&starts)
+            .iter()
+            .map(|gain| left.p(*gain))
+            .collect();
         let settled = starts == cuts.starts;
         cuts.starts = starts;
         if settled {
@@ -208,8 +243,9 @@ fn without_levels(values: &[f64], starts: &[usize]) -> Vec<f64> {
 fn refined(values: &[f64], noise: f64, starts: &[usize], group: usize) -> Vec<usize> {
     let n = values.len();
     let coarse: Vec<usize> = starts.iter().map(|s| s * group).collect();
-    let levels: Vec<f64> =
-        bounds(&coarse, n).map(|(a, b)| median(&values[a..b]).unwrap_or_default()).collect();
+    let levels: Vec<f64> = bounds(&coarse, n)
+        .map(|(a, b)| median(&values[a..b]).unwrap_or_default())
+        .collect();
     let exact = |i: usize| {
         let (from, to) = (coarse[i] - group, (coarse[i] + group).min(n));
         let cost = |v: f64, level: f64| partition::cost((v - level).abs() / noise);
@@ -219,26 +255,40 @@ fn refined(values: &[f64], noise: f64, starts: &[usize], group: usize) -> Vec<us
             Some(*sum)
         });
         let best = costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-        best.filter(|(_, cost)| *cost < 0.0).map_or(from, |(at, _)| from + at + 1)
+        best.filter(|(_, cost)| *cost < 0.0)
+            .map_or(from, |(at, _)| from + at + 1)
     };
-    (0..starts.len()).map(|i| if i == 0 { 0 } else { exact(i) }).collect()
+    (0..starts.len())
+        .map(|i| if i == 0 { 0 } else { exact(i) })
+        .collect()
 }
 
 fn report(values: &[f64], cuts: Cuts, thinned: usize, seed: u64) -> Changes {
     let residuals = without_levels(values, &cuts.starts);
-    let bounds: Vec<(usize, usize)> =
-        bounds(&cuts.starts, values.len()).filter(|(start, end)| start < end).collect();
+    let bounds: Vec<(usize, usize)> = bounds(&cuts.starts, values.len())
+        .filter(|(start, end)| start < end)
+        .collect();
     let drawn = drawn(&residuals, &bounds, seed);
     let n = values.len();
-    let levels: Vec<f64> = bounds.iter().map(|(a, b)| median(&values[*a..*b]).unwrap_or_default()).collect();
+    let levels: Vec<f64> = bounds
+        .iter()
+        .map(|(a, b)| median(&values[*a..*b]).unwrap_or_default())
+        .collect();
     let segment = |(i, (start, end)): (usize, &(usize, usize))| Segment {
         start: *start,
         end: *end,
         level: interval(levels[i], n, drawn[i].iter().copied()),
     };
     let change = |(i, p): (usize, &f64)| {
-        let errors = drawn[i + 1].iter().zip(&drawn[i]).map(|(after, before)| after - before);
-        Change { at: cuts.starts[i + 1], ratio: interval(levels[i + 1] - levels[i], n, errors), p: *p }
+        let errors = drawn[i + 1]
+            .iter()
+            .zip(&drawn[i])
+            .map(|(after, before)| after - before);
+        Change {
+            at: cuts.starts[i + 1],
+            ratio: interval(levels[i + 1] - levels[i], n, errors),
+            p: *p,
+        }
     };
     Changes {
         p: cuts.p_any,
@@ -265,12 +315,16 @@ impl Calibrated {
         let mut partitioner = Partitioner::new(values, errors, noise);
         let cells = values.len() * values.len().min(256);
         // A multiple of 100 with the order found.
-        let orders = (CELLS / cells.max(1) / 100 * 100).saturating_sub(1).clamp(FEWEST_ORDERS, ORDERS);
+        let orders = (CELLS / cells.max(1) / 100 * 100)
+            .saturating_sub(1)
+            .clamp(FEWEST_ORDERS, ORDERS);
         let critical = (0..orders).map(|_| {
             partitioner.reorder(|rows| shuffle(rows, &mut random));
             partitioner.critical_penalty(counting)
         });
-        Calibrated { critical: sorted(critical) }
+        Calibrated {
+            critical: sorted(critical),
+        }
     }
 
     /// The penalty at which at most this share of the orders, the one found among them, are cut.
@@ -284,7 +338,9 @@ impl Calibrated {
 
     /// The share of the orders that are cut at this penalty, the one found among them.
     fn p(&self, penalty: f64) -> f64 {
-        let smaller = self.critical.partition_point(|c| *c < penalty * (1.0 - 1e-9));
+        let smaller = self
+            .critical
+            .partition_point(|c| *c < penalty * (1.0 - 1e-9));
         (self.critical.len() - smaller + 1) as f64 / (self.critical.len() + 1) as f64
     }
 }
@@ -314,5 +370,11 @@ fn drawn(residuals: &[f64], bounds: &[(usize, usize)], seed: u64) -> Vec<Vec<f64
 fn interval(median: f64, n: usize, errors: impl Iterator<Item = f64>) -> Estimate {
     let errors = sorted(errors);
     let at = |share: f64| Some(median + errors[(share * errors.len() as f64) as usize]);
-    Estimate { median, low: at(0.025), high: at(0.975), n }.map(f64::exp)
+    Estimate {
+        median,
+        low: at(0.025),
+        high: at(0.975),
+        n,
+    }
+    .map(f64::exp)
 }

@@ -66,7 +66,9 @@ pub fn noncentral_t_upper(t: f64, df: f64, shift: f64) -> f64 {
     let spread = 1.0 / (2.0 * df).sqrt();
     let (from, to) = (-(24.0 / df + 10.0 * spread), 10.0 * spread);
     // Narrow against the density, and against the normal tail, which falls within 1 / shift.
-    let step = (spread / 12.0).min(0.3 / (1.0 + shift.abs())).max((to - from) / 20_000.0);
+    let step = (spread / 12.0)
+        .min(0.3 / (1.0 + shift.abs()))
+        .max((to - from) / 20_000.0);
     let nodes = ((to - from) / step) as usize;
     let log_scale = 0.5 * df * (0.5 * df).ln() + LN_2 - ln_gamma(0.5 * df);
     let mut total = 0.0;
@@ -88,7 +90,11 @@ pub fn bisect(mut low: f64, mut high: f64, above: impl Fn(f64) -> bool) -> f64 {
         if middle <= low || middle >= high {
             break;
         }
-        if above(middle) { low = middle } else { high = middle }
+        if above(middle) {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     f64::midpoint(low, high)
 }
@@ -106,20 +112,31 @@ mod tests {
         close(normal_quantile(0.975), 1.959_963_984_540_054, 1e-12);
         close(normal_two_sided(1.959_963_984_540_054), 0.05, 1e-10);
         // Any table of Student's t.
-        for (df, alpha, t) in
-            [(1.0, 0.05, 12.706_205), (4.0, 0.05, 2.776_445), (10.0, 0.01, 3.169_273), (30.0, 0.1, 1.697_261)]
-        {
+        for (df, alpha, t) in [
+            (1.0, 0.05, 12.706_205),
+            (4.0, 0.05, 2.776_445),
+            (10.0, 0.01, 3.169_273),
+            (30.0, 0.1, 1.697_261),
+        ] {
             close(t_critical(alpha, df), t, 1e-6);
         }
         // One degree of freedom is Cauchy's distribution: P(|T| > 1) = 1/2.
         close(t_two_sided(1.0, 1.0), 0.5, 1e-12);
-        close(t_two_sided(1e9, 1.0), 2.0 / std::f64::consts::PI * 1e-9, 1e-9);
+        close(
+            t_two_sided(1e9, 1.0),
+            2.0 / std::f64::consts::PI * 1e-9,
+            1e-9,
+        );
     }
 
     #[test]
     fn both_branches_of_t_meet() {
         for t in [0.01, 1.0, 2.0, 5.0] {
-            close(t_two_sided(t, LARGE_DF + 1e-9), t_two_sided(t, LARGE_DF), 2e-6);
+            close(
+                t_two_sided(t, LARGE_DF + 1e-9),
+                t_two_sided(t, LARGE_DF),
+                2e-6,
+            );
         }
     }
 
@@ -134,7 +151,11 @@ mod tests {
     fn without_a_shift_the_non_central_t_is_the_central_one() {
         for df in [1.0, 1.3, 2.0, 9.7, 400.0, 1e6] {
             for t in [0.1, 1.0, 2.5] {
-                close(noncentral_t_upper(t, df, 0.0), t_two_sided(t, df) / 2.0, 1e-6);
+                close(
+                    noncentral_t_upper(t, df, 0.0),
+                    t_two_sided(t, df) / 2.0,
+                    1e-6,
+                );
             }
         }
     }

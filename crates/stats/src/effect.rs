@@ -15,13 +15,23 @@ use serde::Serialize;
 /// `None` if a set is empty, a value is infinite or the differences exceed the range of f64.
 pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Estimate> {
     let pairs = first.len() as u64 * second.len() as u64;
-    let ends = [first.first()?, first.last()?, second.first()?, second.last()?];
-    let widest = [second[second.len() - 1] - first[0], second[0] - first[first.len() - 1]];
+    let ends = [
+        first.first()?,
+        first.last()?,
+        second.first()?,
+        second.last()?,
+    ];
+    let widest = [
+        second[second.len() - 1] - first[0],
+        second[0] - first[first.len() - 1],
+    ];
     if !ends.iter().all(|v| v.is_finite()) || !widest.iter().all(|v| v.is_finite()) {
         return None;
     }
     let cut = cut_of_pairs(first.len(), second.len(), 1.0 - confidence);
-    Estimate::of(pairs, cut, first.len() + second.len(), |k| select::difference(first, second, k))
+    Estimate::of(pairs, cut, first.len() + second.len(), |k| {
+        select::difference(first, second, k)
+    })
 }
 
 /// The median of all ratios `second / first`, of two sorted sets of positive values, with its interval: the shift of
@@ -32,7 +42,9 @@ pub fn ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Estimate>
         return None;
     }
     let logs = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
-    shift(&logs(first), &logs(second), confidence)?.map(f64::exp).finite()
+    shift(&logs(first), &logs(second), confidence)?
+        .map(f64::exp)
+        .finite()
 }
 
 /// The median of the means of all pairs of differences (each with itself too), with an interval of at least the confidence:
@@ -46,7 +58,9 @@ pub fn centre(differences: &[f64], confidence: f64) -> Option<Estimate> {
     if n == 0 || !(2.0 * sorted[0]).is_finite() || !(2.0 * sorted[n - 1]).is_finite() {
         return None;
     }
-    Estimate::of(sums, cut_of_means(n, 1.0 - confidence), n, |k| select::walsh_sum(&sorted, k) / 2.0)
+    Estimate::of(sums, cut_of_means(n, 1.0 - confidence), n, |k| {
+        select::walsh_sum(&sorted, k) / 2.0
+    })
 }
 
 /// Cliff's delta with a word for its size.
@@ -104,7 +118,10 @@ pub fn cliffs_delta(first: &[f64], second: &[f64]) -> Option<CliffsDelta> {
         return None;
     }
     let delta = (pairs(first, second).doubled_u as f64 - all as f64) / all as f64;
-    Some(CliffsDelta { delta, magnitude: Magnitude::of(delta) })
+    Some(CliffsDelta {
+        delta,
+        magnitude: Magnitude::of(delta),
+    })
 }
 
 /// Holm's adjusted p values, in the order given: those at most alpha can all be claimed, and with probability 1 - alpha

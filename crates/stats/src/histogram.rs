@@ -42,8 +42,14 @@ fn middle(bucket: u16) -> u64 {
 impl Histogram {
     /// From dense counts, one per bucket; counts beyond [`BUCKETS`] are ignored.
     pub fn from_dense(counts: &[u64]) -> Self {
-        let buckets = counts.iter().take(BUCKETS).enumerate().filter(|(_, n)| **n > 0);
-        Histogram { buckets: buckets.map(|(i, n)| (i as u16, *n)).collect() }
+        let buckets = counts
+            .iter()
+            .take(BUCKETS)
+            .enumerate()
+            .filter(|(_, n)| **n > 0);
+        Histogram {
+            buckets: buckets.map(|(i, n)| (i as u16, *n)).collect(),
+        }
     }
 
     /// Adds one value.
@@ -60,7 +66,10 @@ impl Histogram {
 
     /// Adds all of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        other.buckets.iter().for_each(|(index, n)| self.add(*index, *n));
+        other
+            .buckets
+            .iter()
+            .for_each(|(index, n)| self.add(*index, *n));
     }
 
     /// Every value less `ns`, and 0 for those below it: again to the 3 % of the buckets, each value as the middle of its own.
@@ -81,12 +90,18 @@ impl Histogram {
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().fold(0, |sum, b| sum.saturating_add(b.1))
+        self.buckets
+            .iter()
+            .fold(0, |sum, b| sum.saturating_add(b.1))
     }
 
     /// The mean in nanoseconds, to the 3 % of the buckets: every value counts as the middle of its own. `None` when empty.
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 = self.buckets.iter().map(|&(index, n)| middle(index) as f64 * n as f64).sum();
+        let sum: f64 = self
+            .buckets
+            .iter()
+            .map(|&(index, n)| middle(index) as f64 * n as f64)
+            .sum();
         (!self.buckets.is_empty()).then(|| sum / self.count() as f64)
     }
 
@@ -97,8 +112,16 @@ impl Histogram {
         let [Some(first), Some(last)] = [self.buckets.first(), self.buckets.last()] else {
             return Vec::new();
         };
-        let of = |p| self.buckets.iter().filter(|b| power(b.0) == p).map(|b| b.1).sum();
-        (power(first.0)..=power(last.0)).map(|p| (if p == 0 { 0 } else { 1 << p }, of(p))).collect()
+        let of = |p| {
+            self.buckets
+                .iter()
+                .filter(|b| power(b.0) == p)
+                .map(|b| b.1)
+                .sum()
+        };
+        (power(first.0)..=power(last.0))
+            .map(|p| (if p == 0 { 0 } else { 1 << p }, of(p)))
+            .collect()
     }
 
     /// The value in nanoseconds below or at which the share `quantile` (0..=1) of all values lies: the middle of its
@@ -145,22 +168,37 @@ mod tests {
         assert_eq!(h.beyond(0), h);
         let beyond = h.beyond(h.quantile(0.5).unwrap());
         assert_eq!((beyond.count(), beyond.quantile(0.5)), (4, Some(0)));
-        assert!(beyond.quantile(1.0).unwrap().abs_diff(4000) <= 5000 / 32, "{beyond:?}");
+        assert!(
+            beyond.quantile(1.0).unwrap().abs_diff(4000) <= 5000 / 32,
+            "{beyond:?}"
+        );
     }
 
     #[test]
     fn empty_has_no_quantile() {
         let empty = Histogram::default();
-        assert_eq!((empty.quantile(0.5), empty.mean(), empty.powers()), (None, None, Vec::new()));
+        assert_eq!(
+            (empty.quantile(0.5), empty.mean(), empty.powers()),
+            (None, None, Vec::new())
+        );
     }
 
     #[test]
     fn means_and_powers_of_two() {
         let mut h = Histogram::default();
-        [0, 1, 3, 8, 15, 1024, 1100, 2047].into_iter().for_each(|v| h.record(v));
+        [0, 1, 3, 8, 15, 1024, 1100, 2047]
+            .into_iter()
+            .for_each(|v| h.record(v));
         let powers = h.powers();
-        assert_eq!((powers.len(), powers[0], powers[1], powers[3]), (11, (0, 2), (2, 1), (8, 2)));
+        assert_eq!(
+            (powers.len(), powers[0], powers[1], powers[3]),
+            (11, (0, 2), (2, 1), (8, 2))
+        );
         assert_eq!((powers[9], powers[10]), ((512, 0), (1024, 3)));
-        assert!((h.mean().unwrap() / (4198.0 / 8.0) - 1.0).abs() < 0.03, "{:?}", h.mean());
+        assert!(
+            (h.mean().unwrap() / (4198.0 / 8.0) - 1.0).abs() < 0.03,
+            "{:?}",
+            h.mean()
+        );
     }
 }

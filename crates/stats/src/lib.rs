@@ -48,20 +48,35 @@ impl Estimate {
             _ if all % 2 == 1 => nth(all / 2 + 1),
             _ => f64::midpoint(nth(all / 2), nth(all / 2 + 1)),
         };
-        let [low, high] = [cut, all + 1 - cut.min(all)].map(|k| (1..=all).contains(&cut).then(|| nth(k)));
-        Some(Estimate { median, low, high, n })
+        let [low, high] =
+            [cut, all + 1 - cut.min(all)].map(|k| (1..=all).contains(&cut).then(|| nth(k)));
+        Some(Estimate {
+            median,
+            low,
+            high,
+            n,
+        })
     }
 
     /// The estimate under an increasing function.
     #[must_use]
     pub fn map(self, f: impl Fn(f64) -> f64) -> Estimate {
-        Estimate { median: f(self.median), low: self.low.map(&f), high: self.high.map(&f), ..self }
+        Estimate {
+            median: f(self.median),
+            low: self.low.map(&f),
+            high: self.high.map(&f),
+            ..self
+        }
     }
 
     /// The reciprocal, of positive figures.
     #[must_use]
     pub fn inverse(self) -> Estimate {
-        let turned = Estimate { low: self.high, high: self.low, ..self };
+        let turned = Estimate {
+            low: self.high,
+            high: self.low,
+            ..self
+        };
         turned.map(f64::recip)
     }
 
@@ -77,7 +92,11 @@ impl Estimate {
 
     /// Itself if f64 holds all of it.
     pub fn finite(self) -> Option<Estimate> {
-        [Some(self.median), self.low, self.high].into_iter().flatten().all(f64::is_finite).then_some(self)
+        [Some(self.median), self.low, self.high]
+            .into_iter()
+            .flatten()
+            .all(f64::is_finite)
+            .then_some(self)
     }
 
     /// Width of the interval relative to the median; infinite without an interval.
@@ -119,7 +138,11 @@ fn binomial_half_cut(n: usize, confidence: f64) -> usize {
 /// Natural logarithm of the number of ways to choose `k` of `n`; minus infinity for `k` above `n`, which has no way.
 fn ln_choose(n: usize, k: usize) -> f64 {
     let ln_factorial = |n: usize| ln_gamma(n as f64 + 1.0);
-    if k > n { f64::NEG_INFINITY } else { ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k) }
+    if k > n {
+        f64::NEG_INFINITY
+    } else {
+        ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
+    }
 }
 
 /// The median with a distribution-free interval of at least the given confidence (0.95, say).
@@ -154,8 +177,16 @@ pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
 
 /// [`paired_ratio`] with the interval from the k-th smallest to the k-th largest ratio. `k` is a function of the number of
 /// ratios; no interval if it gives 0.
-pub fn paired_ratio_between(pairs: &[(f64, f64)], k: impl FnOnce(usize) -> usize) -> Option<Estimate> {
-    let logs = sorted(pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()));
+pub fn paired_ratio_between(
+    pairs: &[(f64, f64)],
+    k: impl FnOnce(usize) -> usize,
+) -> Option<Estimate> {
+    let logs = sorted(
+        pairs
+            .iter()
+            .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+            .map(|(a, b)| (a / b).ln()),
+    );
     Some(between(&logs, k(logs.len()))?.map(f64::exp))
 }
 
@@ -166,14 +197,25 @@ pub fn autocorrelation(values: &[f64]) -> f64 {
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let variance: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    let shared: f64 = values.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
-    if variance > 0.0 { shared / variance } else { 0.0 }
+    let shared: f64 = values
+        .windows(2)
+        .map(|w| (w[0] - mean) * (w[1] - mean))
+        .sum();
+    if variance > 0.0 {
+        shared / variance
+    } else {
+        0.0
+    }
 }
 
 /// Coefficient of variation: standard deviation (n-1) over mean; 0 for fewer than 2 values, or a mean of 0.
 pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     match means::Moments::of(values) {
-        Some(means::Moments { mean, stddev: Some(stddev), .. }) if mean != 0.0 => stddev / mean.abs(),
+        Some(means::Moments {
+            mean,
+            stddev: Some(stddev),
+            ..
+        }) if mean != 0.0 => stddev / mean.abs(),
         _ => 0.0,
     }
 }

@@ -33,12 +33,18 @@ impl Moments {
     pub fn of(values: &[f64]) -> Option<Moments> {
         let n = values.len();
         let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-        let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(l, m), v| (l.min(*v), m.max(*v)));
+        let (least, most) = values
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(l, m), v| (l.min(*v), m.max(*v)));
         if n == 0 || !largest.is_finite() {
             return None;
         }
         if least == most {
-            return Some(Moments { n, mean: least, stddev: (n > 1).then_some(0.0) });
+            return Some(Moments {
+                n,
+                mean: least,
+                stddev: (n > 1).then_some(0.0),
+            });
         }
         let scale = scale_for(largest);
         let scaled = || values.iter().map(|v| v * scale);
@@ -48,7 +54,11 @@ impl Moments {
             (s + d * d, r + d)
         });
         let variance = (squares - rest * rest / n as f64) / (n as f64 - 1.0);
-        Some(Moments { n, mean: mean / scale, stddev: (n > 1).then(|| variance.max(0.0).sqrt() / scale) })
+        Some(Moments {
+            n,
+            mean: mean / scale,
+            stddev: (n > 1).then(|| variance.max(0.0).sqrt() / scale),
+        })
     }
 }
 
@@ -96,7 +106,10 @@ pub fn welch(first: &Moments, second: &Moments, confidence: f64) -> Option<Welch
         df: spread.df,
         p: t_two_sided(t, spread.df),
     };
-    [difference, result.low, result.high, t].iter().all(|v| v.is_finite()).then_some(result)
+    [difference, result.low, result.high, t]
+        .iter()
+        .all(|v| v.is_finite())
+        .then_some(result)
 }
 
 /// Standard error of a difference of means, with its degrees of freedom.
@@ -116,7 +129,9 @@ impl StandardError {
         let error = a.hypot(b);
         // Shares of the variance, so that no square overflows.
         let (share_a, share_b) = ((a / error).powi(2), (b / error).powi(2));
-        let df = 1.0 / (share_a.powi(2) / (first.n as f64 - 1.0) + share_b.powi(2) / (second.n as f64 - 1.0));
+        let df = 1.0
+            / (share_a.powi(2) / (first.n as f64 - 1.0)
+                + share_b.powi(2) / (second.n as f64 - 1.0));
         (error > 0.0 && error.is_finite() && df.is_finite()).then_some(StandardError { error, df })
     }
 }
@@ -127,7 +142,12 @@ impl StandardError {
 /// Power is that of the t test: the tail of the non-central t with Welch's degrees of freedom on the side of the difference
 /// (Cohen, "Statistical Power Analysis", 1988; R's `power.t.test` for equal deviations). Exact for normal values of equal
 /// deviation, a good approximation for others. `None` without a Welch test.
-pub fn smallest_difference(first: &Moments, second: &Moments, alpha: f64, power: f64) -> Option<f64> {
+pub fn smallest_difference(
+    first: &Moments,
+    second: &Moments,
+    alpha: f64,
+    power: f64,
+) -> Option<f64> {
     let spread = StandardError::of(first, second)?;
     let shown = spread.error * shift_for(power, alpha, spread.df);
     shown.is_finite().then_some(shown)
@@ -140,20 +160,30 @@ fn shift_for(power: f64, alpha: f64, df: f64) -> f64 {
     while noncentral_t_upper(critical, df, high) < power {
         high *= 2.0;
     }
-    bisect(0.0, high, |shift| noncentral_t_upper(critical, df, shift) < power)
+    bisect(0.0, high, |shift| {
+        noncentral_t_upper(critical, df, shift) < power
+    })
 }
 
 /// Values needed in each of two sets of these standard deviations to show a difference of means with the given power
 /// at the two-sided level `alpha`. Not rounded, as R's `power.t.test` gives it; at least 2.
 ///
 /// `None` where the difference is 0, neither set varies, or more than a billion would be needed.
-pub fn trials_needed(difference: f64, deviations: (f64, f64), alpha: f64, power: f64) -> Option<f64> {
+pub fn trials_needed(
+    difference: f64,
+    deviations: (f64, f64),
+    alpha: f64,
+    power: f64,
+) -> Option<f64> {
     let together = deviations.0.hypot(deviations.1);
     let effect = difference.abs() / together;
     if !effect.is_finite() || effect <= 0.0 {
         return None;
     }
-    let (a, b) = ((deviations.0 / together).powi(2), (deviations.1 / together).powi(2));
+    let (a, b) = (
+        (deviations.0 / together).powi(2),
+        (deviations.1 / together).powi(2),
+    );
     let shows = |n: f64| {
         let df = (n - 1.0) / (a * a + b * b);
         noncentral_t_upper(t_critical(alpha, df), df, effect * n.sqrt()) >= power
@@ -204,7 +234,12 @@ pub fn brown_forsythe(first: &[f64], second: &[f64]) -> Option<f64> {
 
 fn distances(sorted: &[f64]) -> Option<Moments> {
     let median = median_sorted(sorted)?;
-    Moments::of(&sorted.iter().map(|v| (v - median).abs()).collect::<Vec<f64>>())
+    Moments::of(
+        &sorted
+            .iter()
+            .map(|v| (v - median).abs())
+            .collect::<Vec<f64>>(),
+    )
 }
 
 #[cfg(test)]
@@ -219,13 +254,23 @@ mod tests {
         for size in [1e308, 1e-300] {
             let m = Moments::of(&[-size, size, size]).unwrap();
             assert!((m.mean / size - 1.0 / 3.0).abs() < 1e-12, "{m:?}");
-            assert!((m.stddev.unwrap() / size - (4.0f64 / 3.0).sqrt()).abs() < 1e-12, "{m:?}");
+            assert!(
+                (m.stddev.unwrap() / size - (4.0f64 / 3.0).sqrt()).abs() < 1e-12,
+                "{m:?}"
+            );
         }
     }
 
     #[test]
     fn equal_values_have_no_spread_at_all() {
-        assert_eq!(Moments::of(&[0.1; 7]), Some(Moments { n: 7, mean: 0.1, stddev: Some(0.0) }));
+        assert_eq!(
+            Moments::of(&[0.1; 7]),
+            Some(Moments {
+                n: 7,
+                mean: 0.1,
+                stddev: Some(0.0)
+            })
+        );
         assert_eq!(Moments::of(&[0.1]).unwrap().stddev, None);
         assert_eq!(Moments::of(&[]), None);
         assert_eq!(Moments::of(&[1.0, f64::INFINITY]), None);
@@ -242,17 +287,30 @@ mod tests {
         let power = noncentral_t_upper(t_critical(0.05, 38.0), 38.0, 10.0f64.sqrt());
         assert!((power - 0.868_952_8).abs() < 1e-6, "{power}");
         // Cohen 1988, table 2.4.1: d = 0.5 needs 64, d = 0.2 needs 393 (a2 = 0.05, power 0.80).
-        assert_eq!(trials_needed(0.5, (1.0, 1.0), 0.05, 0.8).unwrap().ceil(), 64.0);
-        assert_eq!(trials_needed(-0.2, (1.0, 1.0), 0.05, 0.8).unwrap().ceil(), 394.0);
+        assert_eq!(
+            trials_needed(0.5, (1.0, 1.0), 0.05, 0.8).unwrap().ceil(),
+            64.0
+        );
+        assert_eq!(
+            trials_needed(-0.2, (1.0, 1.0), 0.05, 0.8).unwrap().ceil(),
+            394.0
+        );
     }
 
     #[test]
     fn both_questions_are_each_others_inverse() {
         for n in [2, 3, 5, 12, 300, 1_000_000] {
-            let m = Moments { n, mean: 10.0, stddev: Some(0.3) };
+            let m = Moments {
+                n,
+                mean: 10.0,
+                stddev: Some(0.3),
+            };
             let shown = smallest_difference(&m, &m, 0.05, 0.8).unwrap();
             let needed = trials_needed(shown * 1.000_001, (0.3, 0.3), 0.05, 0.8).unwrap();
-            assert!((needed / n as f64 - 1.0).abs() < 1e-4, "{n} {shown} {needed}");
+            assert!(
+                (needed / n as f64 - 1.0).abs() < 1e-4,
+                "{n} {shown} {needed}"
+            );
         }
     }
 
@@ -262,12 +320,23 @@ mod tests {
         assert_eq!(trials_needed(1.0, (0.0, 0.0), 0.05, 0.8), None);
         assert_eq!(trials_needed(1e-9, (1.0, 1.0), 0.05, 0.8), None);
         assert_eq!(trials_needed(1e300, (1.0, 1.0), 0.05, 0.8), Some(2.0));
-        let still = Moments { n: 5, mean: 1.0, stddev: Some(0.0) };
+        let still = Moments {
+            n: 5,
+            mean: 1.0,
+            stddev: Some(0.0),
+        };
         assert_eq!(smallest_difference(&still, &still, 0.05, 0.8), None);
     }
 
     #[test]
     fn ranks_need_four_and_four() {
-        assert_eq!([least_for_ranks(0.2), least_for_ranks(0.05), least_for_ranks(0.01)], [3, 4, 5]);
+        assert_eq!(
+            [
+                least_for_ranks(0.2),
+                least_for_ranks(0.05),
+                least_for_ranks(0.01)
+            ],
+            [3, 4, 5]
+        );
     }
 }

@@ -49,7 +49,10 @@ pub fn two_modes(sorted: &[f64]) -> Option<Modes> {
         return None;
     }
     let thinned = thin(sorted);
-    let spread: Vec<f64> = spread_ties(&thinned).iter().map(|v| (v - sorted[0]) / width).collect();
+    let spread: Vec<f64> = spread_ties(&thinned)
+        .iter()
+        .map(|v| (v - sorted[0]) / width)
+        .collect();
     if dip(&spread) <= critical {
         return None;
     }
@@ -79,16 +82,22 @@ fn thin(sorted: &[f64]) -> Vec<f64> {
         return sorted.to_vec();
     }
     let step = sorted.len() as f64 / MOST as f64;
-    (0..MOST).map(|i| sorted[((i as f64 + 0.5) * step) as usize]).collect()
+    (0..MOST)
+        .map(|i| sorted[((i as f64 + 0.5) * step) as usize])
+        .collect()
 }
 
 /// Equal values moved apart, evenly over the unit of their last decimal.
 fn spread_ties(sorted: &[f64]) -> Vec<f64> {
     let groups = || sorted.chunk_by(|a, b| a == b);
-    let Some(exponent) = sorted.iter().map(|v| last_decimal(*v)).min() else { return Vec::new() };
+    let Some(exponent) = sorted.iter().map(|v| last_decimal(*v)).min() else {
+        return Vec::new();
+    };
     let unit = 10f64.powi(exponent);
     let place = |k: usize, of: usize| (k as f64 + 0.5) / of as f64 - 0.5;
-    groups().flat_map(|g| (0..g.len()).map(move |k| g[k] + unit * place(k, g.len()))).collect()
+    groups()
+        .flat_map(|g| (0..g.len()).map(move |k| g[k] + unit * place(k, g.len())))
+        .collect()
 }
 
 /// The power of ten of the last digit in a value's shortest decimal form: -2 for 11.75, 3 for 7000.
@@ -143,8 +152,9 @@ pub fn dip(sorted: &[f64]) -> f64 {
         if widest.gap <= misfit {
             break;
         }
-        misfit =
-            misfit.max(hulls.left_misfit(sorted, widest.low)).max(hulls.right_misfit(sorted, widest.high));
+        misfit = misfit
+            .max(hulls.left_misfit(sorted, widest.low))
+            .max(hulls.right_misfit(sorted, widest.high));
         if (widest.low, widest.high) == (low, high) {
             break;
         }
@@ -169,14 +179,20 @@ struct Widest {
 
 impl Hulls {
     fn of(x: &[f64], low: usize, high: usize) -> Hulls {
-        Hulls { minorant: hull(x, low, high, 1.0), majorant: hull(x, low, high, -1.0) }
+        Hulls {
+            minorant: hull(x, low, high, 1.0),
+            majorant: hull(x, low, high, -1.0),
+        }
     }
 
     /// The largest distance is at a corner of either. The new modal interval goes from the minorant's corner at or
     /// before it to the majorant's corner at or after it.
     fn widest(&self, x: &[f64]) -> Widest {
-        let mut widest =
-            Widest { gap: 0.0, low: self.minorant[0], high: *self.majorant.last().expect("a corner") };
+        let mut widest = Widest {
+            gap: 0.0,
+            low: self.minorant[0],
+            high: *self.majorant.last().expect("a corner"),
+        };
         let mut consider = |gap, low, high| {
             if gap > widest.gap {
                 widest = Widest { gap, low, high };
@@ -188,7 +204,11 @@ impl Hulls {
                 segment += 1;
             }
             let (a, b) = (self.minorant[segment], self.minorant[segment + 1]);
-            consider((corner + 1) as f64 - line(x, a, b, *corner, 0.0), a, *corner);
+            consider(
+                (corner + 1) as f64 - line(x, a, b, *corner, 0.0),
+                a,
+                *corner,
+            );
         }
         let mut segment = 0;
         for corner in &self.minorant {
@@ -219,7 +239,11 @@ impl Hulls {
 /// The height over value `i` of the line between steps `a` and `b`, at their feet or (`top` 1) tops.
 fn line(x: &[f64], a: usize, b: usize, i: usize, top: f64) -> f64 {
     let width = x[b] - x[a];
-    let share = if width > 0.0 { (x[i] - x[a]) / width } else { 1.0 };
+    let share = if width > 0.0 {
+        (x[i] - x[a]) / width
+    } else {
+        1.0
+    };
     a as f64 + top + share * (b - a) as f64
 }
 
@@ -248,7 +272,9 @@ mod tests {
     #[test]
     fn dips_known_in_closed_form() {
         // Two equal heaps: 1/4 in the limit. Evenly spaced values: a step is one high, half of it is the dip.
-        let heaps: Vec<f64> = (0..1000).map(|i| f64::from(i % 2) * 1e9 + f64::from(i)).collect();
+        let heaps: Vec<f64> = (0..1000)
+            .map(|i| f64::from(i % 2) * 1e9 + f64::from(i))
+            .collect();
         assert!((dip(&sorted(heaps)) - 0.25).abs() < 0.002);
         let even: Vec<f64> = (0..50).map(f64::from).collect();
         assert!((dip(&even) - 0.01).abs() < 1e-12);
@@ -262,7 +288,9 @@ mod tests {
         let mut random = SplitMix64::new(5);
         let mut rate = |n: usize, draw: fn(&mut SplitMix64) -> f64| {
             let set = |r: &mut SplitMix64| sorted((0..n).map(|_| draw(r)).collect());
-            let fired = (0..4000).filter(|_| two_modes(&set(&mut random)).is_some()).count();
+            let fired = (0..4000)
+                .filter(|_| two_modes(&set(&mut random)).is_some())
+                .count();
             fired as f64 / 4000.0
         };
         for n in [6, 10, 11, 30, 70] {
@@ -278,7 +306,10 @@ mod tests {
             let rounded = rate(n, |r| (3.0 * normal(r)).round() / 10.0);
             assert!(rounded < 0.05, "rounded, {n}: {rounded}");
         }
-        assert!(two_modes(&[7.0, 7.1, 7.2, 11.6, 11.7]).is_none(), "five values are never enough");
+        assert!(
+            two_modes(&[7.0, 7.1, 7.2, 11.6, 11.7]).is_none(),
+            "five values are never enough"
+        );
     }
 
     #[test]
@@ -292,17 +323,25 @@ mod tests {
             sorted((0..n).map(|_| value(&mut random)).collect())
         };
         for (n, least) in [(10, 140), (20, 190), (40, 200)] {
-            let found = (0..200).filter(|_| two_modes(&mixture(n, 1e6)).is_some()).count();
+            let found = (0..200)
+                .filter(|_| two_modes(&mixture(n, 1e6)).is_some())
+                .count();
             assert!(found >= least, "n = {n}: {found} of 200");
         }
         let modes = two_modes(&mixture(40, 10.0)).unwrap();
-        assert!((modes.low - 7.0).abs() < 0.2 && (modes.high - 11.7).abs() < 0.3, "{modes:?}");
+        assert!(
+            (modes.low - 7.0).abs() < 0.2 && (modes.high - 11.7).abs() < 0.3,
+            "{modes:?}"
+        );
         let many = two_modes(&mixture(1_000_000, 1e6)).unwrap();
         assert!((many.low_share - 0.5).abs() < 0.01, "{many:?}");
     }
 
     #[test]
     fn decimals() {
-        assert_eq!([11.75, 7000.0, 0.001, -3.0, 1e300].map(last_decimal), [-2, 3, -3, 0, 300]);
+        assert_eq!(
+            [11.75, 7000.0, 0.001, -3.0, 1e300].map(last_decimal),
+            [-2, 3, -3, 0, 300]
+        );
     }
 }

@@ -67,21 +67,37 @@ pub struct Outlier {
 /// Fewer than 3 values have none.
 pub fn outliers(values: &[f64], sorted: &[f64]) -> Outliers {
     let limit = limit(sorted.len());
-    let none = Outliers { count: 0, limit, farthest: Vec::new() };
-    let Some(median) = median_sorted(sorted).filter(|m| m.is_finite()) else { return none };
-    let Some(deviation) = deviation(sorted, median) else { return none };
+    let none = Outliers {
+        count: 0,
+        limit,
+        farthest: Vec::new(),
+    };
+    let Some(median) = median_sorted(sorted).filter(|m| m.is_finite()) else {
+        return none;
+    };
+    let Some(deviation) = deviation(sorted, median) else {
+        return none;
+    };
     let score = |v: f64| (v - median) / deviation;
     let mut found: Vec<Outlier> = values
         .iter()
         .enumerate()
-        .map(|(i, v)| Outlier { point: i + 1, value: *v, score: score(*v) })
+        .map(|(i, v)| Outlier {
+            point: i + 1,
+            value: *v,
+            score: score(*v),
+        })
         .filter(|o| o.score.abs() > limit)
         .collect();
     let count = found.len();
     found.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
     found.truncate(NAMED);
     found.sort_by_key(|o| o.point);
-    Outliers { count, limit, farthest: found }
+    Outliers {
+        count,
+        limit,
+        farthest: found,
+    }
 }
 
 /// The limit for n values; infinite for fewer than 3.
@@ -92,8 +108,16 @@ fn limit(n: usize) -> f64 {
         return LIMIT.max(-normal_quantile(0.025 / size) * (1.0 + 8.0 / size));
     };
     let (above, at_above) = FARTHEST_NORMAL[after];
-    let (below, at_below) = if after > 0 { FARTHEST_NORMAL[after - 1] } else { (2.0, f64::INFINITY) };
-    if size == above { at_above } else { at_below + (at_above - at_below) * (size - below) / (above - below) }
+    let (below, at_below) = if after > 0 {
+        FARTHEST_NORMAL[after - 1]
+    } else {
+        (2.0, f64::INFINITY)
+    };
+    if size == above {
+        at_above
+    } else {
+        at_below + (at_above - at_below) * (size - below) / (above - below)
+    }
 }
 
 /// The standard deviation as the middle of the data has it; `None` where it is 0.
@@ -122,12 +146,25 @@ mod tests {
     #[test]
     fn the_one_that_is_out_is_named_with_its_place_and_distance() {
         let found = of(&[7.0e6, 7.06e6, 6.99e6, 7.01e6, 4.04e6]);
-        assert_eq!((found.count, found.farthest[0].point, found.farthest[0].value), (1, 5, 4.04e6));
-        assert!((found.farthest[0].score + 0.674_489_75 * 296.0).abs() < 1e-3, "{found:?}");
+        assert_eq!(
+            (
+                found.count,
+                found.farthest[0].point,
+                found.farthest[0].value
+            ),
+            (1, 5, 4.04e6)
+        );
+        assert!(
+            (found.farthest[0].score + 0.674_489_75 * 296.0).abs() < 1e-3,
+            "{found:?}"
+        );
         // The middle is without spread: the mean distance takes over, 4.16 / 10 x 1.25331 = 0.52138.
         let found = of(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.16, 9.0]);
         assert_eq!((found.count, found.farthest[0].value), (1, 9.0));
-        assert!((found.farthest[0].score - 4.0 / 0.521_378).abs() < 1e-3, "{found:?}");
+        assert!(
+            (found.farthest[0].score - 4.0 / 0.521_378).abs() < 1e-3,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -143,7 +180,13 @@ mod tests {
     #[test]
     fn many_are_counted_and_the_farthest_named_in_order() {
         let values: Vec<f64> = (0..1000)
-            .map(|i| if i % 10 == 0 { f64::from(i) * 1e3 } else { 0.5 + f64::from(i % 7) })
+            .map(|i| {
+                if i % 10 == 0 {
+                    f64::from(i) * 1e3
+                } else {
+                    0.5 + f64::from(i % 7)
+                }
+            })
             .collect();
         let found = of(&values);
         assert_eq!((found.count, found.farthest.len()), (99, NAMED));
@@ -154,8 +197,15 @@ mod tests {
     #[test]
     fn one_normal_set_in_twenty_has_one() {
         let mut random = SplitMix64::new(3);
-        for (n, sets) in [(3, 4000), (5, 4000), (10, 4000), (17, 4000), (30, 4000), (100, 2000), (3000, 300)]
-        {
+        for (n, sets) in [
+            (3, 4000),
+            (5, 4000),
+            (10, 4000),
+            (17, 4000),
+            (30, 4000),
+            (100, 2000),
+            (3000, 300),
+        ] {
             let fired = (0..sets)
                 .filter(|_| of(&(0..n).map(|_| normal(&mut random)).collect::<Vec<_>>()).count > 0)
                 .count();

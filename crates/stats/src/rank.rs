@@ -49,7 +49,13 @@ impl Discrete {
     /// The smallest two-sided p that any outcome has.
     pub fn smallest_p(&self) -> f64 {
         let first = self.0.iter().copied().find(|p| *p > 0.0).unwrap_or(1.0);
-        let last = self.0.iter().rev().copied().find(|p| *p > 0.0).unwrap_or(1.0);
+        let last = self
+            .0
+            .iter()
+            .rev()
+            .copied()
+            .find(|p| *p > 0.0)
+            .unwrap_or(1.0);
         (2.0 * first.min(last)).min(1.0)
     }
 
@@ -176,13 +182,25 @@ pub struct RankTest {
 impl RankTest {
     /// By the distribution of the outcome `k`: p is twice the smaller tail.
     fn exact(statistic: f64, n: usize, null: &Discrete, k: u64) -> RankTest {
-        RankTest { statistic, n, p: null.two_sided(k as usize), exact: true, smallest_p: null.smallest_p() }
+        RankTest {
+            statistic,
+            n,
+            p: null.two_sided(k as usize),
+            exact: true,
+            smallest_p: null.smallest_p(),
+        }
     }
 
     /// By the normal approximation, with a correction for continuity.
     pub(super) fn approximate(statistic: f64, n: usize, (mean, variance): (f64, f64)) -> RankTest {
         let p = normal_p(statistic - mean, 0.5, variance);
-        RankTest { statistic, n, p, exact: false, smallest_p: 0.0 }
+        RankTest {
+            statistic,
+            n,
+            p,
+            exact: false,
+            smallest_p: 0.0,
+        }
     }
 }
 
@@ -198,7 +216,10 @@ pub struct Pairs {
 /// Compares each value of `first` with each of `second`, both sorted, in one pass.
 pub fn pairs(first: &[f64], second: &[f64]) -> Pairs {
     let (mut i, mut j) = (0, 0);
-    let mut found = Pairs { doubled_u: 0, ties: 0 };
+    let mut found = Pairs {
+        doubled_u: 0,
+        ties: 0,
+    };
     while i < first.len() || j < second.len() {
         let value = match (first.get(i), second.get(j)) {
             (Some(a), Some(b)) => a.min(*b),
@@ -230,11 +251,22 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     let Pairs { doubled_u, ties } = pairs(first, second);
     let u = doubled_u as f64 / 2.0;
     if ties == 0 && n.saturating_mul(m) <= EXACT_PAIRS {
-        return Some(RankTest::exact(u, n + m, &mann_whitney_null(n, m), doubled_u / 2));
+        return Some(RankTest::exact(
+            u,
+            n + m,
+            &mann_whitney_null(n, m),
+            doubled_u / 2,
+        ));
     }
-    let steps = (n + m).saturating_mul(n.min(m)).saturating_mul(n.saturating_mul(m).saturating_mul(2));
+    let steps = (n + m)
+        .saturating_mul(n.min(m))
+        .saturating_mul(n.saturating_mul(m).saturating_mul(2));
     if ties > 0 && steps <= EXACT_STEPS {
-        let both = if n <= m { [first, second] } else { [second, first] };
+        let both = if n <= m {
+            [first, second]
+        } else {
+            [second, first]
+        };
         let ranks = doubled_midranks(&both.concat());
         let (least, null) = chosen_sum_null(&ranks, n.min(m));
         let sum: u64 = ranks[..n.min(m)].iter().sum();
@@ -247,7 +279,10 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
 pub(super) fn u_moments(n: usize, m: usize, ties: u128) -> (f64, f64) {
     let (n, m) = (n as f64, m as f64);
     let all = n + m;
-    (n * m / 2.0, n * m / 12.0 * (all + 1.0 - ties as f64 / (all * (all - 1.0))))
+    (
+        n * m / 2.0,
+        n * m / 12.0 * (all + 1.0 - ties as f64 / (all * (all - 1.0))),
+    )
 }
 
 /// Wilcoxon's signed-rank test: do differences lie symmetrically about 0? `None` where none is other than 0.
@@ -263,13 +298,20 @@ pub fn signed_rank(differences: &[f64]) -> Option<RankTest> {
     }
     let sizes: Vec<f64> = kept.iter().map(|d| d.abs()).collect();
     let ranks = doubled_midranks(&sizes);
-    let doubled: u64 = kept.iter().zip(&ranks).filter(|(d, _)| **d > 0.0).map(|(_, r)| r).sum();
+    let doubled: u64 = kept
+        .iter()
+        .zip(&ranks)
+        .filter(|(d, _)| **d > 0.0)
+        .map(|(_, r)| r)
+        .sum();
     let w = doubled as f64 / 2.0;
     if n <= EXACT_DIFFERENCES {
         return Some(RankTest::exact(w, n, &coin_sum_null(&ranks), doubled));
     }
     let sizes = sorted(sizes);
-    let ties: f64 = tie_sizes(&sizes).map(|t| (t as f64).powi(3) - t as f64).sum();
+    let ties: f64 = tie_sizes(&sizes)
+        .map(|t| (t as f64).powi(3) - t as f64)
+        .sum();
     let (mean, variance) = w_moments(n);
     Some(RankTest::approximate(w, n, (mean, variance - ties / 48.0)))
 }
@@ -284,18 +326,29 @@ fn w_moments(n: usize) -> (f64, f64) {
 /// interval.
 pub(super) fn cut_of_pairs(n: usize, m: usize, alpha: f64) -> u64 {
     let exact = n.saturating_mul(m) <= EXACT_PAIRS;
-    cut(exact.then(|| mann_whitney_null(n, m)), u_moments(n, m, 0), alpha)
+    cut(
+        exact.then(|| mann_whitney_null(n, m)),
+        u_moments(n, m, 0),
+        alpha,
+    )
 }
 
 /// [`cut_of_pairs`] for the means of pairs of differences.
 pub(super) fn cut_of_means(n: usize, alpha: f64) -> u64 {
     let exact = n <= EXACT_DIFFERENCES;
-    cut(exact.then(|| coin_sum_null(&(1..=n as u64).collect::<Vec<_>>())), w_moments(n), alpha)
+    cut(
+        exact.then(|| coin_sum_null(&(1..=n as u64).collect::<Vec<_>>())),
+        w_moments(n),
+        alpha,
+    )
 }
 
 fn cut(null: Option<Discrete>, (mean, variance): (f64, f64), alpha: f64) -> u64 {
     let approximate = || mean + 0.5 + normal_quantile(alpha / 2.0) * variance.sqrt();
-    null.map_or_else(|| approximate().floor().max(0.0) as u64, |null| null.cut(alpha) as u64)
+    null.map_or_else(
+        || approximate().floor().max(0.0) as u64,
+        |null| null.cut(alpha) as u64,
+    )
 }
 
 #[cfg(test)]
@@ -305,13 +358,20 @@ mod tests {
     #[test]
     fn ranks_share_their_mean_where_values_tie() {
         assert_eq!(doubled_midranks(&[3.0, 1.0, 2.0, 2.0]), [8, 2, 5, 5]);
-        assert_eq!(tie_sizes(&[1.0, 2.0, 2.0, 3.0]).collect::<Vec<_>>(), [1, 2, 1]);
+        assert_eq!(
+            tie_sizes(&[1.0, 2.0, 2.0, 3.0]).collect::<Vec<_>>(),
+            [1, 2, 1]
+        );
     }
 
     #[test]
     fn u_of_three_and_three() {
         // 20 arrangements: 1 1 2 3 3 3 3 2 1 1.
-        let counts: Vec<f64> = mann_whitney_null(3, 3).0.iter().map(|p| (p * 20.0).round()).collect();
+        let counts: Vec<f64> = mann_whitney_null(3, 3)
+            .0
+            .iter()
+            .map(|p| (p * 20.0).round())
+            .collect();
         assert_eq!(counts, [1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0, 1.0, 1.0]);
         assert!((mann_whitney_null(3, 3).smallest_p() - 0.1).abs() < 1e-15);
     }
@@ -336,6 +396,9 @@ mod tests {
         // Wilcoxon's signed ranks of three: 0 1 2 3 3 4 5 6.
         let p = coin_sum_null(&[1, 2, 3]);
         assert_eq!(p.0, [0.125, 0.125, 0.125, 0.25, 0.125, 0.125, 0.125]);
-        assert_eq!((p.two_sided(1), p.two_sided(5), p.two_sided(6)), (0.5, 0.5, 0.25));
+        assert_eq!(
+            (p.two_sided(1), p.two_sided(5), p.two_sided(6)),
+            (0.5, 0.5, 0.25)
+        );
     }
 }

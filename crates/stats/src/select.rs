@@ -27,7 +27,12 @@ impl Bracket {
     fn around(least: f64, most: f64, pairs: u64) -> Bracket {
         // 0 and -0 are two keys and one number.
         let least = if least == 0.0 { -0.0 } else { least };
-        Bracket { below: key(least) - 1, pairs_below: 0, at: key(most), pairs_at: pairs }
+        Bracket {
+            below: key(least) - 1,
+            pairs_below: 0,
+            at: key(most),
+            pairs_at: pairs,
+        }
     }
 
     /// The k-th smallest. `count` gives the number of pairs that are at most a value, and `within` finds all pairs above one
@@ -54,7 +59,8 @@ impl Bracket {
             return value(self.at);
         }
         let mut left = within(value(self.below), value(self.at));
-        let (_, found, _) = left.select_nth_unstable_by((k - self.pairs_below - 1) as usize, f64::total_cmp);
+        let (_, found, _) =
+            left.select_nth_unstable_by((k - self.pairs_below - 1) as usize, f64::total_cmp);
         *found
     }
 
@@ -122,7 +128,11 @@ fn differences_within(first: &[f64], second: &[f64], below: f64, most: f64) -> V
 /// The k-th smallest (from 1) of the Walsh sums `values[i] + values[j]`, i <= j, of sorted finite values.
 pub fn walsh_sum(values: &[f64], k: u64) -> f64 {
     let n = values.len();
-    let bracket = Bracket::around(2.0 * values[0], 2.0 * values[n - 1], n as u64 * (n as u64 + 1) / 2);
+    let bracket = Bracket::around(
+        2.0 * values[0],
+        2.0 * values[n - 1],
+        n as u64 * (n as u64 + 1) / 2,
+    );
     bracket.select(
         k,
         n as u64,
@@ -155,7 +165,13 @@ fn walsh_sums_within(values: &[f64], below: f64, most: f64) -> Vec<f64> {
         if end <= i {
             break;
         }
-        found.extend(values[i..end].iter().rev().map(|b| a + b).take_while(|sum| *sum > below));
+        found.extend(
+            values[i..end]
+                .iter()
+                .rev()
+                .map(|b| a + b)
+                .take_while(|sum| *sum > below),
+        );
     }
     found
 }
@@ -166,7 +182,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn values() -> impl Strategy<Value = Vec<f64>> {
-        let value = prop_oneof![-5.0..5.0f64, (-3i32..3).prop_map(f64::from), -1e300..1e300f64];
+        let value = prop_oneof![
+            -5.0..5.0f64,
+            (-3i32..3).prop_map(f64::from),
+            -1e300..1e300f64
+        ];
         prop::collection::vec(value, 1..40).prop_map(|mut v| {
             v.sort_unstable_by(f64::total_cmp);
             v

@@ -28,7 +28,11 @@ pub fn spendable(t: f64) -> f64 {
     if t >= 1.0 {
         return ERROR;
     }
-    if t > 0.0 { 2.0 * normal_two_sided(normal_quantile(1.0 - ERROR / 4.0) / t.sqrt()) } else { 0.0 }
+    if t > 0.0 {
+        2.0 * normal_two_sided(normal_quantile(1.0 - ERROR / 4.0) / t.sqrt())
+    } else {
+        0.0
+    }
 }
 
 /// The bounds of the walk, look after look.
@@ -46,7 +50,12 @@ pub struct Boundary {
 
 impl Default for Boundary {
     fn default() -> Self {
-        Boundary { n: 0, spent: 0.0, first: 0, inside: vec![1.0] }
+        Boundary {
+            n: 0,
+            spent: 0.0,
+            first: 0,
+            inside: vec![1.0],
+        }
     }
 }
 
@@ -65,7 +74,9 @@ impl Boundary {
         let may = spendable(t) * (1.0 + 1e-12);
         let mut outside = 0;
         // The state in the middle stays, so that an interval has a lower and an upper end.
-        while outside < (self.inside.len() - 1) / 2 && self.spent + 2.0 * self.inside[outside] <= may {
+        while outside < (self.inside.len() - 1) / 2
+            && self.spent + 2.0 * self.inside[outside] <= may
+        {
             self.spent += 2.0 * self.inside[outside];
             outside += 1;
         }
@@ -118,7 +129,12 @@ pub(super) fn binomial_half(n: usize) -> (usize, Vec<f64>) {
         share *= k as f64 / (n - k + 1) as f64;
     }
     // For even n the middle stands once.
-    let mirrored = upwards.iter().rev().skip(1 - n % 2).copied().collect::<Vec<_>>();
+    let mirrored = upwards
+        .iter()
+        .rev()
+        .skip(1 - n % 2)
+        .copied()
+        .collect::<Vec<_>>();
     let mut all = upwards;
     all.extend(mirrored);
     let sum: f64 = all.iter().sum();

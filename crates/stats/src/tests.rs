@@ -69,7 +69,10 @@ fn the_interval_covers_the_median_as_often_as_it_says() {
             })
             .count();
         assert!(covered >= 1880, "n = {n}: {covered} of 2000");
-        assert!(n < 40 || covered <= 1960, "n = {n}: {covered} of 2000 is too cautious");
+        assert!(
+            n < 40 || covered <= 1960,
+            "n = {n}: {covered} of 2000 is too cautious"
+        );
     }
 }
 
@@ -83,7 +86,10 @@ fn pairing_removes_a_drift_that_both_share() {
         })
         .collect();
     let e = paired_ratio(&pairs, 0.95).unwrap();
-    assert!((e.median - 0.75).abs() < 0.01 && e.relative_width() < 0.03, "{e:?}");
+    assert!(
+        (e.median - 0.75).abs() < 0.01 && e.relative_width() < 0.03,
+        "{e:?}"
+    );
 }
 
 proptest! {

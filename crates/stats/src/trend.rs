@@ -34,14 +34,19 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
         return None;
     }
     let pairs = n as u64 * (n as u64 - 1) / 2;
-    let untied = pairs - ties.iter().map(|t| *t as u64 * (*t as u64 - 1) / 2).sum::<u64>();
+    let untied = pairs
+        - ties
+            .iter()
+            .map(|t| *t as u64 * (*t as u64 - 1) / 2)
+            .sum::<u64>();
     let s = untied as f64 - 2.0 * inversions as f64;
     let tau = s / (pairs as f64 * untied as f64).sqrt();
     let p = match n <= EXACT_KENDALL {
         true => inversions_null(&ties).two_sided(inversions as usize),
         false => {
             let spread = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
-            let variance = (spread(n as f64) - ties.iter().map(|t| spread(*t as f64)).sum::<f64>()) / 18.0;
+            let variance =
+                (spread(n as f64) - ties.iter().map(|t| spread(*t as f64)).sum::<f64>()) / 18.0;
             normal_p(s, 1.0, variance)
         }
     };
@@ -94,7 +99,10 @@ pub fn neighbours_alike(values: &[f64]) -> Option<f64> {
     if n < 10.0 {
         return None;
     }
-    let ranks: Vec<f64> = doubled_midranks(values).iter().map(|r| *r as f64 / 2.0).collect();
+    let ranks: Vec<f64> = doubled_midranks(values)
+        .iter()
+        .map(|r| *r as f64 / 2.0)
+        .collect();
     let mean = (n + 1.0) / 2.0;
     let squares: f64 = ranks.iter().map(|r| (r - mean).powi(2)).sum();
     if squares <= 0.0 {
@@ -128,7 +136,11 @@ pub struct Runs {
 /// Wald & Wolfowitz, "On a test whether two samples are from the same population", Ann. Math. Statist. 11 (1940): the exact
 /// distribution below 1,000 values, normal beyond.
 pub fn runs(values: &[f64], median: f64) -> Option<Runs> {
-    let signs: Vec<bool> = values.iter().filter(|v| **v != median).map(|v| *v > median).collect();
+    let signs: Vec<bool> = values
+        .iter()
+        .filter(|v| **v != median)
+        .map(|v| *v > median)
+        .collect();
     let above = signs.iter().filter(|s| **s).count();
     let below = signs.len() - above;
     if above == 0 || below == 0 {
@@ -151,7 +163,9 @@ pub fn runs(values: &[f64], median: f64) -> Option<Runs> {
 fn runs_null(above: usize, below: usize) -> Discrete {
     let all = ln_choose(above + below, above);
     // Ways to cut each kind into this number of runs.
-    let ways = |a: usize, b: usize| (ln_choose(above - 1, a - 1) + ln_choose(below - 1, b - 1) - all).exp();
+    let ways = |a: usize, b: usize| {
+        (ln_choose(above - 1, a - 1) + ln_choose(below - 1, b - 1) - all).exp()
+    };
     let most = 2 * above.min(below) + 1;
     let share = |runs: usize| match runs {
         0 | 1 => 0.0,

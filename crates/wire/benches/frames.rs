@@ -17,7 +17,11 @@ fn measure(name: &str, mut per_frame: impl FnMut(u32)) {
         })
         .collect();
     slices.sort_by(f64::total_cmp);
-    println!("{name:<44} {:6.1} ns/frame least {:6.1} median", slices[0], slices[SLICES / 2]);
+    println!(
+        "{name:<44} {:6.1} ns/frame least {:6.1} median",
+        slices[0],
+        slices[SLICES / 2]
+    );
 }
 
 fn spec(family: Family, transport: Transport) -> FrameSpec {
@@ -31,25 +35,43 @@ fn bench_kind(family: Family, transport: Transport, len_fcs: u16) {
     let mut sequence = 0;
     measure(&format!("fill {family} {transport} {len_fcs}"), |i| {
         sequence += 1;
-        let signature = Signature { stream: 1, sequence, time_ns: sequence };
-        template.fill(black_box(&mut buf), &flows[i as usize % 2000], Some(&signature));
+        let signature = Signature {
+            stream: 1,
+            sequence,
+            time_ns: sequence,
+        };
+        template.fill(
+            black_box(&mut buf),
+            &flows[i as usize % 2000],
+            Some(&signature),
+        );
     });
     let mut pool = vec![0; 4096 * 2048];
     for (i, slot) in pool.chunks_mut(2048).enumerate() {
         template.fill(slot, &flows[i % 2000], Some(&Signature::default()));
     }
     let len = template.len();
-    measure(&format!("fill {family} {transport} {len_fcs}, over 4,096 x 2 KB"), |i| {
-        let slot = &mut pool[(i as usize % 4096) * 2048..][..2048];
-        template.fill(
-            slot,
-            &flows[i as usize % 2000],
-            Some(&Signature { stream: 1, sequence: i.into(), time_ns: 0 }),
-        );
-    });
+    measure(
+        &format!("fill {family} {transport} {len_fcs}, over 4,096 x 2 KB"),
+        |i| {
+            let slot = &mut pool[(i as usize % 4096) * 2048..][..2048];
+            template.fill(
+                slot,
+                &flows[i as usize % 2000],
+                Some(&Signature {
+                    stream: 1,
+                    sequence: i.into(),
+                    time_ns: 0,
+                }),
+            );
+        },
+    );
     measure(&format!("recognise {family} {transport} {len_fcs}"), |_| {
         // As a receiver uses it: the parts, not a copy of the whole.
-        if let Recognised::Test { signature, flow, .. } = recognise(black_box(&buf[..len])) {
+        if let Recognised::Test {
+            signature, flow, ..
+        } = recognise(black_box(&buf[..len]))
+        {
             black_box((signature.sequence, flow.src_port));
         }
     });

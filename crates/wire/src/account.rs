@@ -39,7 +39,10 @@ struct Word {
 
 impl Default for SequenceWindow {
     fn default() -> Self {
-        SequenceWindow { words: vec![Word::default(); WORDS as usize], highest: None }
+        SequenceWindow {
+            words: vec![Word::default(); WORDS as usize],
+            highest: None,
+        }
     }
 }
 
@@ -90,7 +93,11 @@ mod tests {
         let mut window = SequenceWindow::default();
         window.observe(WINDOW);
         assert_eq!(window.observe(31), Observed::TooLate);
-        assert_eq!(window.observe(32), Observed::Reordered, "its word is not yet in use again");
+        assert_eq!(
+            window.observe(32),
+            Observed::Reordered,
+            "its word is not yet in use again"
+        );
         assert_eq!(window.observe(u64::MAX), Observed::New);
     }
 

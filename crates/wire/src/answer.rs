@@ -9,7 +9,14 @@ use crate::{Recognised, Transport, extensions, recognise};
 /// hold if they held before. Returns whose frame it was, the high byte of its stream; `None` leaves a frame that is not a test frame
 /// as it is.
 pub fn answer(frame: &mut [u8]) -> Option<u8> {
-    let Recognised::Test { signature, transport, .. } = recognise(frame) else { return None };
+    let Recognised::Test {
+        signature,
+        transport,
+        ..
+    } = recognise(frame)
+    else {
+        return None;
+    };
     let mut l3 = 14;
     while EtherType(word(frame, l3 - 2)).is_tag() {
         l3 += 4;
@@ -17,10 +24,21 @@ pub fn answer(frame: &mut [u8]) -> Option<u8> {
     let v6 = frame[l3] >> 4 == 6;
     let (addresses, address_len, l4, end) = match v6 {
         true => {
-            let skipped = extensions::skip(frame[l3 + 6], &frame[l3 + 40..]).map_or(0, |(_, bytes)| bytes);
-            (l3 + 8, 16, l3 + 40 + skipped, l3 + 40 + usize::from(word(frame, l3 + 4)))
+            let skipped =
+                extensions::skip(frame[l3 + 6], &frame[l3 + 40..]).map_or(0, |(_, bytes)| bytes);
+            (
+                l3 + 8,
+                16,
+                l3 + 40 + skipped,
+                l3 + 40 + usize::from(word(frame, l3 + 4)),
+            )
         }
-        false => (l3 + 12, 4, l3 + usize::from(frame[l3] & 15) * 4, l3 + usize::from(word(frame, l3 + 2))),
+        false => (
+            l3 + 12,
+            4,
+            l3 + usize::from(frame[l3] & 15) * 4,
+            l3 + usize::from(word(frame, l3 + 2)),
+        ),
     };
     exchange(frame, 0, 6);
     exchange(frame, addresses, address_len);
@@ -71,11 +89,20 @@ mod tests {
 
     fn frame(family: Family, transport: Transport, vlan: Option<VlanTag>) -> Vec<u8> {
         let (dst, src) = (MacAddr([2; 6]), MacAddr([4; 6]));
-        let spec = FrameSpec { vlan, ..FrameSpec::new(dst, src, family, transport) };
+        let spec = FrameSpec {
+            vlan,
+            ..FrameSpec::new(dst, src, family, transport)
+        };
         let flow = FlowSpace::benchmark(family, 2000).unwrap().flow(1234);
-        let signature = Signature { stream: 0x0703, sequence: 4, time_ns: 5 };
+        let signature = Signature {
+            stream: 0x0703,
+            sequence: 4,
+            time_ns: 5,
+        };
         let mut bytes = vec![0; 200];
-        let len = FrameTemplate::new(&spec, 128).unwrap().fill(&mut bytes, &flow, Some(&signature));
+        let len = FrameTemplate::new(&spec, 128)
+            .unwrap()
+            .fill(&mut bytes, &flow, Some(&signature));
         bytes.truncate(len);
         bytes
     }
@@ -83,7 +110,11 @@ mod tests {
     /// Whether the transport's checksum, computed in full, holds.
     fn checksum_holds(frame: &[u8], l3: usize, transport: Transport) -> bool {
         let v6 = frame[l3] >> 4 == 6;
-        let (addresses, l4) = if v6 { (l3 + 8..l3 + 40, l3 + 40) } else { (l3 + 12..l3 + 20, l3 + 20) };
+        let (addresses, l4) = if v6 {
+            (l3 + 8..l3 + 40, l3 + 40)
+        } else {
+            (l3 + 12..l3 + 20, l3 + 20)
+        };
         let family = if v6 { Family::V6 } else { Family::V4 };
         let pseudo = match (v6, transport) {
             (false, Transport::IcmpEcho) => 0,
@@ -104,19 +135,31 @@ mod tests {
                     let mut answered = asked.clone();
                     assert_eq!(answer(&mut answered), Some(7), "{family} {transport}");
                     let l3 = if vlan.is_some() { 18 } else { 14 };
-                    let addresses = if family == Family::V4 { (l3 + 12, 4) } else { (l3 + 8, 16) };
+                    let addresses = if family == Family::V4 {
+                        (l3 + 12, 4)
+                    } else {
+                        (l3 + 8, 16)
+                    };
                     let (at, len) = addresses;
-                    assert_eq!((&answered[..6], &answered[6..12]), (&asked[6..12], &asked[..6]));
+                    assert_eq!(
+                        (&answered[..6], &answered[6..12]),
+                        (&asked[6..12], &asked[..6])
+                    );
                     assert_eq!(answered[at..at + len], asked[at + len..at + 2 * len]);
                     assert!(
-                        checksum_holds(&asked, l3, transport) && checksum_holds(&answered, l3, transport)
+                        checksum_holds(&asked, l3, transport)
+                            && checksum_holds(&answered, l3, transport)
                     );
                     let ports = at + 2 * len;
                     if transport == Transport::IcmpEcho {
                         assert_eq!(
                             (answered[ports], &answered[ports + 4..]),
                             (
-                                if family == Family::V4 { echo::REPLY } else { echo::V6_REPLY },
+                                if family == Family::V4 {
+                                    echo::REPLY
+                                } else {
+                                    echo::V6_REPLY
+                                },
                                 &asked[ports + 4..],
                             )
                         );
@@ -136,7 +179,10 @@ mod tests {
         let segment = smoltcp::wire::TcpPacket::new_checked(&bytes[34..]).unwrap();
         assert!(segment.syn() && segment.ack() && !segment.rst() && !segment.fin());
         // 128 bytes less FCS and headers of 14, 20 and 20.
-        assert_eq!(segment.ack_number().0 as u32, 0xffff_fff0u32.wrapping_add(1 + 70));
+        assert_eq!(
+            segment.ack_number().0 as u32,
+            0xffff_fff0u32.wrapping_add(1 + 70)
+        );
     }
 
     #[test]

@@ -53,12 +53,22 @@ impl Exchange {
     /// The frames in their order, each with the end at which it arrives. The last one that arrives closes the connection.
     pub fn stages(self) -> &'static [&'static str] {
         match self {
-            Exchange::Request => {
-                &["SYN", "SYN/ACK", "request", "answer with FIN", "client's FIN", "last ACK"]
-            }
-            Exchange::Greeting => {
-                &["SYN", "SYN/ACK", "client's ACK", "greeting with FIN", "client's FIN", "last ACK"]
-            }
+            Exchange::Request => &[
+                "SYN",
+                "SYN/ACK",
+                "request",
+                "answer with FIN",
+                "client's FIN",
+                "last ACK",
+            ],
+            Exchange::Greeting => &[
+                "SYN",
+                "SYN/ACK",
+                "client's ACK",
+                "greeting with FIN",
+                "client's FIN",
+                "last ACK",
+            ],
             Exchange::Rst => &["SYN", "SYN/ACK", "request", "answer with FIN", "RST"],
             Exchange::Half => &["SYN"],
             Exchange::Udp => &["request", "answer"],
@@ -80,7 +90,11 @@ impl ConnectionSpec {
             Exchange::Half => (0, 0),
             Exchange::Udp => (NUMBERED, object.max(NUMBERED)),
         };
-        ConnectionSpec { exchange, request, object }
+        ConnectionSpec {
+            exchange,
+            request,
+            object,
+        }
     }
 }
 
@@ -91,10 +105,17 @@ mod tests {
     #[test]
     fn datagrams_have_room_for_their_number() {
         assert_eq!(ConnectionSpec::new(Exchange::Udp, 1).object, 8);
-        assert_eq!(ConnectionSpec::new(Exchange::Half, LARGEST_OBJECT).object, 0);
+        assert_eq!(
+            ConnectionSpec::new(Exchange::Half, LARGEST_OBJECT).object,
+            0
+        );
         assert_eq!(
             ConnectionSpec::new(Exchange::Greeting, 100),
-            ConnectionSpec { exchange: Exchange::Greeting, request: 0, object: 100 }
+            ConnectionSpec {
+                exchange: Exchange::Greeting,
+                request: 0,
+                object: 100
+            }
         );
     }
 }

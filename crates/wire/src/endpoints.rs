@@ -29,7 +29,12 @@ impl EndpointRange {
     ///
     /// # Errors
     /// Mixed families, ends that run backwards (which pkt-gen swaps without a word), more than [`MAX_PARSED_FLOWS`] addresses.
-    pub fn new(first: IpAddr, last: IpAddr, first_port: u16, last_port: u16) -> Result<Self, WireError> {
+    pub fn new(
+        first: IpAddr,
+        last: IpAddr,
+        first_port: u16,
+        last_port: u16,
+    ) -> Result<Self, WireError> {
         let family = family_of(first);
         if family_of(last) != family {
             return Err(mismatch((first, family), (last, family_of(last))));
@@ -37,7 +42,11 @@ impl EndpointRange {
         let (from, to) = (address_bits(first), address_bits(last));
         let more = from.abs_diff(to);
         if more >= u128::from(MAX_PARSED_FLOWS) {
-            return Err(too_large(format!("{first}-{last}"), more.saturating_add(1), MAX_PARSED_FLOWS));
+            return Err(too_large(
+                format!("{first}-{last}"),
+                more.saturating_add(1),
+                MAX_PARSED_FLOWS,
+            ));
         }
         let ports = u32::from(first_port.abs_diff(last_port)) + 1;
         let port = first_port.min(last_port);
@@ -98,12 +107,20 @@ impl EndpointRange {
     pub(crate) fn over(self, networks: u32, hosts: u32) -> Result<Self, WireError> {
         let range = EndpointRange {
             addresses: networks.into(),
-            step: if self.family == Family::V4 { 1 << 8 } else { 1 << 16 },
+            step: if self.family == Family::V4 {
+                1 << 8
+            } else {
+                1 << 16
+            },
             ports: 1,
             ..self
         };
         let last = range.first + range.step * u128::from(range.addresses - 1) + u128::from(hosts);
-        let most = if self.family == Family::V4 { u32::MAX.into() } else { u128::MAX };
+        let most = if self.family == Family::V4 {
+            u32::MAX.into()
+        } else {
+            u128::MAX
+        };
         if last > most || u128::from(hosts) > range.step {
             let first = self.first_address();
             return Err(WireError::new(format!(
@@ -115,7 +132,10 @@ impl EndpointRange {
 
     /// The `n`-th address of a network.
     pub(crate) fn host(&self, network: u64, n: u64) -> IpAddr {
-        address_from(self.family, self.first + self.step * u128::from(network) + u128::from(n))
+        address_from(
+            self.family,
+            self.first + self.step * u128::from(network) + u128::from(n),
+        )
     }
 
     pub(crate) fn port(&self, n: u64) -> u16 {
@@ -163,7 +183,11 @@ impl FromStr for EndpointRange {
 
     fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
-        let ends = if text.contains('/') { network(text) } else { range(text) };
+        let ends = if text.contains('/') {
+            network(text)
+        } else {
+            range(text)
+        };
         let (first, last, (first_port, last_port)) = ends.ok_or_else(|| {
             WireError::new(format!(
                 "{text:?} is not a range of addresses and ports; write for example 198.18.10.1:2001-198.18.10.20:2010, \
@@ -179,10 +203,14 @@ type Ends = (IpAddr, IpAddr, (u16, u16));
 
 /// `low[-high]`, split at the first dash as pkt-gen does.
 fn range(text: &str) -> Option<Ends> {
-    let (low, high) = text.split_once('-').map_or((text, None), |(low, high)| (low, Some(high)));
+    let (low, high) = text
+        .split_once('-')
+        .map_or((text, None), |(low, high)| (low, Some(high)));
     let (address, low_port) = split_port(low)?;
     let first = address.parse().ok()?;
-    let Some(high) = high else { return Some((first, first, read_ports(low_port)?)) };
+    let Some(high) = high else {
+        return Some((first, first, read_ports(low_port)?));
+    };
     if low_port.is_some() && is_number(high) {
         return Some((first, first, (read_port(low_port?)?, read_port(high)?)));
     }
@@ -225,7 +253,9 @@ fn read_port(port: &str) -> Option<u16> {
 
 /// `port[-port]`, or the default.
 fn read_ports(ports: Option<&str>) -> Option<(u16, u16)> {
-    let Some(ports) = ports else { return Some((DEFAULT_PORT, DEFAULT_PORT)) };
+    let Some(ports) = ports else {
+        return Some((DEFAULT_PORT, DEFAULT_PORT));
+    };
     let (low, high) = ports.split_once('-').unwrap_or((ports, ports));
     Some((read_port(low)?, read_port(high)?))
 }
@@ -233,11 +263,19 @@ fn read_ports(ports: Option<&str>) -> Option<(u16, u16)> {
 /// `address/length[:port[-port]]`.
 fn network(text: &str) -> Option<Ends> {
     let (address, rest) = text.split_once('/')?;
-    let address = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
+    let address = address
+        .strip_prefix('[')
+        .and_then(|a| a.strip_suffix(']'))
+        .unwrap_or(address);
     let address: IpAddr = address.parse().ok()?;
-    let (length, ports) = rest.split_once(':').map_or((rest, None), |(length, ports)| (length, Some(ports)));
+    let (length, ports) = rest
+        .split_once(':')
+        .map_or((rest, None), |(length, ports)| (length, Some(ports)));
     let bits: u32 = if address.is_ipv4() { 32 } else { 128 };
-    let length: u32 = length.parse().ok().filter(|n| is_number(length) && *n <= bits)?;
+    let length: u32 = length
+        .parse()
+        .ok()
+        .filter(|n| is_number(length) && *n <= bits)?;
     let (first, last) = hosts(address, bits - length)?;
     Some((first, last, read_ports(ports)?))
 }
@@ -253,8 +291,15 @@ fn hosts(address: IpAddr, free: u32) -> Option<(IpAddr, IpAddr)> {
     // Up to /30 the first address names the network and the last is broadcast; in IPv6 the first is the
     // routers' anycast address (RFC 4291 section 2.6.1), except on the /127 of point-to-point links (RFC
     // 6164).
-    let (skip_first, skip_last) = if free < 2 { (0, 0) } else { (1, u128::from(address.is_ipv4())) };
-    Some((address_from(family, bits + skip_first), address_from(family, (bits | mask) - skip_last)))
+    let (skip_first, skip_last) = if free < 2 {
+        (0, 0)
+    } else {
+        (1, u128::from(address.is_ipv4()))
+    };
+    Some((
+        address_from(family, bits + skip_first),
+        address_from(family, (bits | mask) - skip_last),
+    ))
 }
 
 /// Sources and destinations, or the two ends of a range, of different families.
@@ -262,7 +307,9 @@ pub(crate) fn mismatch<T: fmt::Display>(
     (first, family): (T, Family),
     (second, other): (T, Family),
 ) -> WireError {
-    WireError::new(format!("{first} is {family}, {second} is {other}: both must be of one family"))
+    WireError::new(format!(
+        "{first} is {family}, {second} is {other}: both must be of one family"
+    ))
 }
 
 pub(crate) fn too_large(what: impl fmt::Display, flows: u128, limit: u64) -> WireError {
@@ -273,11 +320,18 @@ pub(crate) fn too_large(what: impl fmt::Display, flows: u128, limit: u64) -> Wir
 
 pub(crate) fn nth_after(address: IpAddr, n: u32) -> IpAddr {
     // A wrap makes the range run backwards, which is refused.
-    address_from(family_of(address), address_bits(address).wrapping_add(n.into()))
+    address_from(
+        family_of(address),
+        address_bits(address).wrapping_add(n.into()),
+    )
 }
 
 pub(crate) fn family_of(address: IpAddr) -> Family {
-    if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    if address.is_ipv4() {
+        Family::V4
+    } else {
+        Family::V6
+    }
 }
 
 pub(crate) fn address_bits(address: IpAddr) -> u128 {

@@ -33,16 +33,27 @@ const MOST: usize = 4;
 const NAMES: [(Extensions, &str, &[u8]); 6] = [
     (Extensions::None, "none", &[]),
     (Extensions::HopByHop, "hop-by-hop", &[HOP_BY_HOP]),
-    (Extensions::DestinationOptions, "destination-options", &[DESTINATION]),
+    (
+        Extensions::DestinationOptions,
+        "destination-options",
+        &[DESTINATION],
+    ),
     (Extensions::Routing, "routing", &[ROUTING]),
     (Extensions::Fragment, "fragment", &[FRAGMENT]),
-    (Extensions::Chain, "chain", &[ROUTING, DESTINATION, FRAGMENT]),
+    (
+        Extensions::Chain,
+        "chain",
+        &[ROUTING, DESTINATION, FRAGMENT],
+    ),
 ];
 
 impl Extensions {
     /// Protocol numbers of the headers, in order.
     pub fn headers(self) -> &'static [u8] {
-        NAMES.iter().find(|(of, ..)| *of == self).map_or(&[], |(.., headers)| headers)
+        NAMES
+            .iter()
+            .find(|(of, ..)| *of == self)
+            .map_or(&[], |(.., headers)| headers)
     }
 
     /// Length of the headers in bytes.
@@ -94,7 +105,12 @@ pub(crate) fn skip(mut next: u8, packet: &[u8]) -> Option<(u8, usize)> {
 
 impl fmt::Display for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAMES.iter().find(|(of, ..)| of == self).map_or("none", |(_, name, _)| name))
+        f.write_str(
+            NAMES
+                .iter()
+                .find(|(of, ..)| of == self)
+                .map_or("none", |(_, name, _)| name),
+        )
     }
 }
 
@@ -105,7 +121,9 @@ impl FromStr for Extensions {
         let found = NAMES.iter().find(|(_, name, _)| *name == text);
         found.map(|(of, ..)| *of).ok_or_else(|| {
             let names = NAMES.map(|(_, name, _)| name).join(", ");
-            WireError::new(format!("{text:?} is not a choice of extension headers; write one of {names}"))
+            WireError::new(format!(
+                "{text:?} is not a choice of extension headers; write one of {names}"
+            ))
         })
     }
 }
@@ -113,19 +131,28 @@ impl FromStr for Extensions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, Recognised, Signature, Transport};
+    use crate::{
+        Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, Recognised, Signature, Transport,
+    };
     use crate::{answer, checksum, recognise};
     use proptest::prelude::*;
 
     fn frame(extensions: Extensions) -> Vec<u8> {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
-        let spec = FrameSpec { extensions, ..FrameSpec::new(mac, mac, Family::V6, Transport::Udp) };
+        let spec = FrameSpec {
+            extensions,
+            ..FrameSpec::new(mac, mac, Family::V6, Transport::Udp)
+        };
         let flow = FlowSpace::benchmark(Family::V6, 10).unwrap().flow(3);
         let mut bytes = vec![0; 200];
         let len = FrameTemplate::new(&spec, spec.min_len_fcs()).unwrap().fill(
             &mut bytes,
             &flow,
-            Some(&Signature { stream: 0x0703, sequence: 4, time_ns: 5 }),
+            Some(&Signature {
+                stream: 0x0703,
+                sequence: 4,
+                time_ns: 5,
+            }),
         );
         bytes.truncate(len);
         bytes
@@ -136,8 +163,15 @@ mod tests {
     fn frames_with_extension_headers_are_whole_and_recognised() {
         for (extensions, _, headers) in NAMES {
             let bytes = frame(extensions);
-            let lengths: usize = headers.iter().map(|header| if *header == ROUTING { 24 } else { 8 }).sum();
-            assert_eq!((bytes.len(), extensions.len()), (80 + lengths, lengths), "{extensions}");
+            let lengths: usize = headers
+                .iter()
+                .map(|header| if *header == ROUTING { 24 } else { 8 })
+                .sum();
+            assert_eq!(
+                (bytes.len(), extensions.len()),
+                (80 + lengths, lengths),
+                "{extensions}"
+            );
             assert_eq!(
                 bytes[18..20],
                 ((26 + lengths) as u16).to_be_bytes(),
@@ -148,13 +182,27 @@ mod tests {
             for header in headers {
                 assert_eq!(next, *header, "{extensions}");
                 next = bytes[at];
-                at += if *header == FRAGMENT { 8 } else { 8 * (usize::from(bytes[at + 1]) + 1) };
+                at += if *header == FRAGMENT {
+                    8
+                } else {
+                    8 * (usize::from(bytes[at + 1]) + 1)
+                };
             }
             assert_eq!(next, 17, "{extensions}");
             let length = (bytes.len() - at) as u32;
-            let sums = [checksum::partial(&bytes[22..54]), 17 + length, checksum::partial(&bytes[at..])];
-            assert_eq!(checksum::fold(sums.into_iter().fold(0, checksum::add)), 0xffff, "{extensions}");
-            let Recognised::Test { signature, .. } = recognise(&bytes) else { panic!("{extensions}") };
+            let sums = [
+                checksum::partial(&bytes[22..54]),
+                17 + length,
+                checksum::partial(&bytes[at..]),
+            ];
+            assert_eq!(
+                checksum::fold(sums.into_iter().fold(0, checksum::add)),
+                0xffff,
+                "{extensions}"
+            );
+            let Recognised::Test { signature, .. } = recognise(&bytes) else {
+                panic!("{extensions}")
+            };
             assert_eq!((signature.stream, signature.sequence), (0x0703, 4));
             let mut back = bytes.clone();
             assert_eq!(answer(&mut back), Some(7));
@@ -165,16 +213,28 @@ mod tests {
             assert_eq!(extensions.to_string().parse(), Ok(extensions));
         }
         assert!(Extensions::Chain.len() > 32, "RFC 5180, section 5.3");
-        assert!("ah".parse::<Extensions>().unwrap_err().to_string().contains("hop-by-hop"));
+        assert!(
+            "ah".parse::<Extensions>()
+                .unwrap_err()
+                .to_string()
+                .contains("hop-by-hop")
+        );
     }
 
     #[test]
     fn a_fragment_and_a_long_chain_are_no_test_frames() {
         let mut bytes = frame(Extensions::Fragment);
         bytes[57] = 1;
-        assert!(!matches!(recognise(&bytes), Recognised::Test { .. }), "more fragments follow");
+        assert!(
+            !matches!(recognise(&bytes), Recognised::Test { .. }),
+            "more fragments follow"
+        );
         assert_eq!(skip(DESTINATION, &[DESTINATION; 8].repeat(400)), None);
-        assert_eq!(skip(DESTINATION, &[DESTINATION; 8].map(|_| 0)), None, "cut short");
+        assert_eq!(
+            skip(DESTINATION, &[DESTINATION; 8].map(|_| 0)),
+            None,
+            "cut short"
+        );
     }
 
     proptest! {

@@ -1,6 +1,8 @@
 //! Flow spaces: which addresses and ports the test frames carry, by number, in constant time.
 
-use crate::endpoints::{EndpointRange, MAX_PARSED_FLOWS, family_of, mismatch, nth_after, too_large};
+use crate::endpoints::{
+    EndpointRange, MAX_PARSED_FLOWS, family_of, mismatch, nth_after, too_large,
+};
 use crate::order::{mixed, permuted};
 use crate::{Family, Selection, WireError};
 use serde::{Deserialize, Serialize};
@@ -39,7 +41,12 @@ impl Flow {
     /// The flow of its answers.
     #[must_use]
     pub fn answer(self) -> Flow {
-        Flow { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
+        Flow {
+            src: self.dst,
+            dst: self.src,
+            src_port: self.dst_port,
+            dst_port: self.src_port,
+        }
     }
 }
 
@@ -107,12 +114,26 @@ impl TryFrom<Form> for FlowSpace {
     type Error = WireError;
 
     fn try_from(form: Form) -> Result<FlowSpace, WireError> {
-        let Form { source, destination, flows, mirrored, networks, hosts, addresses, ports } = form;
+        let Form {
+            source,
+            destination,
+            flows,
+            mirrored,
+            networks,
+            hosts,
+            addresses,
+            ports,
+        } = form;
         let space = match networks {
             0 | 1 => FlowSpace::new(source, destination)?,
             networks => FlowSpace::over(source, destination, networks, hosts)?,
         };
-        Ok(FlowSpace { mirrored, addresses, ports, ..space.with_limit(flows) })
+        Ok(FlowSpace {
+            mirrored,
+            addresses,
+            ports,
+            ..space.with_limit(flows)
+        })
     }
 }
 
@@ -127,9 +148,19 @@ impl FlowSpace {
     }
 
     /// Every source with `hosts` addresses in each of `networks` networks. Flows go to the networks in turn (RFC 2544, section 12).
-    fn over(source: EndpointRange, to: EndpointRange, networks: u32, hosts: u32) -> Result<Self, WireError> {
+    fn over(
+        source: EndpointRange,
+        to: EndpointRange,
+        networks: u32,
+        hosts: u32,
+    ) -> Result<Self, WireError> {
         let source = EndpointRange { ports: 1, ..source };
-        Self::of(source, to.over(networks, hosts.max(1))?, networks, hosts.max(1))
+        Self::of(
+            source,
+            to.over(networks, hosts.max(1))?,
+            networks,
+            hosts.max(1),
+        )
     }
 
     fn of(
@@ -139,15 +170,31 @@ impl FlowSpace {
         hosts: u32,
     ) -> Result<Self, WireError> {
         if source.family != destination.family {
-            return Err(mismatch((source, source.family), (destination, destination.family)));
+            return Err(mismatch(
+                (source, source.family),
+                (destination, destination.family),
+            ));
         }
         let side = |r: &EndpointRange| u128::from(r.addresses) * u128::from(r.ports);
         let flows = side(&source) * side(&destination) * u128::from(hosts);
         if flows > u128::from(MAX_PARSED_FLOWS) {
-            return Err(too_large(format!("{source} > {destination}"), flows, MAX_PARSED_FLOWS));
+            return Err(too_large(
+                format!("{source} > {destination}"),
+                flows,
+                MAX_PARSED_FLOWS,
+            ));
         }
         let (flows, [addresses, ports]) = (flows as u64, [Selection::Counted; 2]);
-        Ok(FlowSpace { source, destination, flows, mirrored: false, networks, hosts, addresses, ports })
+        Ok(FlowSpace {
+            source,
+            destination,
+            flows,
+            mirrored: false,
+            networks,
+            hosts,
+            addresses,
+            ports,
+        })
     }
 
     /// `flows` flows, from as many addresses as necessary, to one address in each of `networks` networks, all with the same two
@@ -183,7 +230,12 @@ impl FlowSpace {
     pub fn with_random_addresses(self, seed: u64, hosts: [u32; 2]) -> Result<Self, WireError> {
         let wide = |side: &EndpointRange, hosts: u32| {
             let first = side.first_address();
-            EndpointRange::new(first, nth_after(first, hosts.max(1) - 1), side.first_port, side.first_port)
+            EndpointRange::new(
+                first,
+                nth_after(first, hosts.max(1) - 1),
+                side.first_port,
+                side.first_port,
+            )
         };
         let source = wide(&self.source, hosts[0])?;
         let pairs = match self.networks {
@@ -196,8 +248,19 @@ impl FlowSpace {
                 self.flows, pairs.flows
             )));
         }
-        let FlowSpace { flows, mirrored, ports, .. } = self;
-        Ok(FlowSpace { flows, mirrored, ports, addresses: Selection::Random { seed }, ..pairs })
+        let FlowSpace {
+            flows,
+            mirrored,
+            ports,
+            ..
+        } = self;
+        Ok(FlowSpace {
+            flows,
+            mirrored,
+            ports,
+            addresses: Selection::Random { seed },
+            ..pairs
+        })
     }
 
     /// The tester's interface that sends them: 1, or 2 at the other end.
@@ -245,7 +308,10 @@ impl FlowSpace {
     /// 0 flows, or more than [`MAX_FLOWS`].
     pub fn benchmark(family: Family, flows: u32) -> Result<Self, WireError> {
         let (src, dst): (IpAddr, IpAddr) = match family {
-            Family::V4 => (Ipv4Addr::new(198, 18, 10, 1).into(), Ipv4Addr::new(198, 19, 10, 1).into()),
+            Family::V4 => (
+                Ipv4Addr::new(198, 18, 10, 1).into(),
+                Ipv4Addr::new(198, 19, 10, 1).into(),
+            ),
             Family::V6 => (
                 Ipv6Addr::new(0x2001, 2, 0, 0x10, 0, 0, 0, 1).into(),
                 Ipv6Addr::new(0x2001, 2, 0, 0x8010, 0, 0, 0, 1).into(),
@@ -265,7 +331,12 @@ impl FlowSpace {
         let destinations = flows.div_ceil(sources * u32::from(ports));
         let last_port = BENCHMARK_PORT + ports - 1;
         let src = EndpointRange::new(src, nth_after(src, sources - 1), BENCHMARK_PORT, last_port)?;
-        let dst = EndpointRange::new(dst, nth_after(dst, destinations - 1), BENCHMARK_PORT, BENCHMARK_PORT)?;
+        let dst = EndpointRange::new(
+            dst,
+            nth_after(dst, destinations - 1),
+            BENCHMARK_PORT,
+            BENCHMARK_PORT,
+        )?;
         Ok(Self::new(src, dst)?.with_limit(flows.into()))
     }
 
@@ -278,7 +349,10 @@ impl FlowSpace {
     /// The flows from the other end, by the same numbers: answers have these addresses and ports.
     #[must_use]
     pub fn mirrored(&self) -> FlowSpace {
-        FlowSpace { mirrored: !self.mirrored, ..self.clone() }
+        FlowSpace {
+            mirrored: !self.mirrored,
+            ..self.clone()
+        }
     }
 
     /// The number of flows, if a generator can take them.
@@ -286,7 +360,9 @@ impl FlowSpace {
     /// # Errors
     /// More than [`MAX_FLOWS`].
     pub fn usable_len(&self) -> Result<u32, WireError> {
-        let len = u32::try_from(self.flows).ok().filter(|&len| len <= MAX_FLOWS);
+        let len = u32::try_from(self.flows)
+            .ok()
+            .filter(|&len| len <= MAX_FLOWS);
         len.ok_or_else(|| too_large(self, self.flows.into(), MAX_FLOWS.into()))
     }
 
@@ -304,7 +380,14 @@ impl FlowSpace {
     /// Flow number `i`; numbers from [`len`](Self::len) on start over.
     #[inline]
     pub fn flow(&self, i: u64) -> Flow {
-        let FlowSpace { source, destination, flows, networks, ports, .. } = self;
+        let FlowSpace {
+            source,
+            destination,
+            flows,
+            networks,
+            ports,
+            ..
+        } = self;
         let i = if i < *flows { i } else { i % flows };
         if *networks > 1 {
             let (nth, network) = (i / u64::from(*networks), i % u64::from(*networks));
@@ -314,14 +397,25 @@ impl FlowSpace {
         }
         let sides = [source, destination].map(|side| side.addresses * u64::from(side.ports));
         let place = self.place(0, i, sides[0] * sides[1]);
-        let (rest, src_port) = (place / u64::from(source.ports), place % u64::from(source.ports));
+        let (rest, src_port) = (
+            place / u64::from(source.ports),
+            place % u64::from(source.ports),
+        );
         let (rest, src) = (rest / source.addresses, rest % source.addresses);
-        let (dst, dst_port) = (rest / u64::from(destination.ports), rest % u64::from(destination.ports));
+        let (dst, dst_port) = (
+            rest / u64::from(destination.ports),
+            rest % u64::from(destination.ports),
+        );
         let [src, dst] = [source.address(src), destination.address(dst)];
         if *ports != Selection::Counted {
             return self.flow_of(i, [src, dst]);
         }
-        self.turned(Flow { src, dst, src_port: source.port(src_port), dst_port: destination.port(dst_port) })
+        self.turned(Flow {
+            src,
+            dst,
+            src_port: source.port(src_port),
+            dst_port: destination.port(dst_port),
+        })
     }
 
     /// The place of a network's flow number `i` among its `n` pairs of endpoints.
@@ -341,7 +435,12 @@ impl FlowSpace {
     fn flow_of(&self, i: u64, [src, dst]: [IpAddr; 2]) -> Flow {
         let first = [self.source.first_port, self.destination.first_port];
         let [src_port, dst_port] = self.ports.ports(i).unwrap_or(first);
-        self.turned(Flow { src, dst, src_port, dst_port })
+        self.turned(Flow {
+            src,
+            dst,
+            src_port,
+            dst_port,
+        })
     }
 
     /// All flows in the order of their numbers.
@@ -365,7 +464,16 @@ impl FlowSpace {
 /// one.
 impl fmt::Display for FlowSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FlowSpace { source, destination, flows, mirrored, networks, hosts, addresses, ports } = self;
+        let FlowSpace {
+            source,
+            destination,
+            flows,
+            mirrored,
+            networks,
+            hosts,
+            addresses,
+            ports,
+        } = self;
         let arrow = if *mirrored { '<' } else { '>' };
         write!(f, "{source} {arrow} {destination}")?;
         if *networks > 1 {
@@ -402,7 +510,9 @@ fn benchmark_shape(flows: u32) -> (u32, u16) {
 
 fn within_limit(flows: u32) -> Result<(), WireError> {
     match flows {
-        0 => Err(WireError::new(format!("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}"))),
+        0 => Err(WireError::new(format!(
+            "a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}"
+        ))),
         1..=MAX_FLOWS => Ok(()),
         _ => Err(too_large("the flow space", flows.into(), MAX_FLOWS.into())),
     }

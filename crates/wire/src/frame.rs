@@ -46,7 +46,9 @@ impl FromStr for Family {
         match text.to_ascii_lowercase().as_str() {
             "ipv4" | "4" => Ok(Family::V4),
             "ipv6" | "6" => Ok(Family::V6),
-            _ => Err(WireError::new(format!("{text:?} is not an IP version; write ipv4 or ipv6"))),
+            _ => Err(WireError::new(format!(
+                "{text:?} is not an IP version; write ipv4 or ipv6"
+            ))),
         }
     }
 }
@@ -108,7 +110,9 @@ impl FromStr for Transport {
             "udp" => Ok(Transport::Udp),
             "tcp" => Ok(Transport::Tcp),
             "icmp" | "icmp echo" => Ok(Transport::IcmpEcho),
-            _ => Err(WireError::new(format!("{text:?} is not a transport; write udp, tcp or icmp"))),
+            _ => Err(WireError::new(format!(
+                "{text:?} is not a transport; write udp, tcp or icmp"
+            ))),
         }
     }
 }
@@ -172,7 +176,11 @@ impl FrameSpec {
 
     /// Length of the Ethernet header in bytes: 14, or 18 with a tag.
     pub fn l2_len(&self) -> usize {
-        if self.vlan.is_some() { 14 + VlanTag::LEN } else { 14 }
+        if self.vlan.is_some() {
+            14 + VlanTag::LEN
+        } else {
+            14
+        }
     }
 
     /// Length of the IP header in bytes: 20, or 40 and that of the extension headers.
@@ -185,7 +193,11 @@ impl FrameSpec {
 
     /// Length of the transport header in bytes: 8, or 20 for TCP.
     pub fn l4_len(&self) -> usize {
-        if self.transport == Transport::Tcp { 20 } else { 8 }
+        if self.transport == Transport::Tcp {
+            20
+        } else {
+            8
+        }
     }
 
     /// Length of all headers in bytes: the signature stands behind them.
@@ -205,7 +217,9 @@ impl FrameSpec {
     /// # Errors
     /// A VLAN tag out of range, or a missing checksum that must be there.
     pub fn check(&self) -> Result<(), WireError> {
-        let FrameSpec { family, transport, .. } = self;
+        let FrameSpec {
+            family, transport, ..
+        } = self;
         let optional = *family == Family::V4 && *transport == Transport::Udp;
         let wrong = match self.vlan {
             Some(VlanTag { id, .. }) if id > 4094 => {
@@ -220,7 +234,9 @@ impl FrameSpec {
                 "extension headers are possible only in IPv6 UDP frames".into()
             }
             _ if !self.l4_checksum && !optional => {
-                format!("{family}/{transport} must have its checksum; only UDP over IPv4 can do without")
+                format!(
+                    "{family}/{transport} must have its checksum; only UDP over IPv4 can do without"
+                )
             }
             _ => return Ok(()),
         };
@@ -246,7 +262,9 @@ mod tests {
     fn shortest_frames() {
         use Family::{V4, V6};
         use Transport::{IcmpEcho, Tcp, Udp};
-        let min = |family, transport, signed, tagged| spec(family, transport, signed, tagged).min_len_fcs();
+        let min = |family, transport, signed, tagged| {
+            spec(family, transport, signed, tagged).min_len_fcs()
+        };
         assert_eq!(min(V4, Udp, true, false), 64);
         assert_eq!(min(V4, Udp, true, true), 68);
         assert_eq!(min(V4, Udp, false, true), 64);
@@ -259,7 +277,8 @@ mod tests {
 
     #[test]
     fn refusals_name_the_reason() {
-        let error = FrameTemplate::new(&spec(Family::V6, Transport::Udp, true, false), 64).unwrap_err();
+        let error =
+            FrameTemplate::new(&spec(Family::V6, Transport::Udp, true, false), 64).unwrap_err();
         let text = "a frame of 64 bytes is too short: signed IPv6/UDP needs at least 84 (headers 62, signature 18, FCS 4; \
                     Ethernet's own minimum is 64)";
         assert_eq!(error.to_string(), text);
@@ -269,11 +288,23 @@ mod tests {
             assert!(error.contains(part), "{error}");
         };
         says(&good, 16_001, "16001 bytes is too long: at most 16000");
-        let bad = FrameSpec { l4_checksum: false, ..good };
+        let bad = FrameSpec {
+            l4_checksum: false,
+            ..good
+        };
         says(&bad, 128, "IPv4/TCP must have its checksum");
-        let bad = FrameSpec { vlan: Some(VlanTag { id: 4095, priority: 0 }), ..good };
+        let bad = FrameSpec {
+            vlan: Some(VlanTag {
+                id: 4095,
+                priority: 0,
+            }),
+            ..good
+        };
         says(&bad, 128, "4095 is not a VLAN identifier");
-        let bad = FrameSpec { vlan: Some(VlanTag { id: 1, priority: 8 }), ..good };
+        let bad = FrameSpec {
+            vlan: Some(VlanTag { id: 1, priority: 8 }),
+            ..good
+        };
         says(&bad, 128, "8 is not a VLAN priority");
     }
 

@@ -33,11 +33,15 @@ pub struct FrameMix {
 /// Lengths of a file: some, and each one that a frame can have.
 fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
     let lengths = Vec::<u16>::deserialize(deserializer)?;
-    match lengths.iter().all(|length| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(length))
+    match lengths
+        .iter()
+        .all(|length| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(length))
         && !lengths.is_empty()
     {
         true => Ok(lengths),
-        false => Err(D::Error::custom("lengths_fcs are frame lengths with FCS, from 64 to 16000")),
+        false => Err(D::Error::custom(
+            "lengths_fcs are frame lengths with FCS, from 64 to 16000",
+        )),
     }
 }
 
@@ -49,7 +53,10 @@ const FORMS: &str = "write a length with FCS from 64 to 16000 bytes such as 64, 
 impl FrameMix {
     /// One length, in bytes with FCS; it is not checked.
     pub fn single(len_fcs: u16) -> Self {
-        FrameMix { name: len_fcs.to_string(), pattern: vec![len_fcs] }
+        FrameMix {
+            name: len_fcs.to_string(),
+            pattern: vec![len_fcs],
+        }
     }
 
     /// The simple IMIX, 7:4:1 of 64, 594 and 1518, spread evenly.
@@ -65,11 +72,15 @@ impl FrameMix {
         let mut places: Vec<(u128, usize, u16)> = Vec::with_capacity(total);
         for (order, &(len, count)) in counts.iter().enumerate() {
             places.extend(
-                (0..count as u128).map(|k| ((2 * k + 1) * (1 << 64) / (2 * count as u128), order, len)),
+                (0..count as u128)
+                    .map(|k| ((2 * k + 1) * (1 << 64) / (2 * count as u128), order, len)),
             );
         }
         places.sort_unstable();
-        FrameMix { name: name.to_owned(), pattern: places.into_iter().map(|(_, _, len)| len).collect() }
+        FrameMix {
+            name: name.to_owned(),
+            pattern: places.into_iter().map(|(_, _, len)| len).collect(),
+        }
     }
 
     /// The mean length with FCS, in bytes; NaN for an empty pattern.
@@ -113,7 +124,9 @@ impl FromStr for FrameMix {
     fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
         let lower = text.to_ascii_lowercase();
-        let genome = ["genome:", "imix - ", "custom imix - "].iter().find(|begin| lower.starts_with(**begin));
+        let genome = ["genome:", "imix - ", "custom imix - "]
+            .iter()
+            .find(|begin| lower.starts_with(**begin));
         let mix = match (genome, lower.strip_prefix("mix:")) {
             _ if lower == "imix" => Some(Self::imix()),
             (Some(begin), _) => parse_genome(&text[begin.len()..]),
@@ -130,14 +143,19 @@ impl FromStr for FrameMix {
 fn parse_len(len: &str) -> Option<u16> {
     let digits = !len.is_empty() && len.bytes().all(|b| b.is_ascii_digit());
     let len = len.parse().ok().filter(|_| digits)?;
-    (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(&len).then_some(len)
+    (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS)
+        .contains(&len)
+        .then_some(len)
 }
 
 /// `64x7+594x4+1518x1`.
 fn parse_proportions(proportions: &str) -> Option<FrameMix> {
     let term = |term: &str| {
         let (len, count) = term.split_once('x')?;
-        let count = count.parse().ok().filter(|count| (1..=MAX_PATTERN).contains(count))?;
+        let count = count
+            .parse()
+            .ok()
+            .filter(|count| (1..=MAX_PATTERN).contains(count))?;
         Some((parse_len(len)?, count))
     };
     let counts: Vec<(u16, usize)> = proportions.split('+').map(term).collect::<Option<_>>()?;
@@ -153,7 +171,10 @@ fn parse_genome(genome: &str) -> Option<FrameMix> {
         None => (genome, Vec::new()),
     };
     let len_of = |letter: char| {
-        let standard = STANDARD.into_iter().zip('a'..='j').find(|(_, known)| *known == letter);
+        let standard = STANDARD
+            .into_iter()
+            .zip('a'..='j')
+            .find(|(_, known)| *known == letter);
         let custom = sizes.iter().find(|(known, _)| *known == letter);
         standard.map(|(len, _)| len).or(custom.map(|(_, len)| *len))
     };
@@ -161,18 +182,38 @@ fn parse_genome(genome: &str) -> Option<FrameMix> {
     if !sizes.iter().all(|(letter, _)| letters.contains(*letter)) {
         return None;
     }
-    let custom = if letters.chars().any(|c| c.is_ascii_uppercase()) { "CUSTOM " } else { "" };
-    let table: Vec<String> = sizes.iter().map(|(letter, len)| format!("{letter}={len}")).collect();
-    let table = if table.is_empty() { String::new() } else { format!("{{{}}}", table.join(",")) };
-    Some(FrameMix { name: format!("{custom}IMIX - {letters}{table}"), pattern })
+    let custom = if letters.chars().any(|c| c.is_ascii_uppercase()) {
+        "CUSTOM "
+    } else {
+        ""
+    };
+    let table: Vec<String> = sizes
+        .iter()
+        .map(|(letter, len)| format!("{letter}={len}"))
+        .collect();
+    let table = if table.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", table.join(","))
+    };
+    Some(FrameMix {
+        name: format!("{custom}IMIX - {letters}{table}"),
+        pattern,
+    })
 }
 
 /// Sizes of capital letters and of z, which stands for the MTU.
 fn genome_sizes(table: &str) -> Option<Vec<(char, u16)>> {
     let mut sizes: Vec<(char, u16)> = Vec::new();
-    for entry in table.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    for entry in table
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+    {
         let (letter, len) = entry.split_once('=')?;
-        let [byte @ (b'A'..=b'Z' | b'z')] = *letter.trim().as_bytes() else { return None };
+        let [byte @ (b'A'..=b'Z' | b'z')] = *letter.trim().as_bytes() else {
+            return None;
+        };
         let letter = char::from(byte);
         if sizes.iter().any(|(known, _)| *known == letter) {
             return None;
@@ -190,10 +231,16 @@ fn expand(letters: &str, len_of: impl Fn(char) -> Option<u16>) -> Option<Vec<u16
         if first.is_ascii_digit() {
             let (count, behind) = rest.split_once('(')?;
             let (run, behind) = behind.split_once(')')?;
-            let count =
-                count.parse().ok().filter(|count| (1..=MAX_PATTERN).contains(count) && !run.is_empty())?;
+            let count = count
+                .parse()
+                .ok()
+                .filter(|count| (1..=MAX_PATTERN).contains(count) && !run.is_empty())?;
             let run = run.chars().map(&len_of).collect::<Option<Vec<u16>>>()?;
-            pattern.extend(run.iter().cycle().take((count * run.len()).min(MAX_PATTERN + 1)));
+            pattern.extend(
+                run.iter()
+                    .cycle()
+                    .take((count * run.len()).min(MAX_PATTERN + 1)),
+            );
             rest = behind;
         } else {
             pattern.push(len_of(first)?);
@@ -246,7 +293,10 @@ mod tests {
     fn imix_is_spread() {
         let imix: FrameMix = "IMIX".parse().unwrap();
         assert_eq!(imix.name, "IMIX");
-        assert_eq!(imix.pattern, [64, 594, 64, 64, 594, 64, 1518, 594, 64, 64, 594, 64]);
+        assert_eq!(
+            imix.pattern,
+            [64, 594, 64, 64, 594, 64, 1518, 594, 64, 64, 594, 64]
+        );
         assert!((imix.average_len_fcs() - 361.833).abs() < 0.001);
         assert_eq!((imix.min_len_fcs(), imix.max_len_fcs()), (64, 1518));
         assert_eq!(pattern("mix:64x7+594x4+1518x1"), imix.pattern);
@@ -255,12 +305,24 @@ mod tests {
     #[test]
     fn genomes() {
         let mix: FrameMix = "genome:aaafg".parse().unwrap();
-        assert_eq!((mix.name.as_str(), &mix.pattern[..]), ("IMIX - aaafg", &[64, 64, 64, 1280, 1518][..]));
+        assert_eq!(
+            (mix.name.as_str(), &mix.pattern[..]),
+            ("IMIX - aaafg", &[64, 64, 64, 1280, 1518][..])
+        );
         let mix: FrameMix = "genome:aaA{A=200}".parse().unwrap();
-        assert_eq!((mix.name.as_str(), &mix.pattern[..]), ("CUSTOM IMIX - aaA{A=200}", &[64, 64, 200][..]));
+        assert_eq!(
+            (mix.name.as_str(), &mix.pattern[..]),
+            ("CUSTOM IMIX - aaA{A=200}", &[64, 64, 200][..])
+        );
         assert_eq!(pattern("genome:az{z=1518}"), [64, 1518]);
-        assert_eq!(pattern("genome:2(ab)3(g)"), [64, 128, 64, 128, 1518, 1518, 1518]);
-        assert_eq!(pattern("genome:bcdehij"), [128, 256, 512, 1024, 2112, 9000, 16000]);
+        assert_eq!(
+            pattern("genome:2(ab)3(g)"),
+            [64, 128, 64, 128, 1518, 1518, 1518]
+        );
+        assert_eq!(
+            pattern("genome:bcdehij"),
+            [128, 256, 512, 1024, 2112, 9000, 16000]
+        );
         assert_eq!(pattern("genome:2(aA)b{A=100,}").len(), 5);
         for bad in [
             "genome:",
@@ -287,9 +349,18 @@ mod tests {
 
     #[test]
     fn lists() {
-        let names = |text| parse_sizes(text).unwrap().iter().map(|m| m.name.clone()).collect::<Vec<_>>();
+        let names = |text| {
+            parse_sizes(text)
+                .unwrap()
+                .iter()
+                .map(|m| m.name.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names("64, 128,imix"), ["64", "128", "IMIX"]);
-        assert_eq!(names("64,genome:AB{A=100,B=200},1518"), ["64", "CUSTOM IMIX - AB{A=100,B=200}", "1518"]);
+        assert_eq!(
+            names("64,genome:AB{A=100,B=200},1518"),
+            ["64", "CUSTOM IMIX - AB{A=100,B=200}", "1518"]
+        );
         assert_eq!(names("rfc2544").len(), 7);
         for bad in [
             "",

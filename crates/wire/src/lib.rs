@@ -42,8 +42,8 @@ pub mod units;
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
 pub use connections::{
-    CLIENT_PORTS, CLIENTS, ConnectionSpec, Exchange, LARGEST_OBJECT, MOST_CONNECTIONS, NUMBERED, SERVERS,
-    SHORTEST_OBJECT, STAGES,
+    CLIENT_PORTS, CLIENTS, ConnectionSpec, Exchange, LARGEST_OBJECT, MOST_CONNECTIONS, NUMBERED,
+    SERVERS, SHORTEST_OBJECT, STAGES,
 };
 pub use endpoints::{DEFAULT_PORT, EndpointRange, MAX_PARSED_FLOWS};
 pub use extensions::Extensions;
@@ -58,7 +58,9 @@ pub use recognise::{ForeignKind, Recognised, recognise};
 pub use selection::Selection;
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
 pub use template::{BaseSums, FrameTemplate};
-pub use traffic::{Filter, Findings, LARGEST_BATCH, Load, MILLION, RateStep, STREAMS, Second, Traffic};
+pub use traffic::{
+    Filter, Findings, LARGEST_BATCH, Load, MILLION, RateStep, STREAMS, Second, Traffic,
+};
 
 /// The one error of this crate, which callers print: the fault of a text, a frame, a load or a capture, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -43,7 +43,11 @@ impl FromStr for MacAddr {
     fn from_str(text: &str) -> Result<Self, WireError> {
         let byte = |part: &str| {
             let digits = part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
-            if digits { u8::from_str_radix(part, 16).ok() } else { None }
+            if digits {
+                u8::from_str_radix(part, 16).ok()
+            } else {
+                None
+            }
         };
         let bytes: Option<Vec<u8>> = text.split(':').take(7).map(byte).collect();
         bytes.and_then(|bytes| bytes.try_into().ok()).map(MacAddr).ok_or_else(|| {
@@ -71,7 +75,9 @@ pub enum SourceMacs {
 impl SourceMacs {
     /// The source address of a flow at one of the tester's interfaces; `None`: the interface's own. generator.bpf.c computes the same.
     pub fn of_flow(self, flow: u64, interface: u8) -> Option<MacAddr> {
-        let SourceMacs::Random { seed } = self else { return None };
+        let SourceMacs::Random { seed } = self else {
+            return None;
+        };
         let [first, a, b, c, ..] = mixed(seed, flow).to_le_bytes();
         Some(MacAddr([first & 0xfc, 0, interface, a, b, c]))
     }
@@ -114,20 +120,36 @@ mod tests {
     #[test]
     fn source_addresses_are_those_of_rfc_4814_and_the_same_again() {
         let macs: SourceMacs = "random:7".parse().unwrap();
-        assert_eq!((macs.to_string(), macs.of_flow(0, 1)), ("random:7".into(), macs.of_flow(0, 1)));
+        assert_eq!(
+            (macs.to_string(), macs.of_flow(0, 1)),
+            ("random:7".into(), macs.of_flow(0, 1))
+        );
         assert_eq!("own".parse::<SourceMacs>().unwrap().of_flow(0, 1), None);
-        let all: BTreeSet<MacAddr> = (0..10_000).filter_map(|flow| macs.of_flow(flow, 1)).collect();
+        let all: BTreeSet<MacAddr> = (0..10_000)
+            .filter_map(|flow| macs.of_flow(flow, 1))
+            .collect();
         assert!(all.len() > 9_990, "{}", all.len());
         for MacAddr([first, high, low, ..]) in &all {
-            assert_eq!((first & 3, *high, *low), (0, 0, 1), "no group, not local, interface 1");
+            assert_eq!(
+                (first & 3, *high, *low),
+                (0, 0, 1),
+                "no group, not local, interface 1"
+            );
         }
         let mut bits = [0u32; 48];
         for mac in &all {
-            let number = mac.0.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            let number = mac
+                .0
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
             (0..48).for_each(|bit| bits[bit] += (number >> bit & 1) as u32);
         }
         for bit in (0..24).chain(42..48) {
-            assert!(bits[bit].abs_diff(5_000) < 300, "bit {bit} is set in {} of 10,000", bits[bit]);
+            assert!(
+                bits[bit].abs_diff(5_000) < 300,
+                "bit {bit} is set in {} of 10,000",
+                bits[bit]
+            );
         }
         assert!("random:x".parse::<SourceMacs>().is_err());
     }
@@ -137,7 +159,12 @@ mod tests {
         let mac: MacAddr = "02:00:5E:00:00:0a".parse().unwrap();
         assert_eq!(mac.to_string(), "02:00:5e:00:00:0a");
         assert!(!mac.is_multicast());
-        assert!("01:00:5e:00:00:01".parse::<MacAddr>().unwrap().is_multicast());
+        assert!(
+            "01:00:5e:00:00:01"
+                .parse::<MacAddr>()
+                .unwrap()
+                .is_multicast()
+        );
     }
 
     #[test]

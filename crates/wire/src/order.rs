@@ -36,7 +36,12 @@ impl FromStr for FlowOrder {
     fn from_str(text: &str) -> Result<Self, WireError> {
         let seed = |text: &str| text.parse().ok();
         let exponent = |text: &str| text.parse().ok().filter(|e: &f64| (0.0..=10.0).contains(e));
-        let zipf = |e: &str, seed: Option<u64>| Some(FlowOrder::Zipf { exponent: exponent(e)?, seed: seed? });
+        let zipf = |e: &str, seed: Option<u64>| {
+            Some(FlowOrder::Zipf {
+                exponent: exponent(e)?,
+                seed: seed?,
+            })
+        };
         let order = match text.split(':').collect::<Vec<_>>()[..] {
             ["sequential"] => Some(FlowOrder::Sequential),
             ["random"] => Some(FlowOrder::Random { seed: DEFAULT_SEED }),
@@ -60,7 +65,11 @@ impl fmt::Display for FlowOrder {
             FlowOrder::Zipf { exponent, seed } => (format!("zipf:{exponent}"), *seed),
         };
         f.write_str(&form)?;
-        if seed == DEFAULT_SEED { Ok(()) } else { write!(f, ":{seed}") }
+        if seed == DEFAULT_SEED {
+            Ok(())
+        } else {
+            write!(f, ":{seed}")
+        }
     }
 }
 
@@ -99,7 +108,10 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Number `i` of a random permutation of the numbers below `n`; from `i` = `n` on, the permutation repeats.
 pub(crate) fn permuted(seed: u64, i: u64, n: u64) -> u64 {
     let bits = 64 - (n - 1).leading_zeros();
-    let (mask, shift) = (u64::MAX.checked_shr(64 - bits).unwrap_or(0), (bits / 2).max(1));
+    let (mask, shift) = (
+        u64::MAX.checked_shr(64 - bits).unwrap_or(0),
+        (bits / 2).max(1),
+    );
     let mut number = i % n;
     loop {
         // Each step is a bijection on numbers of `bits` bits. A result from `n` on goes through the steps again, until it is below `n`.
@@ -152,21 +164,31 @@ impl AliasTable {
     /// The Zipf distribution over `n` indexes (at least 1 is made): index `i` in proportion to `(i +
     /// 1)^-exponent`.
     pub fn zipf(n: u32, exponent: f64) -> Self {
-        Self::new((1..=n.max(1)).map(|rank| f64::from(rank).powf(-exponent)).collect())
+        Self::new(
+            (1..=n.max(1))
+                .map(|rank| f64::from(rank).powf(-exponent))
+                .collect(),
+        )
     }
 
     /// A table for weights: at least one positive, and no negative ones; otherwise it is uniform.
     pub fn new(mut weights: Vec<f64>) -> Self {
         let scale = weights.len() as f64 / weights.iter().sum::<f64>();
         weights.iter_mut().for_each(|weight| *weight *= scale);
-        let full = |i: usize| AliasEntry { threshold: u32::MAX, alias: i as u32 };
+        let full = |i: usize| AliasEntry {
+            threshold: u32::MAX,
+            alias: i as u32,
+        };
         let mut entries: Vec<AliasEntry> = (0..weights.len()).map(full).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =
             (0..weights.len()).partition(|&i| weights[i] < 1.0);
         // A small column is filled up to 1 from a large one. Columns left over are full, up to rounding.
         while let (Some(&from), Some(to)) = (large.last(), small.pop()) {
             let threshold = (weights[to] * 4_294_967_296.0) as u32;
-            entries[to] = AliasEntry { threshold, alias: from as u32 };
+            entries[to] = AliasEntry {
+                threshold,
+                alias: from as u32,
+            };
             weights[from] -= 1.0 - weights[to];
             if weights[from] < 1.0 {
                 large.pop();
@@ -214,9 +236,15 @@ impl FlowPicker {
         let (seed, rule) = match order {
             FlowOrder::Sequential => (0, Rule::Sequential(0)),
             FlowOrder::Random { seed } => (seed, Rule::Random),
-            FlowOrder::Zipf { exponent, seed } => (seed, Rule::Alias(AliasTable::zipf(n, exponent))),
+            FlowOrder::Zipf { exponent, seed } => {
+                (seed, Rule::Alias(AliasTable::zipf(n, exponent)))
+            }
         };
-        FlowPicker { n, random: SplitMix64::new(seed), rule }
+        FlowPicker {
+            n,
+            random: SplitMix64::new(seed),
+            rule,
+        }
     }
 
     /// The next flow number. There is always one, so this is no iterator.
@@ -245,12 +273,25 @@ mod tests {
         // From the public-domain C by Vigna, seed 1234567.
         let mut random = SplitMix64::new(1_234_567);
         let numbers = [random.next_u64(), random.next_u64(), random.next_u64()];
-        assert_eq!(numbers, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
+        assert_eq!(
+            numbers,
+            [
+                6457827717110365317,
+                3203168211198807973,
+                9817491932198370423
+            ]
+        );
     }
 
     #[test]
     fn words() {
-        for text in ["sequential", "random", "random:7", "zipf:1.1", "zipf:0.9:42"] {
+        for text in [
+            "sequential",
+            "random",
+            "random:7",
+            "zipf:1.1",
+            "zipf:0.9:42",
+        ] {
             assert_eq!(text.parse::<FlowOrder>().unwrap().to_string(), text);
         }
         for bad in [
@@ -273,7 +314,10 @@ mod tests {
     fn a_random_order_has_every_number_once() {
         for n in [1, 2, 3, 7, 64, 1000, 65_537] {
             let all: std::collections::HashSet<u64> = (0..n).map(|i| permuted(9, i, n)).collect();
-            assert!(all.len() as u64 == n && all.iter().all(|number| *number < n), "{n}");
+            assert!(
+                all.len() as u64 == n && all.iter().all(|number| *number < n),
+                "{n}"
+            );
         }
         assert_eq!(permuted(9, 7, 5), permuted(9, 2, 5));
         assert!(permuted(1, 3, u64::MAX) < u64::MAX);

@@ -15,7 +15,9 @@ pub const LINKTYPE_ETHERNET: u32 = 1;
 pub const MAX_RECORD: u32 = 262_144;
 
 fn cannot(offset: u64, error: &io::Error) -> WireError {
-    WireError::new(format!("cannot read or write the capture at byte {offset}: {error}"))
+    WireError::new(format!(
+        "cannot read or write the capture at byte {offset}: {error}"
+    ))
 }
 
 /// The file ends in the middle of something.
@@ -65,7 +67,11 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// The data are no capture, or are cut short within the header.
     pub fn new(read: R) -> Result<Self, WireError> {
-        let mut input = Input { read, offset: 0, order: ByteOrder::default() };
+        let mut input = Input {
+            read,
+            offset: 0,
+            order: ByteOrder::default(),
+        };
         let magic: [u8; 4] = input.array("the file header")?;
         let (big_endian, ns_per_tick) = match magic {
             [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
@@ -74,7 +80,11 @@ impl<R: Read> Reader<R> {
             [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
             [0x0a, 0x0d, 0x0d, 0x0a] => {
                 let format = Format::Blocks(Blocks::new(&mut input)?);
-                return Ok(Reader { input, format, done: false });
+                return Ok(Reader {
+                    input,
+                    format,
+                    done: false,
+                });
             }
             other => {
                 return Err(WireError::new(format!(
@@ -90,13 +100,23 @@ impl<R: Read> Reader<R> {
         }
         // The high bits of the link type's field show an FCS.
         let link_type = input.order.number32(&header[16..]) & 0xffff;
-        Ok(Reader { input, format: Format::Classic { ns_per_tick, link_type }, done: false })
+        Ok(Reader {
+            input,
+            format: Format::Classic {
+                ns_per_tick,
+                link_type,
+            },
+            done: false,
+        })
     }
 
     fn read_record(&mut self) -> Result<Option<Record>, WireError> {
         let input = &mut self.input;
         let (ns_per_tick, link_type) = match &mut self.format {
-            Format::Classic { ns_per_tick, link_type } => (*ns_per_tick, *link_type),
+            Format::Classic {
+                ns_per_tick,
+                link_type,
+            } => (*ns_per_tick, *link_type),
             Format::Blocks(blocks) => return blocks.next_record(input),
         };
         let offset = input.offset;
@@ -104,13 +124,19 @@ impl<R: Read> Reader<R> {
         if input.fill_or_end(&mut bytes, "a record header")? {
             return Ok(None);
         }
-        let [seconds, ticks, captured, orig_len] = [0, 4, 8, 12].map(|at| input.order.number32(&bytes[at..]));
+        let [seconds, ticks, captured, orig_len] =
+            [0, 4, 8, 12].map(|at| input.order.number32(&bytes[at..]));
         if captured > MAX_RECORD {
             return Err(malformed(offset, "the captured length", captured));
         }
         let data = input.bytes(captured, "a record")?;
         let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * ns_per_tick;
-        Ok(Some(Record { ts_ns, orig_len, data, link_type }))
+        Ok(Some(Record {
+            ts_ns,
+            orig_len,
+            data,
+            link_type,
+        }))
     }
 }
 
@@ -184,12 +210,20 @@ pub(crate) struct ByteOrder {
 impl ByteOrder {
     pub fn number16(self, bytes: &[u8]) -> u16 {
         let bytes = [bytes[0], bytes[1]];
-        if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+        if self.big_endian {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
+        }
     }
 
     pub fn number32(self, bytes: &[u8]) -> u32 {
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        if self.big_endian {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
+        }
     }
 }
 
@@ -230,7 +264,10 @@ impl<W: Write> Writer<W> {
             )));
         }
         let len = frame.len() as u32;
-        let (seconds, ns) = ((ts_ns / 1_000_000_000) as u32, (ts_ns % 1_000_000_000) as u32);
+        let (seconds, ns) = (
+            (ts_ns / 1_000_000_000) as u32,
+            (ts_ns % 1_000_000_000) as u32,
+        );
         let mut header = [0; 16];
         for (at, field) in [seconds, ns, len, len].into_iter().enumerate() {
             header[at * 4..at * 4 + 4].copy_from_slice(&field.to_le_bytes());
@@ -249,7 +286,9 @@ impl<W: Write> Writer<W> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.write.write_all(bytes).map_err(|e| cannot(self.offset, &e))?;
+        self.write
+            .write_all(bytes)
+            .map_err(|e| cannot(self.offset, &e))?;
         self.offset += bytes.len() as u64;
         Ok(())
     }

@@ -4,9 +4,29 @@ use super::*;
 use proptest::prelude::*;
 
 fn classic_file(big: bool, magic: u32, records: &[(u32, u32, u32, &[u8])]) -> Vec<u8> {
-    let n32 = |n: u32| if big { n.to_be_bytes() } else { n.to_le_bytes() };
-    let n16 = |n: u16| if big { n.to_be_bytes() } else { n.to_le_bytes() };
-    let mut file = [&n32(magic)[..], &n16(2), &n16(4), &[0; 8], &n32(65_535), &n32(1)].concat();
+    let n32 = |n: u32| {
+        if big {
+            n.to_be_bytes()
+        } else {
+            n.to_le_bytes()
+        }
+    };
+    let n16 = |n: u16| {
+        if big {
+            n.to_be_bytes()
+        } else {
+            n.to_le_bytes()
+        }
+    };
+    let mut file = [
+        &n32(magic)[..],
+        &n16(2),
+        &n16(4),
+        &[0; 8],
+        &n32(65_535),
+        &n32(1),
+    ]
+    .concat();
     for &(seconds, ticks, orig_len, data) in records {
         for n in [seconds, ticks, data.len() as u32, orig_len] {
             file.extend(n32(n));
@@ -18,10 +38,23 @@ fn classic_file(big: bool, magic: u32, records: &[(u32, u32, u32, &[u8])]) -> Ve
 
 /// A block of pcapng with its lengths; the body is padded.
 fn block(big: bool, kind: u32, body: &[u8]) -> Vec<u8> {
-    let n32 = |n: u32| if big { n.to_be_bytes() } else { n.to_le_bytes() };
+    let n32 = |n: u32| {
+        if big {
+            n.to_be_bytes()
+        } else {
+            n.to_le_bytes()
+        }
+    };
     let padded = body.len().next_multiple_of(4);
     let len = n32(padded as u32 + 12);
-    [&n32(kind)[..], &len, body, &vec![0; padded - body.len()], &len].concat()
+    [
+        &n32(kind)[..],
+        &len,
+        body,
+        &vec![0; padded - body.len()],
+        &len,
+    ]
+    .concat()
 }
 
 fn section(big: bool) -> Vec<u8> {
@@ -35,15 +68,30 @@ fn section(big: bool) -> Vec<u8> {
 }
 
 fn interface(big: bool, link: u16, snap: u32, options: &[u8]) -> Vec<u8> {
-    let (link, snap) =
-        if big { (link.to_be_bytes(), snap.to_be_bytes()) } else { (link.to_le_bytes(), snap.to_le_bytes()) };
+    let (link, snap) = if big {
+        (link.to_be_bytes(), snap.to_be_bytes())
+    } else {
+        (link.to_le_bytes(), snap.to_le_bytes())
+    };
     block(big, 1, &[&link[..], &[0; 2], &snap, options].concat())
 }
 
 fn enhanced(big: bool, interface: u32, ticks: u64, data: &[u8]) -> Vec<u8> {
-    let n32 = |n: u32| if big { n.to_be_bytes() } else { n.to_le_bytes() };
+    let n32 = |n: u32| {
+        if big {
+            n.to_be_bytes()
+        } else {
+            n.to_le_bytes()
+        }
+    };
     let mut body = Vec::new();
-    for n in [interface, (ticks >> 32) as u32, ticks as u32, data.len() as u32, data.len() as u32 + 5] {
+    for n in [
+        interface,
+        (ticks >> 32) as u32,
+        ticks as u32,
+        data.len() as u32,
+        data.len() as u32 + 5,
+    ] {
         body.extend(n32(n));
     }
     body.extend(data);
@@ -51,7 +99,10 @@ fn enhanced(big: bool, interface: u32, ticks: u64, data: &[u8]) -> Vec<u8> {
 }
 
 fn read(file: &[u8]) -> Vec<Record> {
-    Reader::new(file).unwrap().map(|record| record.unwrap()).collect()
+    Reader::new(file)
+        .unwrap()
+        .map(|record| record.unwrap())
+        .collect()
 }
 
 fn read_error(file: &[u8]) -> String {
@@ -64,10 +115,19 @@ fn read_error(file: &[u8]) -> String {
 #[test]
 fn classic_in_all_four_kinds() {
     for big in [false, true] {
-        let records = read(&classic_file(big, 0xa1b2_c3d4, &[(1, 5, 60, b"abc"), (2, 0, 0, b"")]));
+        let records = read(&classic_file(
+            big,
+            0xa1b2_c3d4,
+            &[(1, 5, 60, b"abc"), (2, 0, 0, b"")],
+        ));
         assert_eq!(
             records[0],
-            Record { ts_ns: 1_000_005_000, orig_len: 60, data: b"abc".to_vec(), link_type: 1 }
+            Record {
+                ts_ns: 1_000_005_000,
+                orig_len: 60,
+                data: b"abc".to_vec(),
+                link_type: 1
+            }
         );
         assert_eq!(records[1].ts_ns, 2_000_000_000);
         let records = read(&classic_file(big, 0xa1b2_3c4d, &[(1, 5, 3, b"abc")]));
@@ -107,9 +167,19 @@ fn pcapng_in_both_byte_orders() {
             } else {
                 (code.to_le_bytes(), (value.len() as u16).to_le_bytes())
             };
-            [&code[..], &len, value, &vec![0; value.len().next_multiple_of(4) - value.len()]].concat()
+            [
+                &code[..],
+                &len,
+                value,
+                &vec![0; value.len().next_multiple_of(4) - value.len()],
+            ]
+            .concat()
         };
-        let offset = if big { 100i64.to_be_bytes() } else { 100i64.to_le_bytes() };
+        let offset = if big {
+            100i64.to_be_bytes()
+        } else {
+            100i64.to_le_bytes()
+        };
         let file = [
             section(big),
             interface(big, 1, 0, &[]),
@@ -117,7 +187,13 @@ fn pcapng_in_both_byte_orders() {
                 big,
                 1,
                 0,
-                &[option(2, b"eth0"), option(9, &[9]), option(14, &offset), option(0, &[])].concat(),
+                &[
+                    option(2, b"eth0"),
+                    option(9, &[9]),
+                    option(14, &offset),
+                    option(0, &[]),
+                ]
+                .concat(),
             ),
             interface(big, 113, 0, &option(9, &[0x80 | 10])),
             block(big, 0x0bad, b"a custom block"),
@@ -130,17 +206,29 @@ fn pcapng_in_both_byte_orders() {
         assert_eq!(records.len(), 3);
         assert_eq!(
             records[0],
-            Record { ts_ns: (1 << 40) * 1000, orig_len: 10, data: b"abcde".to_vec(), link_type: 1 }
+            Record {
+                ts_ns: (1 << 40) * 1000,
+                orig_len: 10,
+                data: b"abcde".to_vec(),
+                link_type: 1
+            }
         );
         assert_eq!(records[1].ts_ns, 100_000_000_007);
-        assert_eq!((records[2].ts_ns, records[2].link_type), (1_500_000_000, 113));
+        assert_eq!(
+            (records[2].ts_ns, records[2].link_type),
+            (1_500_000_000, 113)
+        );
     }
 }
 
 #[test]
 fn pcapng_simple_packets_and_new_sections() {
     let simple = |big: bool, orig: u32, data: &[u8]| {
-        let orig = if big { orig.to_be_bytes() } else { orig.to_le_bytes() };
+        let orig = if big {
+            orig.to_be_bytes()
+        } else {
+            orig.to_le_bytes()
+        };
         block(big, 3, &[&orig[..], data].concat())
     };
     let file = [
@@ -175,7 +263,8 @@ fn pcapng_damage_is_named() {
     assert!(with(bad[..20].to_vec()).contains("cut short"));
     assert!(with(block(false, 6, &[0; 4])).contains("the block length"));
     assert!(
-        read_error(&[section(true), block(true, 3, &[0; 4])].concat()).contains("the number of interfaces")
+        read_error(&[section(true), block(true, 3, &[0; 4])].concat())
+            .contains("the number of interfaces")
     );
 }
 

@@ -46,7 +46,9 @@ impl Resolution {
         let ticks = i128::from(ticks);
         match self {
             Resolution::Decimal(n @ 0..=9) => ticks * 10i128.pow(9 - u32::from(n)),
-            Resolution::Decimal(n) => 10i128.checked_pow(u32::from(n) - 9).map_or(0, |d| ticks / d),
+            Resolution::Decimal(n) => 10i128
+                .checked_pow(u32::from(n) - 9)
+                .map_or(0, |d| ticks / d),
             // 2^64 x 10^9 fits into 94 bits; the bits shifted out are below 1 ns.
             Resolution::Binary(n) => (ticks * 1_000_000_000).checked_shr(n.into()).unwrap_or(0),
         }
@@ -68,7 +70,8 @@ impl Body {
     /// The 32-bit number at `at`, if the block is long enough.
     fn number(&self, at: usize) -> Result<u32, WireError> {
         let bytes = self.bytes.get(at..at + 4);
-        let bytes = bytes.ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))?;
+        let bytes =
+            bytes.ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))?;
         Ok(self.order.number32(bytes))
     }
 
@@ -78,7 +81,8 @@ impl Body {
             return Err(self.malformed("the captured length", len));
         }
         let data = self.bytes.get(at..at + len as usize);
-        data.map(<[u8]>::to_vec).ok_or_else(|| self.malformed("the captured length", len))
+        data.map(<[u8]>::to_vec)
+            .ok_or_else(|| self.malformed("the captured length", len))
     }
 
     /// The options from `at` on, up to where they make no sense.
@@ -86,9 +90,14 @@ impl Body {
         let mut rest = self.bytes.get(at..).unwrap_or_default();
         std::iter::from_fn(move || {
             let header = rest.get(..4)?;
-            let (code, len) = (self.order.number16(header), self.order.number16(&header[2..]));
+            let (code, len) = (
+                self.order.number16(header),
+                self.order.number16(&header[2..]),
+            );
             let value = rest.get(4..4 + usize::from(len)).filter(|_| code != 0)?;
-            rest = rest.get(4 + usize::from(len).next_multiple_of(4)..).unwrap_or_default();
+            rest = rest
+                .get(4 + usize::from(len).next_multiple_of(4)..)
+                .unwrap_or_default();
             Some((code, value))
         })
     }
@@ -97,13 +106,18 @@ impl Body {
 impl Blocks {
     /// Reads the first section header; its block type has been read.
     pub fn new<R: Read>(input: &mut Input<R>) -> Result<Self, WireError> {
-        let mut blocks = Blocks { interfaces: Vec::new() };
+        let mut blocks = Blocks {
+            interfaces: Vec::new(),
+        };
         blocks.section(input, 0)?;
         Ok(blocks)
     }
 
     /// The next packet; `None` at the end of the file.
-    pub fn next_record<R: Read>(&mut self, input: &mut Input<R>) -> Result<Option<Record>, WireError> {
+    pub fn next_record<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+    ) -> Result<Option<Record>, WireError> {
         loop {
             let offset = input.offset;
             let mut kind = [0; 4];
@@ -148,21 +162,32 @@ impl Blocks {
 
     fn interface(&mut self, body: &Body) -> Result<(), WireError> {
         if self.interfaces.len() >= MAX_INTERFACES {
-            return Err(body.malformed("the number of interfaces", self.interfaces.len() as u64 + 1));
+            return Err(
+                body.malformed("the number of interfaces", self.interfaces.len() as u64 + 1)
+            );
         }
         let snap_len = body.number(4)?;
         let link_type = body.order.number16(&body.bytes).into();
-        let mut interface =
-            Interface { link_type, snap_len, resolution: Resolution::Decimal(6), offset_s: 0 };
+        let mut interface = Interface {
+            link_type,
+            snap_len,
+            resolution: Resolution::Decimal(6),
+            offset_s: 0,
+        };
         for (code, value) in body.options(8) {
             match (code, value) {
-                (IF_TSRESOL, &[n]) if n & 0x80 != 0 => interface.resolution = Resolution::Binary(n & 0x7f),
+                (IF_TSRESOL, &[n]) if n & 0x80 != 0 => {
+                    interface.resolution = Resolution::Binary(n & 0x7f)
+                }
                 (IF_TSRESOL, &[n]) => interface.resolution = Resolution::Decimal(n),
                 (IF_TSOFFSET, value) => {
                     if let Ok(bytes) = <[u8; 8]>::try_from(value) {
                         let big = body.order.big_endian;
-                        interface.offset_s =
-                            if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+                        interface.offset_s = if big {
+                            i64::from_be_bytes(bytes)
+                        } else {
+                            i64::from_le_bytes(bytes)
+                        };
                     }
                 }
                 _ => {}
@@ -180,27 +205,56 @@ impl Blocks {
         let data = body.data(20, body.number(12)?)?;
         let ns = interface.resolution.ns(ticks) + i128::from(interface.offset_s) * 1_000_000_000;
         let ts_ns = u64::try_from(ns).unwrap_or(if ns < 0 { 0 } else { u64::MAX });
-        Ok(Record { ts_ns, orig_len: body.number(16)?, data, link_type: interface.link_type })
+        Ok(Record {
+            ts_ns,
+            orig_len: body.number(16)?,
+            data,
+            link_type: interface.link_type,
+        })
     }
 
     fn simple(&self, body: &Body) -> Result<Record, WireError> {
-        let interface =
-            self.interfaces.first().ok_or_else(|| body.malformed("the number of interfaces", 0u32))?;
+        let interface = self
+            .interfaces
+            .first()
+            .ok_or_else(|| body.malformed("the number of interfaces", 0u32))?;
         let orig_len = body.number(0)?;
-        let snap_len = if interface.snap_len == 0 { u32::MAX } else { interface.snap_len };
+        let snap_len = if interface.snap_len == 0 {
+            u32::MAX
+        } else {
+            interface.snap_len
+        };
         let data = body.data(4, orig_len.min(snap_len))?;
-        Ok(Record { ts_ns: 0, orig_len, data, link_type: interface.link_type })
+        Ok(Record {
+            ts_ns: 0,
+            orig_len,
+            data,
+            link_type: interface.link_type,
+        })
     }
 }
 
 /// The rest of a block of `len` bytes behind its first `read` bytes, up to and with the repeated length at its end.
-fn rest<R: Read>(input: &mut Input<R>, offset: u64, len: u32, read: u32) -> Result<Body, WireError> {
+fn rest<R: Read>(
+    input: &mut Input<R>,
+    offset: u64,
+    len: u32,
+    read: u32,
+) -> Result<Body, WireError> {
     if !len.is_multiple_of(4) || len < read + 4 || len > MAX_BLOCK {
         return Err(malformed(offset, "the block length", len));
     }
     let bytes = input.bytes(len - read - 4, "a block")?;
-    let body = Body { bytes, offset, order: input.order };
+    let body = Body {
+        bytes,
+        offset,
+        order: input.order,
+    };
     let again: [u8; 4] = input.array("a block")?;
     let again = input.order.number32(&again);
-    if again == len { Ok(body) } else { Err(body.malformed("the repeated block length", again)) }
+    if again == len {
+        Ok(body)
+    } else {
+        Err(body.malformed("the repeated block length", again))
+    }
 }

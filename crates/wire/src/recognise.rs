@@ -78,14 +78,34 @@ impl Test {
     fn new(transport: Transport, [a, b, c, d]: [u8; 4], payload: &[u8]) -> Option<Test> {
         let signature = Signature::decode(payload)?;
         let (src_port, dst_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        Some(Test { signature, src_port, dst_port, transport })
+        Some(Test {
+            signature,
+            src_port,
+            dst_port,
+            transport,
+        })
     }
 
     /// Put together last and once: copies of half-written addresses cost more than all the reading.
     #[inline]
     fn found(self, src: IpAddr, dst: IpAddr, vlan: Option<u16>) -> Recognised {
-        let Test { signature, src_port, dst_port, transport } = self;
-        Recognised::Test { signature, flow: Flow { src, dst, src_port, dst_port }, transport, vlan }
+        let Test {
+            signature,
+            src_port,
+            dst_port,
+            transport,
+        } = self;
+        Recognised::Test {
+            signature,
+            flow: Flow {
+                src,
+                dst,
+                src_port,
+                dst_port,
+            },
+            transport,
+            vlan,
+        }
     }
 }
 
@@ -155,14 +175,22 @@ fn foreign_v6(packet: &[u8]) -> Recognised {
         Some(0) => packet.get(40),
         next => next,
     };
-    let kind = if next == Some(&protocol::ICMPV6) { ForeignKind::Icmpv6 } else { ForeignKind::Ipv6 };
+    let kind = if next == Some(&protocol::ICMPV6) {
+        ForeignKind::Icmpv6
+    } else {
+        ForeignKind::Ipv6
+    };
     Recognised::Foreign(kind)
 }
 
 #[inline]
 fn udp(segment: &[u8]) -> Option<Test> {
     let (header, payload) = segment.split_first_chunk::<8>()?;
-    Test::new(Transport::Udp, [header[0], header[1], header[2], header[3]], payload)
+    Test::new(
+        Transport::Udp,
+        [header[0], header[1], header[2], header[3]],
+        payload,
+    )
 }
 
 #[inline]
@@ -172,7 +200,11 @@ fn tcp(segment: &[u8]) -> Option<Test> {
     if offset < 20 {
         return None;
     }
-    Test::new(Transport::Tcp, [header[0], header[1], header[2], header[3]], segment.get(offset..)?)
+    Test::new(
+        Transport::Tcp,
+        [header[0], header[1], header[2], header[3]],
+        segment.get(offset..)?,
+    )
 }
 
 #[inline]
@@ -181,7 +213,11 @@ fn echo(segment: &[u8], kind: u8) -> Option<Test> {
     if header[0] != kind || header[1] != 0 {
         return None;
     }
-    Test::new(Transport::IcmpEcho, [header[4], header[5], header[6], header[7]], payload)
+    Test::new(
+        Transport::IcmpEcho,
+        [header[4], header[5], header[6], header[7]],
+        payload,
+    )
 }
 
 #[cfg(test)]

@@ -4,13 +4,19 @@ use super::*;
 use crate::{Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, VlanTag};
 use proptest::prelude::*;
 
-const SIGNATURE: Signature = Signature { stream: 3, sequence: 4, time_ns: 5 };
+const SIGNATURE: Signature = Signature {
+    stream: 3,
+    sequence: 4,
+    time_ns: 5,
+};
 
 fn frame(family: Family, transport: Transport, len_fcs: u16) -> (Vec<u8>, Flow) {
     let spec = FrameSpec::new(MacAddr([2; 6]), MacAddr([4; 6]), family, transport);
     let flow = FlowSpace::benchmark(family, 2000).unwrap().flow(1234);
     let mut bytes = vec![0; usize::from(len_fcs)];
-    let len = FrameTemplate::new(&spec, len_fcs).unwrap().fill(&mut bytes, &flow, Some(&SIGNATURE));
+    let len = FrameTemplate::new(&spec, len_fcs)
+        .unwrap()
+        .fill(&mut bytes, &flow, Some(&SIGNATURE));
     bytes.truncate(len);
     (bytes, flow)
 }
@@ -31,19 +37,40 @@ fn tags_and_padding() {
     for (family, transport) in kinds() {
         let (mut bytes, flow) = frame(family, transport, 128);
         bytes.extend([0; 7]);
-        assert_eq!(recognise(&bytes), Recognised::Test { signature: SIGNATURE, flow, transport, vlan: None });
+        assert_eq!(
+            recognise(&bytes),
+            Recognised::Test {
+                signature: SIGNATURE,
+                flow,
+                transport,
+                vlan: None
+            }
+        );
         bytes.splice(12..12, [0x81, 0, 0x20, 7]);
         assert_eq!(
             recognise(&bytes),
-            Recognised::Test { signature: SIGNATURE, flow, transport, vlan: Some(7) }
+            Recognised::Test {
+                signature: SIGNATURE,
+                flow,
+                transport,
+                vlan: Some(7)
+            }
         );
         bytes.splice(12..12, [0x88, 0xa8, 0x0f, 0xfe]);
         assert_eq!(
             recognise(&bytes),
-            Recognised::Test { signature: SIGNATURE, flow, transport, vlan: Some(4094) }
+            Recognised::Test {
+                signature: SIGNATURE,
+                flow,
+                transport,
+                vlan: Some(4094)
+            }
         );
         bytes.splice(12..12, [0x81, 0, 0, 1]);
-        assert_eq!(recognise(&bytes), Recognised::Foreign(ForeignKind::Other(0x8100)));
+        assert_eq!(
+            recognise(&bytes),
+            Recognised::Foreign(ForeignKind::Other(0x8100))
+        );
     }
 }
 
@@ -73,7 +100,11 @@ fn truncations_are_foreign() {
                 (21.., Family::V6, Transport::IcmpEcho) => ForeignKind::Icmpv6,
                 (_, Family::V6, _) => ForeignKind::Ipv6,
             };
-            assert_eq!(recognise(&bytes[..len]), Recognised::Foreign(want), "{family} {transport} {len}");
+            assert_eq!(
+                recognise(&bytes[..len]),
+                Recognised::Foreign(want),
+                "{family} {transport} {len}"
+            );
         }
     }
 }
@@ -86,15 +117,26 @@ fn others() {
         recognise(&bytes)
     };
     assert_eq!(with_type(0x0806), Recognised::Foreign(ForeignKind::Arp));
-    assert_eq!(with_type(0x88cc), Recognised::Foreign(ForeignKind::Other(0x88cc)));
+    assert_eq!(
+        with_type(0x88cc),
+        Recognised::Foreign(ForeignKind::Other(0x88cc))
+    );
     assert_eq!(with_type(0x0800), Recognised::Foreign(ForeignKind::Ipv4));
     assert_eq!(with_type(0x86dd), Recognised::Foreign(ForeignKind::Ipv6));
     let (mut bytes, _) = frame(Family::V4, Transport::Udp, 64);
     bytes[21] = 1;
-    assert_eq!(recognise(&bytes), Recognised::Foreign(ForeignKind::Ipv4), "a fragment");
+    assert_eq!(
+        recognise(&bytes),
+        Recognised::Foreign(ForeignKind::Ipv4),
+        "a fragment"
+    );
     let (mut bytes, _) = frame(Family::V4, Transport::Udp, 64);
     bytes[42] = b'X';
-    assert_eq!(recognise(&bytes), Recognised::Foreign(ForeignKind::Ipv4), "no magic");
+    assert_eq!(
+        recognise(&bytes),
+        Recognised::Foreign(ForeignKind::Ipv4),
+        "no magic"
+    );
     let (mut bytes, _) = frame(Family::V4, Transport::IcmpEcho, 64);
     bytes[34] = 0;
     assert!(!is_test(&bytes), "an echo reply");
@@ -107,12 +149,31 @@ fn others() {
 
 #[test]
 fn a_tag_is_written_and_read() {
-    let tag = VlanTag { id: 100, priority: 5 };
+    let tag = VlanTag {
+        id: 100,
+        priority: 5,
+    };
     let spec = FrameSpec::new(MacAddr([2; 6]), MacAddr([4; 6]), Family::V4, Transport::Udp);
-    let template = FrameTemplate::new(&FrameSpec { vlan: Some(tag), ..spec }, 68).unwrap();
+    let template = FrameTemplate::new(
+        &FrameSpec {
+            vlan: Some(tag),
+            ..spec
+        },
+        68,
+    )
+    .unwrap();
     let mut bytes = [0; 64];
-    template.fill(&mut bytes, &FlowSpace::benchmark(Family::V4, 1).unwrap().flow(0), None);
-    let Recognised::Test { vlan, signature, .. } = recognise(&bytes) else { panic!() };
+    template.fill(
+        &mut bytes,
+        &FlowSpace::benchmark(Family::V4, 1).unwrap().flow(0),
+        None,
+    );
+    let Recognised::Test {
+        vlan, signature, ..
+    } = recognise(&bytes)
+    else {
+        panic!()
+    };
     assert_eq!((vlan, signature), (Some(100), Signature::default()));
 }
 

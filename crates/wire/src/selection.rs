@@ -24,12 +24,17 @@ pub enum Selection {
 impl Selection {
     /// Source and destination port of flow number `i`, uniform among those of RFC 4814, section 4.5: 1024 to 65535, and 1 to 49151.
     pub(crate) fn ports(self, i: u64) -> Option<[u16; 2]> {
-        let Selection::Random { seed } = self else { return None };
+        let Selection::Random { seed } = self else {
+            return None;
+        };
         let random = mixed(seed, i);
         let draw = |half: u32, (first, count): (u16, u32)| {
             first + ((u64::from(half) * u64::from(count)) >> 32) as u16
         };
-        Some([draw((random >> 32) as u32, RANDOM_PORTS[0]), draw(random as u32, RANDOM_PORTS[1])])
+        Some([
+            draw((random >> 32) as u32, RANDOM_PORTS[0]),
+            draw(random as u32, RANDOM_PORTS[1]),
+        ])
     }
 }
 

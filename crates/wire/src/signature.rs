@@ -76,16 +76,34 @@ mod tests {
 
     #[test]
     fn layout() {
-        let bytes =
-            Signature { stream: 0x0102, sequence: 0x0304_0506_0708, time_ns: 0x1112_1314_1516 }.encode();
-        assert_eq!(bytes, *b"LNR1\x01\x02\x03\x04\x05\x06\x07\x08\x11\x12\x13\x14\x15\x16");
+        let bytes = Signature {
+            stream: 0x0102,
+            sequence: 0x0304_0506_0708,
+            time_ns: 0x1112_1314_1516,
+        }
+        .encode();
+        assert_eq!(
+            bytes,
+            *b"LNR1\x01\x02\x03\x04\x05\x06\x07\x08\x11\x12\x13\x14\x15\x16"
+        );
     }
 
     #[test]
     fn age_across_a_wrap() {
-        let signature = Signature { time_ns: MAX_48, ..Default::default() };
+        let signature = Signature {
+            time_ns: MAX_48,
+            ..Default::default()
+        };
         assert_eq!(signature.age_ns(1 << 48 | 9), Some(10));
-        assert_eq!(Signature { time_ns: 5, ..signature }.age_ns(3), Some(0), "later");
+        assert_eq!(
+            Signature {
+                time_ns: 5,
+                ..signature
+            }
+            .age_ns(3),
+            Some(0),
+            "later"
+        );
         assert_eq!(Signature::default().age_ns(5), None);
     }
 

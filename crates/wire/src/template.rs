@@ -56,7 +56,8 @@ impl FrameTemplate {
             return Err(too_short(spec, len_fcs));
         }
         if len_fcs > MAX_LEN_FCS {
-            let text = format!("a frame of {len_fcs} bytes is too long: at most {MAX_LEN_FCS} with FCS");
+            let text =
+                format!("a frame of {len_fcs} bytes is too long: at most {MAX_LEN_FCS} with FCS");
             return Err(WireError::new(text));
         }
         let l4 = spec.l2_len() + spec.l3_len();
@@ -68,7 +69,12 @@ impl FrameTemplate {
         };
         let bytes = static_bytes(spec, usize::from(len_fcs) - FCS_LEN);
         let sums = base_sums(spec, &bytes);
-        Ok(FrameTemplate { spec: *spec, bytes, sums, offsets })
+        Ok(FrameTemplate {
+            spec: *spec,
+            bytes,
+            sums,
+            offsets,
+        })
     }
 
     /// Bytes that [`fill`](Self::fill) writes: the frame without FCS.
@@ -115,12 +121,26 @@ impl FrameTemplate {
         };
         let Offsets { ports, check, .. } = self.offsets;
         frame[ports..ports + 4].copy_from_slice(&both(flow.src_port, flow.dst_port));
-        let signature = if self.spec.signed { self.fill_signature(frame, signature) } else { 0 };
+        let signature = if self.spec.signed {
+            self.fill_signature(frame, signature)
+        } else {
+            0
+        };
         if self.spec.l4_checksum {
-            let addresses = if self.sums.l4_covers_addresses { addresses } else { 0 };
+            let addresses = if self.sums.l4_covers_addresses {
+                addresses
+            } else {
+                0
+            };
             let ports = u64::from(flow.src_port) + u64::from(flow.dst_port);
-            let sum = finish(shorten(u64::from(self.sums.l4) + addresses + ports + signature));
-            let sum = if sum == 0 && self.spec.transport == Transport::Udp { 0xffff } else { sum };
+            let sum = finish(shorten(
+                u64::from(self.sums.l4) + addresses + ports + signature,
+            ));
+            let sum = if sum == 0 && self.spec.transport == Transport::Udp {
+                0xffff
+            } else {
+                sum
+            };
             frame[check..check + 2].copy_from_slice(&sum.to_be_bytes());
         }
         len
@@ -131,7 +151,8 @@ impl FrameTemplate {
     fn fill_v4(&self, frame: &mut [u8], src: Ipv4Addr, dst: Ipv4Addr) -> u64 {
         let sum = u64::from(u32::from(src)) + u64::from(u32::from(dst));
         let header = &mut frame[self.offsets.l3..][..20];
-        header[10..12].copy_from_slice(&finish(shorten(u64::from(self.sums.ip) + sum)).to_be_bytes());
+        header[10..12]
+            .copy_from_slice(&finish(shorten(u64::from(self.sums.ip) + sum)).to_be_bytes());
         header[12..16].copy_from_slice(&src.octets());
         header[16..20].copy_from_slice(&dst.octets());
         sum
@@ -158,8 +179,17 @@ impl FrameTemplate {
 
 /// The headers, and the signature if there is one, do not fit.
 fn too_short(spec: &FrameSpec, len_fcs: u16) -> WireError {
-    let FrameSpec { family, transport, signed, .. } = spec;
-    let (signed, signature) = if *signed { ("signed ", ", signature 18") } else { ("", "") };
+    let FrameSpec {
+        family,
+        transport,
+        signed,
+        ..
+    } = spec;
+    let (signed, signature) = if *signed {
+        ("signed ", ", signature 18")
+    } else {
+        ("", "")
+    };
     WireError::new(format!(
         "a frame of {len_fcs} bytes is too short: {signed}{family}/{transport} needs at least {} \
          (headers {}{signature}, FCS 4; Ethernet's own minimum is 64)",
@@ -210,7 +240,11 @@ fn write_headers(spec: &FrameSpec, frame: &mut [u8]) {
         put_word(frame, 12, EtherType::VLAN.0);
         put_word(frame, 14, tag.control());
     }
-    let kind = if spec.family == Family::V4 { EtherType::IPV4 } else { EtherType::IPV6 };
+    let kind = if spec.family == Family::V4 {
+        EtherType::IPV4
+    } else {
+        EtherType::IPV6
+    };
     put_word(frame, spec.l2_len() - 2, kind.0);
     let packet = &mut frame[spec.l2_len()..];
     let (len, protocol) = (packet.len() as u16, spec.transport.protocol(spec.family));
@@ -249,9 +283,21 @@ fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {
     let protocol = spec.transport.protocol(spec.family);
     let l4_covers_addresses = spec.family == Family::V6 || spec.transport != Transport::IcmpEcho;
     // The pseudo-header without addresses (RFC 768; RFC 9293 section 3.1; RFC 8200 section 8.1).
-    let pseudo = if l4_covers_addresses { u32::from(protocol) + l4.len() as u32 } else { 0 };
-    let ip = if spec.family == Family::V4 { partial(l3) } else { 0 };
-    BaseSums { ip, l4: add(pseudo, partial(l4)), l4_covers_addresses }
+    let pseudo = if l4_covers_addresses {
+        u32::from(protocol) + l4.len() as u32
+    } else {
+        0
+    };
+    let ip = if spec.family == Family::V4 {
+        partial(l3)
+    } else {
+        0
+    };
+    BaseSums {
+        ip,
+        l4: add(pseudo, partial(l4)),
+        l4_covers_addresses,
+    }
 }
 
 #[cfg(test)]

@@ -11,15 +11,25 @@ use smoltcp::wire::*;
 /// The frame that a template writes, by smoltcp.
 fn slow_frame(spec: &FrameSpec, len_fcs: u16, flow: &Flow, signature: &Signature) -> Vec<u8> {
     let mut frame = vec![0; usize::from(len_fcs) - FCS_LEN];
-    let signature = if spec.signed { signature.encode().to_vec() } else { Vec::new() };
-    let counted =
-        (0..=255).cycle().skip(spec.l3_len() - 20).take(frame.len() - spec.header_len() - signature.len());
+    let signature = if spec.signed {
+        signature.encode().to_vec()
+    } else {
+        Vec::new()
+    };
+    let counted = (0..=255)
+        .cycle()
+        .skip(spec.l3_len() - 20)
+        .take(frame.len() - spec.header_len() - signature.len());
     let payload: Vec<u8> = signature.into_iter().chain(counted).collect();
 
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame);
     ethernet.set_dst_addr(EthernetAddress(spec.dst_mac.0));
     ethernet.set_src_addr(EthernetAddress(spec.src_mac.0));
-    let ethertype: u16 = if spec.family == Family::V4 { 0x0800 } else { 0x86dd };
+    let ethertype: u16 = if spec.family == Family::V4 {
+        0x0800
+    } else {
+        0x86dd
+    };
     ethernet.set_ethertype(ethertype.into());
     if let Some(VlanTag { id, priority }) = spec.vlan {
         ethernet.set_ethertype(0x8100.into());
@@ -42,7 +52,9 @@ fn slow_frame(spec: &FrameSpec, len_fcs: u16, flow: &Flow, signature: &Signature
     let (src, dst): (IpAddress, IpAddress) = (flow.src.into(), flow.dst.into());
     IpRepr::new(src, dst, next_header, payload_len, spec.ttl).emit(&mut *l3, &sums);
     let l4 = &mut l3[spec.l3_len()..];
-    let Flow { src_port, dst_port, .. } = *flow;
+    let Flow {
+        src_port, dst_port, ..
+    } = *flow;
     match (transport, flow.src, flow.dst) {
         (Transport::Udp, ..) => UdpRepr { src_port, dst_port }.emit(
             &mut UdpPacket::new_unchecked(l4),
@@ -68,11 +80,19 @@ fn slow_frame(spec: &FrameSpec, len_fcs: u16, flow: &Flow, signature: &Signature
         }
         .emit(&mut TcpPacket::new_unchecked(l4), &src, &dst, &sums),
         (Transport::IcmpEcho, IpAddr::V6(src), IpAddr::V6(dst)) => {
-            let repr = Icmpv6Repr::EchoRequest { ident: src_port, seq_no: dst_port, data: &payload };
+            let repr = Icmpv6Repr::EchoRequest {
+                ident: src_port,
+                seq_no: dst_port,
+                data: &payload,
+            };
             repr.emit(&src, &dst, &mut Icmpv6Packet::new_unchecked(l4), &sums);
         }
         (Transport::IcmpEcho, ..) => {
-            let repr = Icmpv4Repr::EchoRequest { ident: src_port, seq_no: dst_port, data: &payload };
+            let repr = Icmpv4Repr::EchoRequest {
+                ident: src_port,
+                seq_no: dst_port,
+                data: &payload,
+            };
             repr.emit(&mut Icmpv4Packet::new_unchecked(l4), &sums);
         }
     }
@@ -82,7 +102,8 @@ fn slow_frame(spec: &FrameSpec, len_fcs: u16, flow: &Flow, signature: &Signature
 fn any_spec() -> impl Strategy<Value = FrameSpec> {
     let family = prop::sample::select(vec![Family::V4, Family::V6]);
     let transport = prop::sample::select(vec![Transport::Udp, Transport::Tcp, Transport::IcmpEcho]);
-    let tag = prop::option::of((0u16..4095, 0u8..8).prop_map(|(id, priority)| VlanTag { id, priority }));
+    let tag =
+        prop::option::of((0u16..4095, 0u8..8).prop_map(|(id, priority)| VlanTag { id, priority }));
     let macs = any::<([u8; 6], [u8; 6])>();
     (family, transport, tag, macs, any::<(u8, bool, bool)>()).prop_map(
         |(family, transport, vlan, (dst, src), (ttl, checksum, signed))| FrameSpec {
@@ -102,7 +123,12 @@ fn any_spec() -> impl Strategy<Value = FrameSpec> {
 
 fn flow(family: Family, src: u128, dst: u128, src_port: u16, dst_port: u16) -> Flow {
     let address = |bits| crate::endpoints::address_from(family, bits);
-    Flow { src: address(src), dst: address(dst), src_port, dst_port }
+    Flow {
+        src: address(src),
+        dst: address(dst),
+        src_port,
+        dst_port,
+    }
 }
 
 fn any_signature() -> impl Strategy<Value = Signature> {
@@ -174,25 +200,43 @@ proptest! {
 
 #[test]
 fn a_frame_of_64_bytes() {
-    let spec =
-        FrameSpec::new(MacAddr([2, 0, 0, 0, 0, 2]), MacAddr([2, 0, 0, 0, 0, 1]), Family::V4, Transport::Udp);
+    let spec = FrameSpec::new(
+        MacAddr([2, 0, 0, 0, 0, 2]),
+        MacAddr([2, 0, 0, 0, 0, 1]),
+        Family::V4,
+        Transport::Udp,
+    );
     let template = FrameTemplate::new(&spec, 64).unwrap();
     let flow = flow(Family::V4, 0xc612_0a01, 0xc613_0a01, 2001, 2001);
     let mut buf = [0; 60];
-    let signature = Signature { stream: 1, sequence: 2, time_ns: 3 };
+    let signature = Signature {
+        stream: 1,
+        sequence: 2,
+        time_ns: 3,
+    };
     assert_eq!(template.fill(&mut buf, &flow, Some(&signature)), 60);
     let ip = Ipv4Packet::new_checked(&buf[14..]).unwrap();
     assert!(ip.verify_checksum() && ip.dont_frag() && !ip.more_frags());
     assert_eq!((ip.ident(), ip.hop_limit(), ip.total_len()), (0, 10, 46));
     let udp = UdpPacket::new_checked(ip.payload()).unwrap();
-    assert!(udp.checksum() != 0 && udp.verify_checksum(&ip.src_addr().into(), &ip.dst_addr().into()));
+    assert!(
+        udp.checksum() != 0 && udp.verify_checksum(&ip.src_addr().into(), &ip.dst_addr().into())
+    );
     assert_eq!(udp.payload(), signature.encode());
-    assert_eq!(template.bytes()[26..38], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        template.bytes()[26..38],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
 }
 
 #[test]
 fn udp_writes_ones_for_a_zero_checksum() {
-    let spec = FrameSpec::new(MacAddr::default(), MacAddr::default(), Family::V4, Transport::Udp);
+    let spec = FrameSpec::new(
+        MacAddr::default(),
+        MacAddr::default(),
+        Family::V4,
+        Transport::Udp,
+    );
     let template = FrameTemplate::new(&spec, 64).unwrap();
     let mut buf = [0; 60];
     let seen = (0..=u16::MAX).find(|&src_port| {
@@ -206,22 +250,46 @@ fn udp_writes_ones_for_a_zero_checksum() {
 #[test]
 #[should_panic(expected = "another family")]
 fn a_foreign_flow_is_refused() {
-    let spec = FrameSpec::new(MacAddr::default(), MacAddr::default(), Family::V6, Transport::Udp);
-    FrameTemplate::new(&spec, 84).unwrap().fill(&mut [0; 80], &flow(Family::V4, 1, 2, 3, 4), None);
+    let spec = FrameSpec::new(
+        MacAddr::default(),
+        MacAddr::default(),
+        Family::V6,
+        Transport::Udp,
+    );
+    FrameTemplate::new(&spec, 84)
+        .unwrap()
+        .fill(&mut [0; 80], &flow(Family::V4, 1, 2, 3, 4), None);
 }
 
 #[test]
 fn the_test_frame_of_rfc_2544() {
     let nowhere = MacAddr::default();
     let plain = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
-    let spec = FrameSpec { l4_checksum: false, may_fragment: true, signed: false, ..plain };
+    let spec = FrameSpec {
+        l4_checksum: false,
+        may_fragment: true,
+        signed: false,
+        ..plain
+    };
     let (src_port, dst_port) = crate::RFC2544_PORTS;
-    let flow = Flow { src: [198, 18, 1, 2].into(), dst: [198, 19, 1, 2].into(), src_port, dst_port };
+    let flow = Flow {
+        src: [198, 18, 1, 2].into(),
+        dst: [198, 19, 1, 2].into(),
+        src_port,
+        dst_port,
+    };
     let mut frame = [0; 60];
-    FrameTemplate::new(&spec, 64).unwrap().fill(&mut frame, &flow, None);
+    FrameTemplate::new(&spec, 64)
+        .unwrap()
+        .fill(&mut frame, &flow, None);
     // Appendix C.2.6.4, without the addresses and the sum over them.
-    let head = [0x08, 0x00, 0x45, 0x00, 0x00, 0x2e, 0x00, 0x00, 0x00, 0x00, 0x0a, 0x11];
+    let head = [
+        0x08, 0x00, 0x45, 0x00, 0x00, 0x2e, 0x00, 0x00, 0x00, 0x00, 0x0a, 0x11,
+    ];
     assert_eq!(frame[12..24], head);
-    assert_eq!(frame[34..42], [0xc0, 0x20, 0x00, 0x07, 0x00, 0x1a, 0x00, 0x00]);
+    assert_eq!(
+        frame[34..42],
+        [0xc0, 0x20, 0x00, 0x07, 0x00, 0x1a, 0x00, 0x00]
+    );
     assert!(frame[42..60].iter().copied().eq(0..18), "counting octets");
 }

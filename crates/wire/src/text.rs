@@ -23,5 +23,7 @@ where
     T::Err: Display,
     D: Deserializer<'de>,
 {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
 }

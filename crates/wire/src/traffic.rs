@@ -2,8 +2,8 @@
 
 use crate::lengths::MAX_PATTERN;
 use crate::{
-    ConnectionSpec, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, SourceMacs,
-    Transport, VlanTag, WireError,
+    ConnectionSpec, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr,
+    SourceMacs, Transport, VlanTag, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -105,15 +105,32 @@ impl Traffic {
     /// The mixed IPv6 frames as separate traffic.
     pub fn second(&self) -> Option<Traffic> {
         let Second { flows, .. } = self.ipv6.clone()?;
-        let frame = FrameSpec { family: Family::V6, l4_checksum: true, may_fragment: false, ..self.frame };
-        Some(Traffic { frame, flows, ipv6: None, ..self.clone() })
+        let frame = FrameSpec {
+            family: Family::V6,
+            l4_checksum: true,
+            may_fragment: false,
+            ..self.frame
+        };
+        Some(Traffic {
+            frame,
+            flows,
+            ipv6: None,
+            ..self.clone()
+        })
     }
 
     /// The frames from the other end.
     #[must_use]
     pub fn mirrored(&self) -> Traffic {
-        let second = |of: &Second| Second { flows: of.flows.mirrored(), ..of.clone() };
-        Traffic { flows: self.flows.mirrored(), ipv6: self.ipv6.as_ref().map(second), ..self.clone() }
+        let second = |of: &Second| Second {
+            flows: of.flows.mirrored(),
+            ..of.clone()
+        };
+        Traffic {
+            flows: self.flows.mirrored(),
+            ipv6: self.ipv6.as_ref().map(second),
+            ..self.clone()
+        }
     }
 
     /// Streams of each thread and direction.
@@ -135,18 +152,39 @@ impl Traffic {
     /// The frames with these Ethernet addresses.
     #[must_use]
     pub fn addressed(&self, source: MacAddr, destination: MacAddr) -> Traffic {
-        let frame = FrameSpec { src_mac: source, dst_mac: destination, ..self.frame };
-        Traffic { frame, ..self.clone() }
+        let frame = FrameSpec {
+            src_mac: source,
+            dst_mac: destination,
+            ..self.frame
+        };
+        Traffic {
+            frame,
+            ..self.clone()
+        }
     }
 
     /// These frames with an 802.1Q tag, which lengthens them.
     #[must_use]
     pub fn tagged(&self, id: u16) -> Traffic {
         let tag = VlanTag { id, priority: 0 };
-        let frame = FrameSpec { vlan: Some(tag), ..self.frame };
-        let pattern =
-            self.mix.pattern.iter().map(|length| length.saturating_add(VlanTag::LEN as u16)).collect();
-        Traffic { frame, mix: FrameMix { pattern, ..self.mix.clone() }, ..self.clone() }
+        let frame = FrameSpec {
+            vlan: Some(tag),
+            ..self.frame
+        };
+        let pattern = self
+            .mix
+            .pattern
+            .iter()
+            .map(|length| length.saturating_add(VlanTag::LEN as u16))
+            .collect();
+        Traffic {
+            frame,
+            mix: FrameMix {
+                pattern,
+                ..self.mix.clone()
+            },
+            ..self.clone()
+        }
     }
 
     /// Refuses traffic that no generator can send.
@@ -257,9 +295,14 @@ impl Load {
     pub fn times(&self, times: u32) -> Load {
         let more = |rate: f64| rate * f64::from(times);
         Load {
-            frames: self.frames.map(|frames| frames.saturating_mul(times.into())),
+            frames: self
+                .frames
+                .map(|frames| frames.saturating_mul(times.into())),
             rate: self.rate.map(more),
-            step: self.step.map(|step| RateStep { rate: more(step.rate), ..step }),
+            step: self.step.map(|step| RateStep {
+                rate: more(step.rate),
+                ..step
+            }),
             ..*self
         }
     }
@@ -272,13 +315,21 @@ impl Load {
         let rates = self.rate.into_iter().chain(self.step.map(|step| step.rate));
         let rate = { rates }.all(|rate| (1e-3..=1e12).contains(&rate));
         let checks = [
-            ((1..=LONGEST_LOAD_NS).contains(&self.duration_ns), "it must last from a nanosecond to a day"),
+            (
+                (1..=LONGEST_LOAD_NS).contains(&self.duration_ns),
+                "it must last from a nanosecond to a day",
+            ),
             (rate, "its rate must be from 0.001 to 1e12 frames/s"),
-            ((1..=LARGEST_BATCH).contains(&self.batch), "a batch has 1 to 256 frames"),
+            (
+                (1..=LARGEST_BATCH).contains(&self.batch),
+                "a batch has 1 to 256 frames",
+            ),
             (self.frames != Some(0), "it has no frames"),
         ];
         let wrong = checks.iter().find(|(holds, _)| !holds);
-        wrong.map_or(Ok(()), |(_, why)| Err(WireError::new(format!("the load is not possible: {why}"))))
+        wrong.map_or(Ok(()), |(_, why)| {
+            Err(WireError::new(format!("the load is not possible: {why}")))
+        })
     }
 }
 
@@ -302,7 +353,13 @@ pub struct Filter {
 impl Filter {
     /// All streams of a campaign's signed frames; other frames are dropped.
     pub fn of_campaign(campaign: u8) -> Filter {
-        Filter { campaign, streams: STREAMS as u16, unsigned: false, pass_foreign: false, card_stamps: false }
+        Filter {
+            campaign,
+            streams: STREAMS as u16,
+            unsigned: false,
+            pass_foreign: false,
+            card_stamps: false,
+        }
     }
 
     /// # Errors
@@ -310,9 +367,9 @@ impl Filter {
     pub fn check(&self) -> Result<(), WireError> {
         match self.streams {
             streams if (1..=STREAMS).contains(&usize::from(streams)) => Ok(()),
-            streams => {
-                Err(WireError::new(format!("{streams} streams: a receiver tells 1 to {STREAMS} apart")))
-            }
+            streams => Err(WireError::new(format!(
+                "{streams} streams: a receiver tells 1 to {STREAMS} apart"
+            ))),
         }
     }
 }
@@ -325,8 +382,14 @@ mod tests {
         let nowhere = MacAddr::default();
         let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
         let flows = |family| FlowSpace::benchmark(family, 10).unwrap();
-        let ipv6 = Some(Second { millionths: 100_000, flows: flows(Family::V6) });
-        Traffic { ipv6, ..Traffic::new(frame, FrameMix::single(84), flows(Family::V4)) }
+        let ipv6 = Some(Second {
+            millionths: 100_000,
+            flows: flows(Family::V6),
+        });
+        Traffic {
+            ipv6,
+            ..Traffic::new(frame, FrameMix::single(84), flows(Family::V4))
+        }
     }
 
     #[test]
@@ -352,13 +415,22 @@ mod tests {
 
     #[test]
     fn loads_that_cannot_be_are_refused() {
-        let load = Load { rate: Some(1000.5), frames: Some(1), ..Load::lasting(Duration::from_secs(1)) };
+        let load = Load {
+            rate: Some(1000.5),
+            frames: Some(1),
+            ..Load::lasting(Duration::from_secs(1))
+        };
         load.check().unwrap();
         let changes: [fn(&mut Load); 6] = [
             |l| l.duration_ns = 0,
             |l| l.duration_ns = u64::MAX,
             |l| l.rate = Some(f64::NAN),
-            |l| l.step = Some(RateStep { after_ns: 1, rate: 0.0 }),
+            |l| {
+                l.step = Some(RateStep {
+                    after_ns: 1,
+                    rate: 0.0,
+                })
+            },
             |l| l.batch = 0,
             |l| l.frames = Some(0),
         ];
@@ -367,6 +439,11 @@ mod tests {
             change(&mut load);
             load.check().unwrap_err();
         }
-        Filter { streams: 0, ..Filter::of_campaign(1) }.check().unwrap_err();
+        Filter {
+            streams: 0,
+            ..Filter::of_campaign(1)
+        }
+        .check()
+        .unwrap_err();
     }
 }

@@ -9,8 +9,13 @@ use std::fmt;
 pub const LAYER_1_OVERHEAD: f64 = 20.0;
 
 /// The Ethernet speeds whose line rate results are compared with, in bit/s.
-pub const LINK_SPEEDS: [(&str, f64); 5] =
-    [("1G", 1e9), ("10G", 1e10), ("25G", 2.5e10), ("40G", 4e10), ("100G", 1e11)];
+pub const LINK_SPEEDS: [(&str, f64); 5] = [
+    ("1G", 1e9),
+    ("10G", 1e10),
+    ("25G", 2.5e10),
+    ("40G", 4e10),
+    ("100G", 1e11),
+];
 
 /// Average length in bytes with FCS of simple IMIX (IP packets of 40, 576 and 1,500 bytes, 7:4:1, as Ethernet frames of
 /// 64, 594 and 1,518).
@@ -50,13 +55,21 @@ impl fmt::Display for Si {
             _ => (1.0, ""),
         };
         let text = format!("{:.3}", self.0 / scale);
-        write!(f, "{}{prefix}", text.trim_end_matches('0').trim_end_matches('.'))
+        write!(
+            f,
+            "{}{prefix}",
+            text.trim_end_matches('0').trim_end_matches('.')
+        )
     }
 }
 
 /// `1 trial`, `2,000 trials`.
 pub fn counted(n: usize, one: &str) -> String {
-    format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
+    format!(
+        "{} {one}{}",
+        grouped(n as u64),
+        if n == 1 { "" } else { "s" }
+    )
 }
 
 /// A number in groups of three digits: `12,345`.
@@ -73,7 +86,10 @@ pub fn decimals(value: f64, digits: usize) -> usize {
     }
     // The exponent after rounding: 9.9996 to four digits is 10.00, not 10.000.
     let rounded = format!("{:.*e}", digits.saturating_sub(1), value.abs());
-    let exponent: i32 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let exponent: i32 = rounded
+        .split_once('e')
+        .and_then(|(_, e)| e.parse().ok())
+        .unwrap_or(0);
     (digits as i32 - 1 - exponent).clamp(0, 9) as usize
 }
 

@@ -9,9 +9,19 @@ fn specs() -> Vec<FrameSpec> {
     let mut specs = Vec::new();
     for family in [Family::V4, Family::V6] {
         for transport in [Transport::Udp, Transport::Tcp, Transport::IcmpEcho] {
-            for vlan in [None, Some(VlanTag { id: 42, priority: 3 })] {
+            for vlan in [
+                None,
+                Some(VlanTag {
+                    id: 42,
+                    priority: 3,
+                }),
+            ] {
                 for signed in [true, false] {
-                    specs.push(FrameSpec { vlan, signed, ..FrameSpec::new(dst, src, family, transport) });
+                    specs.push(FrameSpec {
+                        vlan,
+                        signed,
+                        ..FrameSpec::new(dst, src, family, transport)
+                    });
                 }
             }
         }
@@ -26,9 +36,17 @@ fn frames() -> Vec<Vec<u8>> {
         for len_fcs in [spec.min_len_fcs(), 101, 128, 594, 1518, 9018] {
             let template = FrameTemplate::new(spec, len_fcs).unwrap();
             for sequence in 0..3 {
-                let signature = Signature { stream: stream as u16, sequence, time_ns: 1 << 47 | sequence };
+                let signature = Signature {
+                    stream: stream as u16,
+                    sequence,
+                    time_ns: 1 << 47 | sequence,
+                };
                 let mut frame = vec![0; template.len()];
-                template.fill(&mut frame, &flows.flow(frames.len() as u64), Some(&signature));
+                template.fill(
+                    &mut frame,
+                    &flows.flow(frames.len() as u64),
+                    Some(&signature),
+                );
                 frames.push(frame);
             }
         }
@@ -39,7 +57,9 @@ fn frames() -> Vec<Vec<u8>> {
 fn capture() -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
     for (i, frame) in frames().iter().enumerate() {
-        writer.write(1_700_000_000_000_000_000 + i as u64 * 1001, frame).unwrap();
+        writer
+            .write(1_700_000_000_000_000_000 + i as u64 * 1001, frame)
+            .unwrap();
     }
     writer.finish().unwrap()
 }
@@ -47,13 +67,23 @@ fn capture() -> Vec<u8> {
 #[test]
 fn frames_survive_a_capture() {
     let capture = capture();
-    let read: Vec<Vec<u8>> = Reader::new(&capture[..]).unwrap().map(|record| record.unwrap().data).collect();
+    let read: Vec<Vec<u8>> = Reader::new(&capture[..])
+        .unwrap()
+        .map(|record| record.unwrap().data)
+        .collect();
     assert_eq!(read, frames());
 }
 
 fn tshark(arguments: &[&str]) -> String {
-    let output = Command::new("tshark").args(arguments).output().expect("tshark runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("tshark")
+        .args(arguments)
+        .output()
+        .expect("tshark runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -63,10 +93,17 @@ fn tshark_finds_nothing_wrong() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("frames.pcap");
     std::fs::write(&path, capture()).unwrap();
     let file = path.to_str().unwrap();
-    let checks = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"];
+    let checks = [
+        "ip.check_checksum:TRUE",
+        "udp.check_checksum:TRUE",
+        "tcp.check_checksum:TRUE",
+    ];
     let options: Vec<&str> = checks.iter().flat_map(|check| ["-o", check]).collect();
-    let count =
-        |filter: &str| tshark(&[&["-n", "-r", file, "-Y", filter][..], &options].concat()).lines().count();
+    let count = |filter: &str| {
+        tshark(&[&["-n", "-r", file, "-Y", filter][..], &options].concat())
+            .lines()
+            .count()
+    };
 
     // An ICMP echo request without a reply and a repeated SYN are remarks on the conversation, not on the
     // frame.
@@ -99,14 +136,20 @@ fn tshark_finds_nothing_wrong() {
     assert_eq!(count("ip.checksum.status == 1"), total / 2);
     assert_eq!(count("udp.checksum.status == 1"), total / 3);
     assert_eq!(count("tcp.checksum.status == 1"), total / 3);
-    assert_eq!(count("icmp.checksum.status == 1 || icmpv6.checksum.status == 1"), total / 3);
+    assert_eq!(
+        count("icmp.checksum.status == 1 || icmpv6.checksum.status == 1"),
+        total / 3
+    );
     assert_eq!(count("vlan.id == 42 && vlan.priority == 3"), total / 2);
 
     // tshark writes pcapng by default: the same frames must come out of that.
     let converted = path.with_extension("pcapng");
     tshark(&["-r", file, "-w", converted.to_str().unwrap()]);
     let bytes = std::fs::read(&converted).unwrap();
-    let records: Vec<Record> = Reader::new(&bytes[..]).unwrap().map(|record| record.unwrap()).collect();
+    let records: Vec<Record> = Reader::new(&bytes[..])
+        .unwrap()
+        .map(|record| record.unwrap())
+        .collect();
     let frames = frames();
     for (i, record) in records.iter().enumerate() {
         assert_eq!(record.data, frames[i]);

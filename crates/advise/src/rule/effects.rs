@@ -52,18 +52,26 @@ impl Rule {
         computation: Option<String>,
         evidence: Option<String>,
     ) -> Item {
-        let effects =
-            self.measured.iter().flat_map(|&(source, all)| all.iter().map(move |effect| (source, effect)));
-        let mut measured: Vec<Measured> =
-            effects.map(|(source, effect)| seen_from(host, source, effect)).collect();
+        let effects = self
+            .measured
+            .iter()
+            .flat_map(|&(source, all)| all.iter().map(move |effect| (source, effect)));
+        let mut measured: Vec<Measured> = effects
+            .map(|(source, effect)| seen_from(host, source, effect))
+            .collect();
         measured.sort_by_key(|effect| std::cmp::Reverse(effect.likeness));
         let best = measured.first().map_or(0, |effect| effect.likeness);
-        let mut like: Vec<f64> =
-            measured.iter().filter(|e| e.likeness == best).map(|e| e.change.unwrap_or(0.0)).collect();
+        let mut like: Vec<f64> = measured
+            .iter()
+            .filter(|e| e.likeness == best)
+            .map(|e| e.change.unwrap_or(0.0))
+            .collect();
         like.sort_by(f64::total_cmp);
         let plain = self.plain(host);
         let mixed = measured.iter().any(|e| e.change > Some(0.005))
-            && measured.iter().any(|e| e.change.is_some_and(|c| c < -0.005));
+            && measured
+                .iter()
+                .any(|e| e.change.is_some_and(|c| c < -0.005));
         let (gain, basis) = match ((self.computed)(host), like.len()) {
             (Some(gain), _) => (gain, Basis::Computed),
             (None, 0) => (plain.gain, Basis::Guess),
@@ -92,22 +100,60 @@ impl Rule {
             }
         }
         let patch = patch(&settings);
-        Item { state, settings, evidence, computation, measured, gain, basis, certainty, patch, ..plain }
+        Item {
+            state,
+            settings,
+            evidence,
+            computation,
+            measured,
+            gain,
+            basis,
+            certainty,
+            patch,
+            ..plain
+        }
     }
 }
 
 /// A measured effect, with its likeness to this host.
 fn seen_from(host: &Host, source: &str, (percent, on): &(f64, &str)) -> Measured {
-    let model = host.found.machine.model.as_deref().unwrap_or_default().replace(' ', "");
+    let model = host
+        .found
+        .machine
+        .model
+        .as_deref()
+        .unwrap_or_default()
+        .replace(' ', "");
     // E5-2650 is neither E5-2650L nor, where it names a version, another version.
-    let is_other = |rest: &str| rest.starts_with(|c: char| matches!(c, 'L' | 'l') || c.is_ascii_digit());
-    let is_model = |cpu: &str| model.match_indices(cpu).any(|(at, _)| !is_other(&model[at + cpu.len()..]));
-    let same_cpu = CPUS.into_iter().find(|cpu| on.contains(cpu)).is_some_and(is_model);
-    let has = |of: &str| host.found.cards.iter().any(|card| family(driver(host.kernel, card)) == of);
-    let same_card = CARDS.iter().find(|(word, _)| on.contains(word)).is_some_and(|(_, of)| has(of));
+    let is_other =
+        |rest: &str| rest.starts_with(|c: char| matches!(c, 'L' | 'l') || c.is_ascii_digit());
+    let is_model = |cpu: &str| {
+        model
+            .match_indices(cpu)
+            .any(|(at, _)| !is_other(&model[at + cpu.len()..]))
+    };
+    let same_cpu = CPUS
+        .into_iter()
+        .find(|cpu| on.contains(cpu))
+        .is_some_and(is_model);
+    let has = |of: &str| {
+        host.found
+            .cards
+            .iter()
+            .any(|card| family(driver(host.kernel, card)) == of)
+    };
+    let same_card = CARDS
+        .iter()
+        .find(|(word, _)| on.contains(word))
+        .is_some_and(|(_, of)| has(of));
     let likeness = 2 * u8::from(same_cpu) + u8::from(same_card);
     let change = Some(percent / 100.0).filter(|change| *change != 0.0);
-    Measured { change, on: (*on).into(), source: source.into(), likeness }
+    Measured {
+        change,
+        on: (*on).into(),
+        source: source.into(),
+        likeness,
+    }
 }
 
 /// The driver of FreeBSD for the same cards.
@@ -131,13 +177,20 @@ mod tests {
 
     #[test]
     fn every_effect_names_a_known_cpu_and_every_known_name_is_used() {
-        let effects = || all().flat_map(|rule| rule.measured).flat_map(|(_, effects)| effects.iter());
+        let effects = || {
+            all()
+                .flat_map(|rule| rule.measured)
+                .flat_map(|(_, effects)| effects.iter())
+        };
         for (_, on) in effects() {
             assert!(CPUS.iter().any(|cpu| on.contains(cpu)), "{on}");
         }
         for (at, cpu) in CPUS.iter().enumerate() {
             assert!(effects().any(|(_, on)| on.contains(cpu)), "{cpu}");
-            assert!(CPUS[..at].iter().all(|before| !cpu.starts_with(before)), "{cpu} is never found");
+            assert!(
+                CPUS[..at].iter().all(|before| !cpu.starts_with(before)),
+                "{cpu} is never found"
+            );
         }
         for (word, _) in CARDS {
             assert!(effects().any(|(_, on)| on.contains(word)), "{word}");

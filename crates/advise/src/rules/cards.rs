@@ -12,11 +12,23 @@ use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel::Linux;
 use linerate_plan::offload::{self, Offload};
 
-const CARD: Rule = Rule { topic: Cards, ..RULE };
+const CARD: Rule = Rule {
+    topic: Cards,
+    ..RULE
+};
 
 /// A parameter of pause frames, off.
 const fn pause(word: &'static str, link: &'static str, now: fn(&Scope) -> Option<String>) -> Set {
-    set("", Place::Ethtool { letter: "-A", word, link, now }, Is("off"))
+    set(
+        "",
+        Place::Ethtool {
+            letter: "-A",
+            word,
+            link,
+            now,
+        },
+        Is("off"),
+    )
 }
 
 /// An offload of a card.
@@ -34,7 +46,13 @@ const PROCESS_LIMIT: &[Study] = &[
             (0.0, "AMD GX-412TC, Intel I210"),
         ],
     ),
-    (PAGE, &[(1.25, "PC Engines APU2 (AMD GX-412TC), igb"), (1.72, "Netgate RCC-VE 4860 (Atom C2558), igb")]),
+    (
+        PAGE,
+        &[
+            (1.25, "PC Engines APU2 (AMD GX-412TC), igb"),
+            (1.72, "Netgate RCC-VE 4860 (Atom C2558), igb"),
+        ],
+    ),
     (LAB, &[(6.1, "Xeon L5630, Intel 82580, one queue")]),
 ];
 
@@ -63,9 +81,13 @@ pub const RULES: &[Rule] = &[
         title: "Do not lengthen the rings of igb",
         sets: &[gone("hw.igb.rxd"), gone("hw.igb.txd")],
         when: |host| {
-            let long =
-                ["hw.igb.rxd", "hw.igb.txd"].into_iter().find(|name| host.number(name) > Some(1024))?;
-            Some(format!("{long} is {}, the default 1024", host.number(long)?))
+            let long = ["hw.igb.rxd", "hw.igb.txd"]
+                .into_iter()
+                .find(|name| host.number(name) > Some(1024))?;
+            Some(format!(
+                "{long} is {}, the default 1024",
+                host.number(long)?
+            ))
         },
         why: "A longer ring no longer fits into the cache.",
         measured: &[
@@ -73,13 +95,31 @@ pub const RULES: &[Rule] = &[
                 PAGE,
                 &[
                     // The default against 2048 and 4096 descriptors.
-                    (13.9, "PC Engines APU2 (AMD GX-412TC), 1024 instead of 2048 descriptors"),
-                    (24.6, "PC Engines APU2 (AMD GX-412TC), 1024 instead of 4096 descriptors"),
-                    (4.2, "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 2048 descriptors"),
-                    (6.3, "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 4096 descriptors"),
+                    (
+                        13.9,
+                        "PC Engines APU2 (AMD GX-412TC), 1024 instead of 2048 descriptors",
+                    ),
+                    (
+                        24.6,
+                        "PC Engines APU2 (AMD GX-412TC), 1024 instead of 4096 descriptors",
+                    ),
+                    (
+                        4.2,
+                        "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 2048 descriptors",
+                    ),
+                    (
+                        6.3,
+                        "Netgate RCC-VE 4860 (Atom C2558), 1024 instead of 4096 descriptors",
+                    ),
                 ],
             ),
-            (LAB, &[(-1.4, "Xeon L5630, Intel 82580, one queue, 1024 instead of 2048 descriptors")]),
+            (
+                LAB,
+                &[(
+                    -1.4,
+                    "Xeon L5630, Intel 82580, one queue, 1024 instead of 2048 descriptors",
+                )],
+            ),
         ],
         cost: "Bursts longer than the ring are lost.",
         plan: "lab/rings",
@@ -100,7 +140,10 @@ pub const RULES: &[Rule] = &[
             (
                 PAGE,
                 &[
-                    (0.0, "PC Engines APU2 (AMD GX-412TC), 16000 and 32000 interrupts/s"),
+                    (
+                        0.0,
+                        "PC Engines APU2 (AMD GX-412TC), 16000 and 32000 interrupts/s",
+                    ),
                     (
                         -1.03,
                         "Netgate RCC-VE 4860 (Atom C2558), 8000 instead of 16000 interrupts/s; 32000: no difference",
@@ -144,11 +187,14 @@ pub const RULES: &[Rule] = &[
         covers: &["disablelrotso_enable", "ifconfig_*"],
         needs: |host, card| {
             let all = [offload::LRO, offload::TSO, offload::VLAN_TSO].map(|offload| offload.name);
-            let found: Vec<&str> =
-                all.into_iter().filter(|name| card.features.get(*name) == Some(&true)).collect();
+            let found: Vec<&str> = all
+                .into_iter()
+                .filter(|name| card.features.get(*name) == Some(&true))
+                .collect();
             let none_is_known = host.found.cards.iter().all(|card| card.features.is_empty());
             match found.is_empty() {
-                true => none_is_known.then(|| format!("whether they are on on {} is not known", card.name)),
+                true => none_is_known
+                    .then(|| format!("whether they are on on {} is not known", card.name)),
                 false => Some(format!("on on {}: {}", card.name, found.join(", "))),
             }
         },
@@ -183,7 +229,13 @@ pub const RULES: &[Rule] = &[
             switch(offload::TSO, "on"),
             switch(offload::LRO, "on"),
         ],
-        when: |host| host.found.cards.iter().any(|card| !card.features.is_empty()).then(String::new),
+        when: |host| {
+            host.found
+                .cards
+                .iter()
+                .any(|card| !card.features.is_empty())
+                .then(String::new)
+        },
         why: "An end host has one owner of each connection: fewer, larger packets pass its stack.",
         prior: 0.1,
         cost: "Wrong as soon as the host forwards. Cards without the offload refuse it.",
@@ -209,13 +261,23 @@ pub const RULES: &[Rule] = &[
         why: "The card forwards less than 1 Gbit/s of small frames, whatever the settings.",
         measured: &[(
             paper!("22"),
-            &[(738.0, "Xeon E5-2650v2: Chelsio T540 against Emulex be3, 11.15 against 1.33 Mpps")],
+            &[(
+                738.0,
+                "Xeon E5-2650v2: Chelsio T540 against Emulex be3, 11.15 against 1.33 Mpps",
+            )],
         )],
         cost: "A card: Mellanox or Chelsio are the paper's advice.",
         ..CARD
     },
-    Rule { id: "freebsd-slot", ..SLOT },
-    Rule { id: "linux-slot", on: Linux, ..SLOT },
+    Rule {
+        id: "freebsd-slot",
+        ..SLOT
+    },
+    Rule {
+        id: "linux-slot",
+        on: Linux,
+        ..SLOT
+    },
     Rule {
         id: "linux-flow-control",
         on: Linux,
@@ -224,12 +286,18 @@ pub const RULES: &[Rule] = &[
         title: "Turn Ethernet flow control off",
         sets: &[
             // While it is negotiated, some drivers pass over the other two (igb, e1000e).
-            pause("autoneg", "AutoNegotiationFlowControl", |scope| on_off(scope.card?.pause.autoneg)),
+            pause("autoneg", "AutoNegotiationFlowControl", |scope| {
+                on_off(scope.card?.pause.autoneg)
+            }),
             pause("rx", "RxFlowControl", |scope| on_off(scope.card?.pause.rx)),
             pause("tx", "TxFlowControl", |scope| on_off(scope.card?.pause.tx)),
         ],
         covers: &["ethtool -A autoneg", "ethtool -A rx"],
-        needs: |_, card| card.pause.is_on().then(|| format!("{} uses pause frames", card.name)),
+        needs: |_, card| {
+            card.pause
+                .is_on()
+                .then(|| format!("{} uses pause frames", card.name))
+        },
         why: PAUSE,
         prior: 0.02,
         cost: "A burst is dropped here instead of waiting at the neighbour.",
@@ -294,18 +362,26 @@ pub const RULES: &[Rule] = &[
         title: "Use an MTU of 9000 where every host and switch of the network does",
         covers: &["mtu"],
         when: |host| {
-            host.found.cards.iter().find(|card| card.mtu == Some(1500) && card.speed >= Some(1e10)).map(
-                |card| {
+            host.found
+                .cards
+                .iter()
+                .find(|card| card.mtu == Some(1500) && card.speed >= Some(1e10))
+                .map(|card| {
                     format!(
                         "{} has 1500 bytes at {:.0} Gbit/s",
                         card.name,
                         card.speed.unwrap_or_default() / 1e9
                     )
-                },
-            )
+                })
         },
         why: "A sixth of the packets carry the same data.",
-        measured: &[(GUIDE, &[(413.0, "Xeon L5630, Myricom 10G, UDP: 9922 instead of 1933 Mbit/s")])],
+        measured: &[(
+            GUIDE,
+            &[(
+                413.0,
+                "Xeon L5630, Myricom 10G, UDP: 9922 instead of 1933 Mbit/s",
+            )],
+        )],
         cost: "A host with 1500 bytes in the same network gets packets that it cannot receive.",
         plan: "mtu",
         ..CARD

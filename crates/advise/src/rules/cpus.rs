@@ -8,16 +8,25 @@ use crate::rule::Want::Is;
 use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, Study, loader, set};
 use linerate_hosts::systems::Kernel::Linux;
 
-const CPU: Rule = Rule { topic: Cpus, ..RULE };
+const CPU: Rule = Rule {
+    topic: Cpus,
+    ..RULE
+};
 
 const THREADS: &[Study] = &[
-    (paper!("5"), &[(24.45, "Xeon E5-2650 (8 cores), Chelsio, 8 queues")]),
+    (
+        paper!("5"),
+        &[(24.45, "Xeon E5-2650 (8 cores), Chelsio, 8 queues")],
+    ),
     (
         PAGE,
         &[
             (23.24, "Xeon E5-2650L (10 cores), Chelsio, 8 queues"),
             // 8,734,750 with 16 queues on the threads, 5,372,493 without threads.
-            (-38.5, "Xeon E5-2650L (10 cores), Chelsio: off with 8 queues against on with 16 queues"),
+            (
+                -38.5,
+                "Xeon E5-2650L (10 cores), Chelsio: off with 8 queues against on with 16 queues",
+            ),
         ],
     ),
 ];
@@ -38,7 +47,10 @@ const NUMA: Rule = Rule {
     why: "Where a queue's interrupt is on another node, its frames cross the link between the sockets.",
     measured: &[(
         paper!("18"),
-        &[(11.76, "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node, FreeBSD 11.1")],
+        &[(
+            11.76,
+            "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node, FreeBSD 11.1",
+        )],
     )],
     ..CPU
 };
@@ -83,7 +95,11 @@ pub const RULES: &[Rule] = &[
         when: |host| {
             let threads = host.threads_per_core();
             (threads > 1 && host.found.machine.virtual_machine.is_none()).then(|| {
-                format!("{} CPUs on {} cores", host.threads().unwrap_or(0), host.cores().unwrap_or(0))
+                format!(
+                    "{} CPUs on {} cores",
+                    host.threads().unwrap_or(0),
+                    host.cores().unwrap_or(0)
+                )
             })
         },
         why: "Queues on the two threads of a core share its units.",
@@ -110,7 +126,15 @@ pub const RULES: &[Rule] = &[
         sets: &[set(
             "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor",
             Place::Sys(|scope| {
-                scope.host.found.machine.cpus.iter().find(|cpu| cpu.cpu == scope.nth)?.governor.clone()
+                scope
+                    .host
+                    .found
+                    .machine
+                    .cpus
+                    .iter()
+                    .find(|cpu| cpu.cpu == scope.nth)?
+                    .governor
+                    .clone()
             }),
             Is("performance"),
         )],
@@ -134,7 +158,11 @@ pub const RULES: &[Rule] = &[
         kind: ByHand,
         title: "Measure on hardware too: this is a virtual machine",
         when: |host| {
-            host.found.machine.virtual_machine.as_deref().map(|name| format!("kern.vm_guest is {name}"))
+            host.found
+                .machine
+                .virtual_machine
+                .as_deref()
+                .map(|name| format!("kern.vm_guest is {name}"))
         },
         why: "Its cards are programs of the hypervisor, whose cost no setting of the guest changes.",
         prior: 0.0,
@@ -144,16 +172,27 @@ pub const RULES: &[Rule] = &[
 
 /// CPUs of the literature that have no threads.
 fn single_threaded(model: &str) -> bool {
-    ["GX-412TC", "G-T40E", "C2558", "C2758"].iter().any(|name| model.contains(name))
+    ["GX-412TC", "G-T40E", "C2558", "C2758"]
+        .iter()
+        .any(|name| model.contains(name))
 }
 
 fn numa(host: &Host) -> Option<String> {
-    let sockets: std::collections::BTreeSet<_> =
-        host.found.machine.cpus.iter().filter_map(|cpu| cpu.socket).collect();
+    let sockets: std::collections::BTreeSet<_> = host
+        .found
+        .machine
+        .cpus
+        .iter()
+        .filter_map(|cpu| cpu.socket)
+        .collect();
     if host.found.machine.nodes.len() < 2 && sockets.len() < 2 {
         return None;
     }
-    let card = host.found.cards.iter().find(|card| card.pci.node.is_some())?;
+    let card = host
+        .found
+        .cards
+        .iter()
+        .find(|card| card.pci.node.is_some())?;
     Some(format!(
         "{} is on node {} of {}",
         card.name,

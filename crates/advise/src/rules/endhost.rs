@@ -9,7 +9,12 @@ use crate::rule::{RULE, Rule, Scope, Study, Worked, gone, least, least_by, sysct
 use linerate_calc::tcp::bdp_bytes;
 use linerate_hosts::systems::Kernel::{FreeBsd, Linux};
 
-const END: Rule = Rule { topic: EndHost, on: Linux, roles: &[Role::EndHost], ..RULE };
+const END: Rule = Rule {
+    topic: EndHost,
+    on: Linux,
+    roles: &[Role::EndHost],
+    ..RULE
+};
 
 /// All speed tweaks of the guide together, on OpenBSD 5.1: 803 instead of 368 Mbit/s.
 pub const TWEAKS: &[Study] = &[(
@@ -90,9 +95,9 @@ pub const RULES: &[Rule] = &[
                 .map(|all| all.split(' ').any(|name| name == "htcp"));
             match there {
                 Some(true) => Some("htcp is loaded".into()),
-                Some(false) => {
-                    Some("htcp is not loaded: the change loads tcp_htcp, if this kernel has it".into())
-                }
+                Some(false) => Some(
+                    "htcp is not loaded: the change loads tcp_htcp, if this kernel has it".into(),
+                ),
                 None => Some(String::new()),
             }
         },
@@ -120,11 +125,17 @@ pub const RULES: &[Rule] = &[
         id: "linux-tcp-ports",
         kind: Measure,
         title: "Have more local ports for outgoing connections",
-        sets: &[sysctl("net.ipv4.ip_local_port_range", "1024 65535"), least("net.ipv4.tcp_tw_reuse", "1")],
+        sets: &[
+            sysctl("net.ipv4.ip_local_port_range", "1024 65535"),
+            least("net.ipv4.tcp_tw_reuse", "1"),
+        ],
         why: "A host that opens many connections a second runs out of ports: they wait a minute before they are used again. The first and the last port must have different parity: with 1024, connect() looks at even ports first, bind() at odd ones, so that each has half of the range (ip-sysctl.rst of Linux). calomel.org's guide has 1024 65000.",
         prior: 0.0,
         cost: "A service that starts late may find its port in use: name it in net.ipv4.ip_local_reserved_ports.",
-        notes: &[((4, 19), "tcp_tw_reuse is 2 by default: for connections of the host to itself.")],
+        notes: &[(
+            (4, 19),
+            "tcp_tw_reuse is 2 by default: for connections of the host to itself.",
+        )],
         ..END
     },
     Rule {
@@ -143,7 +154,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-path-mtu",
         title: "Keep path MTU discovery on",
-        sets: &[sysctl("net.ipv4.ip_no_pmtu_disc", "0"), sysctl("net.ipv4.tcp_mtu_probing", "1")],
+        sets: &[
+            sysctl("net.ipv4.ip_no_pmtu_disc", "0"),
+            sysctl("net.ipv4.tcp_mtu_probing", "1"),
+        ],
         covers: &["net.ipv4.tcp_base_mss"],
         when: |host| {
             host.value("net.ipv4.ip_no_pmtu_disc")
@@ -187,20 +201,45 @@ pub const RULES: &[Rule] = &[
 /// The bandwidth-delay product in bytes, with its computation.
 fn product(host: &Host) -> (f64, String) {
     let known = host.demands.rate.or(host.fastest()).is_some();
-    let assumed = if known { "" } else { " (assumed: no link speed is known)" };
+    let assumed = if known {
+        ""
+    } else {
+        " (assumed: no link speed is known)"
+    };
     let (rate, rtt) = path(host);
     let bytes = bdp_bytes(rate, rtt);
-    (bytes, format!("{} Gbit/s{assumed} x {} ms / 8 = {bytes:.0} bytes", rate / 1e9, rtt / 1e6))
+    (
+        bytes,
+        format!(
+            "{} Gbit/s{assumed} x {} ms / 8 = {bytes:.0} bytes",
+            rate / 1e9,
+            rtt / 1e6
+        ),
+    )
 }
 
 /// The smallest present limit of a window.
 fn narrowest(host: &Host) -> Option<(&'static str, f64)> {
-    const LIMITS: [&str; 4] =
-        ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"];
+    const LIMITS: [&str; 4] = [
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+        "net.inet.tcp.recvbuf_max",
+        "net.inet.tcp.sendbuf_max",
+    ];
     let last = |name: &'static str| {
-        Some((name, host.value(name)?.split_ascii_whitespace().next_back()?.parse::<f64>().ok()?))
+        Some((
+            name,
+            host.value(name)?
+                .split_ascii_whitespace()
+                .next_back()?
+                .parse::<f64>()
+                .ok()?,
+        ))
     };
-    let limits = LIMITS.into_iter().filter_map(last).filter(|(_, bytes)| *bytes > 0.0);
+    let limits = LIMITS
+        .into_iter()
+        .filter_map(last)
+        .filter(|(_, bytes)| *bytes > 0.0);
     limits.min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
@@ -226,7 +265,9 @@ fn gain(host: &Host) -> String {
 fn size(host: &Host, times: f64, because: &str) -> (u64, String) {
     const GUIDES: u64 = 16 << 20;
     let (bytes, how) = product(host);
-    let size = ((times * bytes).min(1e12) as u64).next_power_of_two().clamp(GUIDES, 1 << 30);
+    let size = ((times * bytes).min(1e12) as u64)
+        .next_power_of_two()
+        .clamp(GUIDES, 1 << 30);
     let how = format!(
         "{how}{because}; rounded up to a power of two, at least the 16777216 of calomel.org's guide: {size}{}",
         gain(host)
@@ -256,7 +297,13 @@ fn memory(scope: &Scope) -> Option<Worked> {
 /// Kernel memory of a buffer: as much again for the overhead of its packets.
 fn twice(scope: &Scope) -> Option<Worked> {
     let (size, how) = size(scope.host, 1.0, "");
-    worked(2 * size, format!("{how}; twice that for the overhead of packets: {}", 2 * size))
+    worked(
+        2 * size,
+        format!(
+            "{how}; twice that for the overhead of packets: {}",
+            2 * size
+        ),
+    )
 }
 
 /// The least, the first and the largest size of a buffer.
@@ -267,5 +314,8 @@ fn three(scope: &Scope) -> Option<Worked> {
 
 /// Bit/s and round-trip time in ns of the connections of an end host.
 pub fn path(host: &Host) -> (f64, f64) {
-    (host.demands.rate.or(host.fastest()).unwrap_or(1e9), host.demands.rtt_ns)
+    (
+        host.demands.rate.or(host.fastest()).unwrap_or(1e9),
+        host.demands.rtt_ns,
+    )
 }

@@ -6,12 +6,22 @@ use crate::item::Role;
 use crate::item::Topic::Firewall;
 use crate::rule::Kind::ByHand;
 use crate::rule::Want::LeastBy;
-use crate::rule::{FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, least_by, set, sysctl, worked};
+use crate::rule::{
+    FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, least_by, set, sysctl, worked,
+};
 use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
 use linerate_hosts::systems::Kernel::{Linux, OpenBsd};
 
-const FIREWALL: Rule = Rule { topic: Firewall, ..RULE };
-const TABLES: Rule = Rule { kind: ByHand, when: |host| long(host, 10), prior: 0.5, ..FIREWALL };
+const FIREWALL: Rule = Rule {
+    topic: Firewall,
+    ..RULE
+};
+const TABLES: Rule = Rule {
+    kind: ByHand,
+    when: |host| long(host, 10),
+    prior: 0.5,
+    ..FIREWALL
+};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -21,13 +31,21 @@ pub const RULES: &[Rule] = &[
         title: "Size pf's table of states and its hash for the connections",
         sets: &[
             set("set limit states", Place::Pf, LeastBy(pf_states)),
-            set("net.pf.states_hashsize", Place::Loader, LeastBy(pf_hash_size)),
+            set(
+                "net.pf.states_hashsize",
+                Place::Loader,
+                LeastBy(pf_hash_size),
+            ),
         ],
         covers: &["net.pf.pf_states_hashsize"],
         when: |host| {
             let table = host.found.connections.unwrap_or_default();
             // A hash of the default size is enough for the default limit.
-            let default = if host.since((12, 0)) == Some(false) { 32_768 } else { 131_072 };
+            let default = if host.since((12, 0)) == Some(false) {
+                32_768
+            } else {
+                131_072
+            };
             let hash = host.number("net.pf.states_hashsize").unwrap_or(default);
             let short = is_asked_or_full(host) || table.most > u64::try_from(hash).ok();
             (short && (tracks(host, "pf") || host.is_yes("pf_enable"))).then(|| fill(host))
@@ -46,8 +64,9 @@ pub const RULES: &[Rule] = &[
             least_by("net.inet.ip.fw.dyn_buckets", dyn_buckets),
         ],
         when: |host| {
-            (tracks(host, "ipfw") || host.demands.connections.is_some() && host.filter("ipfw").is_some())
-                .then(|| "ipfw keeps a dynamic rule for each connection".into())
+            (tracks(host, "ipfw")
+                || host.demands.connections.is_some() && host.filter("ipfw").is_some())
+            .then(|| "ipfw keeps a dynamic rule for each connection".into())
         },
         why: "A full table refuses new connections; ipfw of 11 slows down from 100,000 connections on.",
         prior: 0.1,
@@ -99,15 +118,28 @@ pub const RULES: &[Rule] = &[
                 .iter()
                 .find(|set| set.longest().is_some_and(|chain| chain.rules <= 2))?;
             let rules = set.longest()?.rules;
-            Some(format!("{} has {rules} rule{}", set.filter, if rules == 1 { "" } else { "s" }))
+            Some(format!(
+                "{} has {rules} rule{}",
+                set.filter,
+                if rules == 1 { "" } else { "s" }
+            ))
         },
         why: "Each packet passes the filter and the lookup of its state.",
         measured: &[(
             LAB,
             &[
-                (11.8, "Xeon L5630, Intel 82580: none (the link was full) against stateful ipfw"),
-                (16.5, "Xeon L5630, Intel 82580: none (the link was full) against stateless pf"),
-                (14.0, "Xeon L5630, Intel 82580: none (the link was full) against stateful pf"),
+                (
+                    11.8,
+                    "Xeon L5630, Intel 82580: none (the link was full) against stateful ipfw",
+                ),
+                (
+                    16.5,
+                    "Xeon L5630, Intel 82580: none (the link was full) against stateless pf",
+                ),
+                (
+                    14.0,
+                    "Xeon L5630, Intel 82580: none (the link was full) against stateful pf",
+                ),
             ],
         )],
         cost: "No filter.",
@@ -168,8 +200,13 @@ pub const RULES: &[Rule] = &[
         kind: ByHand,
         title: "Let established connections pass by the rules: a flowtable of nftables",
         when: |host| {
-            let set = host.filter("nftables").filter(|set| set.tracks() && set.flow_tables.is_empty())?;
-            Some(format!("{} rules, no flowtable", set.chains.iter().map(|chain| chain.rules).sum::<u64>()))
+            let set = host
+                .filter("nftables")
+                .filter(|set| set.tracks() && set.flow_tables.is_empty())?;
+            Some(format!(
+                "{} rules, no flowtable",
+                set.chains.iter().map(|chain| chain.rules).sum::<u64>()
+            ))
         },
         why: "Packets of a known flow skip routing and all chains.",
         prior: 0.3,
@@ -188,7 +225,12 @@ pub const RULES: &[Rule] = &[
         ],
         when: |host| {
             let names = host.found.links.iter().map(|link| link.kind.as_str());
-            let bridged = names.chain(host.found.cards.iter().filter_map(|card| card.master_kind.as_deref()));
+            let bridged = names.chain(
+                host.found
+                    .cards
+                    .iter()
+                    .filter_map(|card| card.master_kind.as_deref()),
+            );
             let on = host.value("net.bridge.bridge-nf-call-iptables") == Some("1");
             (on && bridged.into_iter().any(|kind| kind == "bridge"))
                 .then(|| "br_netfilter is loaded, and there is a bridge".into())
@@ -222,7 +264,9 @@ fn long(host: &Host, most: u64) -> Option<String> {
 }
 
 fn fill(host: &Host) -> String {
-    let Some(table) = host.found.connections else { return String::new() };
+    let Some(table) = host.found.connections else {
+        return String::new();
+    };
     match (table.entries, table.most) {
         (Some(now), Some(most)) => format!("{now} of at most {most} entries"),
         _ => String::new(),
@@ -243,7 +287,9 @@ fn is_asked_or_full(host: &Host) -> bool {
 
 /// Whether more than four fifths are in use.
 fn is_full(entries: Option<u64>, most: Option<u64>) -> bool {
-    entries.zip(most).is_some_and(|(now, most)| now.saturating_mul(5) > most.saturating_mul(4))
+    entries
+        .zip(most)
+        .is_some_and(|(now, most)| now.saturating_mul(5) > most.saturating_mul(4))
 }
 
 fn sized(
@@ -254,8 +300,15 @@ fn sized(
 ) -> Option<(u64, String)> {
     if let Some(connections) = scope.host.demands.connections {
         let entries = connections.saturating_mul(per_connection);
-        let each = if per_connection > 1 { format!(" x {per_connection} states") } else { String::new() };
-        return Some((entries, format!("{connections} connections{each} = {entries}")));
+        let each = if per_connection > 1 {
+            format!(" x {per_connection} states")
+        } else {
+            String::new()
+        };
+        return Some((
+            entries,
+            format!("{connections} connections{each} = {entries}"),
+        ));
     }
     let most = most?;
     Some(match entries.filter(|_| is_full(entries, Some(most))) {
@@ -282,8 +335,11 @@ fn pf_hash_size(scope: &Scope) -> Option<Worked> {
     }
     let show = |bytes: u64| format!("{:.1} MiB", bytes as f64 / (1u64 << 20) as f64);
     let of = memory.map_or(String::new(), |all| format!(" of {}", show(all)));
-    let less =
-        if size < pf_hash(states) { ", halved until it takes no more than half of the memory" } else { "" };
+    let less = if size < pf_hash(states) {
+        ", halved until it takes no more than half of the memory"
+    } else {
+        ""
+    };
     let how = format!(
         "3 x {states} states, rounded up to a power of two{less}: {size} slots x 80 bytes = {}{of}",
         show(bytes(size))
@@ -298,7 +354,10 @@ fn dyn_max(scope: &Scope) -> Option<Worked> {
 /// Dynamic rules that ipfw must hold: it has a table of its own beside pf's.
 fn dynamic(scope: &Scope) -> Option<(u64, String)> {
     let number = |name: &str| scope.host.number(name).and_then(|n| u64::try_from(n).ok());
-    let (count, most) = (number("net.inet.ip.fw.dyn_count"), number("net.inet.ip.fw.dyn_max"));
+    let (count, most) = (
+        number("net.inet.ip.fw.dyn_count"),
+        number("net.inet.ip.fw.dyn_max"),
+    );
     sized(scope, 1, count, most)
 }
 
@@ -307,7 +366,10 @@ fn dyn_buckets(scope: &Scope) -> Option<Worked> {
     // From 12.0 on the hash may have as many buckets as connections, as in the paper's last bench (illustration 36).
     let (buckets, how) = match (scope.host.since((12, 0)), scope.host.demands.connections) {
         (Some(true), Some(_)) => (states, format!("a bucket for each of {states} connections")),
-        _ => (ipfw_buckets(states), format!("{states} / 64, rounded up to a power of two, at most 65536")),
+        _ => (
+            ipfw_buckets(states),
+            format!("{states} / 64, rounded up to a power of two, at most 65536"),
+        ),
     };
     worked(buckets, format!("{how}: {buckets}"))
 }
@@ -324,7 +386,10 @@ fn conntrack_hash(scope: &Scope) -> Option<Worked> {
             conntrack_buckets(states),
             "2 buckets for each connection, which is in the hash once for each direction",
         ),
-        None => (states, "a bucket for each connection, as Linux 5.15 and later chooses"),
+        None => (
+            states,
+            "a bucket for each connection, as Linux 5.15 and later chooses",
+        ),
     };
     worked(buckets, format!("{how}: {buckets}"))
 }

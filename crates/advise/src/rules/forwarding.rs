@@ -59,7 +59,11 @@ pub const RULES: &[Rule] = &[
         since: Some((11, 0)),
         outside: "Before 11.0: kern.random.sys.harvest.ethernet=0 and kern.random.sys.harvest.interrupt=0.",
         title: "Take no entropy from frames and interrupts",
-        sets: &[set("kern.random.harvest.mask", Place::SysctlInRc("harvest_mask"), By(harvest))],
+        sets: &[set(
+            "kern.random.harvest.mask",
+            Place::SysctlInRc("harvest_mask"),
+            By(harvest),
+        )],
         covers: &[
             "kern.random.harvest",
             "kern.random.harvest.mask_bin",
@@ -98,8 +102,16 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-forwarding",
         sets: &[
-            set("net.inet.ip.forwarding", Place::SysctlYes("gateway_enable"), Is("1")),
-            set("net.inet6.ip6.forwarding", Place::SysctlYes("ipv6_gateway_enable"), Is("1")),
+            set(
+                "net.inet.ip.forwarding",
+                Place::SysctlYes("gateway_enable"),
+                Is("1"),
+            ),
+            set(
+                "net.inet6.ip6.forwarding",
+                Place::SysctlYes("ipv6_gateway_enable"),
+                Is("1"),
+            ),
         ],
         covers: &["gateway_enable", "ipv6_gateway_enable"],
         ..FORWARD
@@ -143,8 +155,11 @@ pub const RULES: &[Rule] = &[
         title: "Take the bridge out of the path of routed packets",
         covers: &["cloned_interfaces"],
         when: |host| {
-            let bridged =
-                host.found.cards.iter().find(|card| card.master_kind.as_deref() == Some("bridge"))?;
+            let bridged = host
+                .found
+                .cards
+                .iter()
+                .find(|card| card.master_kind.as_deref() == Some("bridge"))?;
             Some(format!(
                 "{} is a member of {}",
                 bridged.name,
@@ -155,7 +170,10 @@ pub const RULES: &[Rule] = &[
         // Without the bridge against with it: 11,155,098 and 4,201,494.
         measured: &[(paper!("29"), &[(165.5, "Xeon E5-2650v2, Chelsio T540")])],
         cost: "Interfaces that shared a network need another way to it.",
-        notes: &[((13, 0), "The bridge of 13.0 no longer takes that lock: the figure is of 11.1.")],
+        notes: &[(
+            (13, 0),
+            "The bridge of 13.0 no longer takes that lock: the figure is of 11.1.",
+        )],
         plan: "lab/bridge",
         ..RULE
     },
@@ -170,7 +188,10 @@ pub const RULES: &[Rule] = &[
                 .filter(|name| name.contains("VIMAGE"))
                 .map(|name| format!("the kernel is {name}"))
         },
-        measured: &[(paper!("25"), &[(6.7, "Xeon E5-2650v2, Chelsio T540, IPv4 (IPv6: -2.2 %)")])],
+        measured: &[(
+            paper!("25"),
+            &[(6.7, "Xeon E5-2650v2, Chelsio T540, IPv4 (IPv6: -2.2 %)")],
+        )],
         why: "Each variable of the stack is looked up in the stack's own memory.",
         cost: "No virtual network stacks.",
         plan: "lab/jail",
@@ -194,8 +215,9 @@ pub const RULES: &[Rule] = &[
                         * i64::from(card.rx_ring.now.unwrap_or(1024))
                 })
                 .sum();
-            (rings * 2 > limit)
-                .then(|| format!("the rings hold {rings} clusters, kern.ipc.nmbclusters allows {limit}"))
+            (rings * 2 > limit).then(|| {
+                format!("the rings hold {rings} clusters, kern.ipc.nmbclusters allows {limit}")
+            })
         },
         why: "A receive ring that cannot be refilled drops frames.",
         prior: 0.3,
@@ -205,7 +227,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-forwarding",
         on: Linux,
-        sets: &[sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv6.conf.all.forwarding", "1")],
+        sets: &[
+            sysctl("net.ipv4.ip_forward", "1"),
+            sysctl("net.ipv6.conf.all.forwarding", "1"),
+        ],
         cost: "Router advertisements no longer configure its IPv6 addresses.",
         plan: "forwarding",
         ..FORWARD
@@ -236,19 +261,31 @@ fn idle(host: &Host) -> Option<String> {
         "net.ipv4.ip_forward",
         "net.ipv6.conf.all.forwarding",
     ];
-    let yes = ["gateway_enable", "ipv6_gateway_enable"].iter().any(|name| host.is_yes(name));
-    let on = yes || NAMES.iter().any(|name| host.value(name).is_some_and(|value| value != "0"));
+    let yes = ["gateway_enable", "ipv6_gateway_enable"]
+        .iter()
+        .any(|name| host.is_yes(name));
+    let on = yes
+        || NAMES
+            .iter()
+            .any(|name| host.value(name).is_some_and(|value| value != "0"));
     (!on).then(|| "it forwards neither IPv4 nor IPv6".into())
 }
 
 /// From 13.0 on, tryforward of IPv4 makes redirects itself.
 fn no_redirect(scope: &Scope) -> Option<Worked> {
-    if scope.host.since((13, 0)) == Some(true) { None } else { worked(0, "") }
+    if scope.host.since((13, 0)) == Some(true) {
+        None
+    } else {
+        worked(0, "")
+    }
 }
 
 fn mask(host: &Host) -> Option<Mask> {
     let written = || host.found.written("harvest_mask").map(|(_, value)| value);
-    host.value("kern.random.harvest.mask").or_else(written)?.parse().ok()
+    host.value("kern.random.harvest.mask")
+        .or_else(written)?
+        .parse()
+        .ok()
 }
 
 /// Whether frames feed no entropy.
@@ -262,6 +299,11 @@ fn harvest(scope: &Scope) -> Option<Worked> {
     let default = || (scope.host.since((13, 0)) != Some(true)).then_some(Mask(511));
     let now = mask(scope.host).or_else(default)?;
     let then = now.without(&COSTLY);
-    let how = format!("{} without {} is {} ({then})", now.0, COSTLY.join(" and "), then.0);
+    let how = format!(
+        "{} without {} is {} ({then})",
+        now.0,
+        COSTLY.join(" and "),
+        then.0
+    );
     worked(then.0, how)
 }

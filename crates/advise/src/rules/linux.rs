@@ -27,17 +27,32 @@ pub const RULES: &[Rule] = &[
                 Some(mask(&queue.rps))
             }),
             By(|scope| {
-                let all: Vec<u32> = scope.host.found.machine.cpus.iter().map(|cpu| cpu.cpu).collect();
+                let all: Vec<u32> = scope
+                    .host
+                    .found
+                    .machine
+                    .cpus
+                    .iter()
+                    .map(|cpu| cpu.cpu)
+                    .collect();
                 let value = mask(&all);
-                worked(&value, format!("a bit for each of {} CPUs: {value}", all.len()))
+                worked(
+                    &value,
+                    format!("a bit for each of {} CPUs: {value}", all.len()),
+                )
             }),
         )],
         needs: |host, card| {
             let threads = host.threads().filter(|n| *n > 1)?;
-            let queues = card.receive_queues().filter(|queues| queues * 2 <= threads)?;
+            let queues = card
+                .receive_queues()
+                .filter(|queues| queues * 2 <= threads)?;
             let steered = card.receive.values().any(|queue| !queue.rps.is_empty());
             (!steered).then(|| {
-                format!("{} has {queues} receive queue(s) for {threads} CPUs, and RPS is off", card.name)
+                format!(
+                    "{} has {queues} receive queue(s) for {threads} CPUs, and RPS is off",
+                    card.name
+                )
             })
         },
         why: "One queue is one CPU. RPS hands packets to others by their hash.",
@@ -108,14 +123,24 @@ pub const RULES: &[Rule] = &[
         sets: &[least("net.ipv4.conf.all.rp_filter", "1")],
         covers: &["net.ipv4.conf.default.rp_filter"],
         when: |host| {
-            let value = |name: &str| host.number(&format!("net.ipv4.conf.{name}.rp_filter")).unwrap_or(0);
+            let value = |name: &str| {
+                host.number(&format!("net.ipv4.conf.{name}.rp_filter"))
+                    .unwrap_or(0)
+            };
             let open = |name: &&str| !ALL.contains(name) && value(name).max(value("all")) == 0;
-            let mut known =
-                host.each("net.ipv4.conf.", ".rp_filter").filter(|name| !ALL.contains(name)).peekable();
+            let mut known = host
+                .each("net.ipv4.conf.", ".rp_filter")
+                .filter(|name| !ALL.contains(name))
+                .peekable();
             let unknown = known.peek().is_none() && value("all") == 0;
             let open: Vec<&str> = known.filter(open).collect();
-            (unknown || !open.is_empty())
-                .then(|| if unknown { String::new() } else { format!("it is off for {}", open.join(", ")) })
+            (unknown || !open.is_empty()).then(|| {
+                if unknown {
+                    String::new()
+                } else {
+                    format!("it is off for {}", open.join(", "))
+                }
+            })
         },
         why: "A host with one way out needs no packets from elsewhere. An interface uses the larger of its own value and that of all. This is about safety, not speed.",
         prior: 0.0,
@@ -145,7 +170,10 @@ pub const RULES: &[Rule] = &[
             sysctl("net.ipv4.conf.all.accept_source_route", "0"),
             sysctl("net.ipv6.conf.all.accept_source_route", "0"),
         ],
-        covers: &["net.ipv4.conf.all.secure_redirects", "net.ipv6.conf.all.accept_redirects"],
+        covers: &[
+            "net.ipv4.conf.all.secure_redirects",
+            "net.ipv6.conf.all.accept_redirects",
+        ],
         why: "A neighbour can lead traffic elsewhere with them. Linux sends redirects where the interface or all has 1. A host accepts them in the same way, a router where both have 1. IPv6 asks the interface alone (ip-sysctl.rst of Linux). This is about safety, not speed.",
         prior: 0.0,
         cost: "Hosts on the same network are not told of shorter ways.",
@@ -159,7 +187,10 @@ pub const RULES: &[Rule] = &[
         title: "End the programs that see every packet",
         needs: |_, card| {
             let taps = card.taps.filter(|n| *n > 0)?;
-            Some(format!("{taps} packet socket(s) see all packets of {}", card.name))
+            Some(format!(
+                "{taps} packet socket(s) see all packets of {}",
+                card.name
+            ))
         },
         why: "Each packet is cloned for them: tcpdump, DHCP and LLDP daemons.",
         prior: 0.1,
@@ -185,8 +216,16 @@ pub const RULES: &[Rule] = &[
         covers: &["txqueuelen", "initcwnd", "initrwnd"],
         when: |host| {
             let length = |card: &Card| card.settings.get("txqueuelen")?.parse::<u32>().ok();
-            let long = host.found.cards.iter().find(|card| length(card) > Some(1000))?;
-            Some(format!("{} has a transmit queue of {} packets, as in {GUIDE}", long.name, length(long)?))
+            let long = host
+                .found
+                .cards
+                .iter()
+                .find(|card| length(card) > Some(1000))?;
+            Some(format!(
+                "{} has a transmit queue of {} packets, as in {GUIDE}",
+                long.name,
+                length(long)?
+            ))
         },
         why: "fq and fq_codel, the default of most distributions, do not look at it; with a plain queue it adds up to 12 ms at 10 Gbit/s. initcwnd 128 sends a burst of 128 packets into an unknown path: the default has been 10 since 2.6.39 (RFC 6928).",
         prior: 0.0,
@@ -197,9 +236,18 @@ pub const RULES: &[Rule] = &[
 /// The interfaces on which a setting is not 0.
 fn on(host: &Host, name: &str) -> Option<String> {
     let (before, after) = name.split_once("{each}")?;
-    let is_on = |each: &&str| host.number(&format!("{before}{each}{after}")).is_some_and(|value| value != 0);
+    let is_on = |each: &&str| {
+        host.number(&format!("{before}{each}{after}"))
+            .is_some_and(|value| value != 0)
+    };
     let found: Vec<&str> = host.each(before, after).filter(is_on).collect();
-    (!found.is_empty()).then(|| format!("{} is on for {}", after.trim_start_matches('.'), found.join(", ")))
+    (!found.is_empty()).then(|| {
+        format!(
+            "{} is on for {}",
+            after.trim_start_matches('.'),
+            found.join(", ")
+        )
+    })
 }
 
 /// CPUs as a mask; without its leading zeros, where it has one word.

@@ -4,11 +4,20 @@ use super::endhost::TWEAKS;
 use crate::item::Role;
 use crate::item::Topic::{EndHost, Queues, Release};
 use crate::rule::Kind::Undo;
-use crate::rule::{EVERY, FORWARDING, RULE, Rule, Scope, Worked, gone, least, least_by, sysctl, worked};
+use crate::rule::{
+    EVERY, FORWARDING, RULE, Rule, Scope, Worked, gone, least, least_by, sysctl, worked,
+};
 use linerate_hosts::systems::Kernel::OpenBsd;
 
-const OPENBSD: Rule = Rule { on: OpenBsd, ..RULE };
-const END: Rule = Rule { topic: EndHost, roles: &[Role::EndHost], ..OPENBSD };
+const OPENBSD: Rule = Rule {
+    on: OpenBsd,
+    ..RULE
+};
+const END: Rule = Rule {
+    topic: EndHost,
+    roles: &[Role::EndHost],
+    ..OPENBSD
+};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -47,7 +56,10 @@ pub const RULES: &[Rule] = &[
         id: "openbsd-udp-space",
         since: Some((4, 9)),
         title: "Raise the buffers of UDP to 128 KiB",
-        sets: &[least("net.inet.udp.recvspace", "131072"), least("net.inet.udp.sendspace", "131072")],
+        sets: &[
+            least("net.inet.udp.recvspace", "131072"),
+            least("net.inet.udp.sendspace", "131072"),
+        ],
         when: |_| {
             Some(format!(
                 "131072 bytes hold {:.1} ms of 200 Mbit/s, which calomel.org's guide received without loss",
@@ -77,7 +89,11 @@ pub const RULES: &[Rule] = &[
         roles: EVERY,
         kind: Undo,
         title: "Leave path MTU discovery and the segment size to the kernel",
-        sets: &[gone("net.inet.ip.mtudisc"), gone("net.inet.tcp.mssdflt"), gone("net.inet.ip.ttl")],
+        sets: &[
+            gone("net.inet.ip.mtudisc"),
+            gone("net.inet.tcp.mssdflt"),
+            gone("net.inet.ip.ttl"),
+        ],
         why: "mtudisc=0 sends packets that are cut up on the way; mssdflt counts only for peers that name no segment size; 64 is the default of ttl. On a firewall neither touches what is forwarded: `match … scrub (max-mss 1440)` of pf.conf does.",
         prior: 0.0,
         ..OPENBSD

@@ -12,7 +12,10 @@ use linerate_hosts::configuration::{Card, ethtool};
 use linerate_hosts::systems::Kernel::Linux;
 use std::collections::BTreeSet;
 
-const QUEUE: Rule = Rule { topic: Queues, ..RULE };
+const QUEUE: Rule = Rule {
+    topic: Queues,
+    ..RULE
+};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -20,14 +23,33 @@ pub const RULES: &[Rule] = &[
         drivers: &["cxl", "cc"],
         title: "Give Chelsio's card more than 8 queues, a power of two",
         sets: &[
-            set("hw.cxgbe.nrxq10g", Place::Loader, By(|scope| queues_of(scope, false))),
-            set("hw.cxgbe.ntxq10g", Place::Loader, By(|scope| queues_of(scope, false))),
-            set("hw.cxgbe.nrxq", Place::Loader, By(|scope| queues_of(scope, true))),
-            set("hw.cxgbe.ntxq", Place::Loader, By(|scope| queues_of(scope, true))),
+            set(
+                "hw.cxgbe.nrxq10g",
+                Place::Loader,
+                By(|scope| queues_of(scope, false)),
+            ),
+            set(
+                "hw.cxgbe.ntxq10g",
+                Place::Loader,
+                By(|scope| queues_of(scope, false)),
+            ),
+            set(
+                "hw.cxgbe.nrxq",
+                Place::Loader,
+                By(|scope| queues_of(scope, true)),
+            ),
+            set(
+                "hw.cxgbe.ntxq",
+                Place::Loader,
+                By(|scope| queues_of(scope, true)),
+            ),
         ],
         when: many_cores,
         notes: &[((12, 0), "The names end in 10g up to 11.4.")],
-        measured: &[(paper!("12"), &[(29.45, "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues")])],
+        measured: &[(
+            paper!("12"),
+            &[(29.45, "2 x Xeon E5-2650v4, Chelsio T520, 8 to 24 queues")],
+        )],
         ..MORE_QUEUES
     },
     Rule {
@@ -61,12 +83,17 @@ pub const RULES: &[Rule] = &[
         title: "Leave the number of queues to the driver",
         sets: &[gone("hw.igb.num_queues")],
         when: |host| {
-            host.number("hw.igb.num_queues").filter(|n| *n == 1).map(|_| "hw.igb.num_queues is 1".into())
+            host.number("hw.igb.num_queues")
+                .filter(|n| *n == 1)
+                .map(|_| "hw.igb.num_queues is 1".into())
         },
         why: "One queue means one CPU. 0 is the driver's choice: a queue for each CPU.",
         measured: &[(
             LAB,
-            &[(112.6, "Xeon L5630, Intel 82580: 4 queues against 1 (1.488 Mpps against 700 kpps)")],
+            &[(
+                112.6,
+                "Xeon L5630, Intel 82580: 4 queues against 1 (1.488 Mpps against 700 kpps)",
+            )],
         )],
         plan: "lab/queues",
         ..QUEUE
@@ -85,14 +112,21 @@ pub const RULES: &[Rule] = &[
                 .flat_map(|card| &card.interrupts)
                 .filter(|irq| irq.allowed.is_empty() || irq.allowed.len() == threads);
             let n = loose.count();
-            (threads > 1).then(|| format!("{n} interrupts known that may move between {threads} CPUs"))
+            (threads > 1)
+                .then(|| format!("{n} interrupts known that may move between {threads} CPUs"))
         },
         why: "cxgbe binds no interrupt: the scheduler moves them. Bind them on the NUMA node of the card.",
         measured: &[
-            (paper!("13"), &[(1.78, "Xeon E5-2650v2, Chelsio T540, each queue on a CPU")]),
+            (
+                paper!("13"),
+                &[(1.78, "Xeon E5-2650v2, Chelsio T540, each queue on a CPU")],
+            ),
             (
                 paper!("18"),
-                &[(11.76, "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node")],
+                &[(
+                    11.76,
+                    "2 x Xeon E5-2650v4, Chelsio T520, 12 queues on the card's own NUMA node",
+                )],
             ),
         ],
         cost: "A CPU that is busy otherwise holds its queue back. A boot undoes it: put the lines into /etc/rc.local.",
@@ -107,16 +141,24 @@ pub const RULES: &[Rule] = &[
         title: "Give each queue's interrupt a CPU of its own",
         sets: &[set(
             "/proc/irq/{irq}/smp_affinity_list",
-            Place::Sys(|scope| Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())),
+            Place::Sys(|scope| {
+                Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())
+            }),
             By(own_cpu),
         )],
         needs: |host, card| {
             let threads = host.threads()? as usize;
             // Without the CPU that takes it, an interrupt may be anywhere.
-            let all: Vec<Option<&u32>> =
-                card.queue_interrupts().into_iter().map(|(_, irq)| irq.cpus.first()).collect();
+            let all: Vec<Option<&u32>> = card
+                .queue_interrupts()
+                .into_iter()
+                .map(|(_, irq)| irq.cpus.first())
+                .collect();
             let taken: BTreeSet<_> = all.iter().flatten().collect();
-            let wanted = card.receive_queues().map_or(all.len(), |queues| queues as usize).min(threads);
+            let wanted = card
+                .receive_queues()
+                .map_or(all.len(), |queues| queues as usize)
+                .min(threads);
             (all.len() > 1 && !taken.is_empty() && taken.len() < wanted).then(|| {
                 format!(
                     "the {} interrupts of {}'s queues are on {} of {threads} CPUs",
@@ -129,7 +171,10 @@ pub const RULES: &[Rule] = &[
         why: "Queues whose interrupts share a CPU share its time, while other CPUs idle.",
         measured: &[(
             paper!("13"),
-            &[(1.78, "Xeon E5-2650v2, Chelsio T540 with FreeBSD 11.1, each queue on a CPU")],
+            &[(
+                1.78,
+                "Xeon E5-2650v2, Chelsio T540 with FreeBSD 11.1, each queue on a CPU",
+            )],
         )],
         cost: "irqbalance moves them again: stop it. A boot undoes it. The kernel refuses interrupts that it manages itself.",
         plan: "queues",
@@ -147,7 +192,8 @@ pub const RULES: &[Rule] = &[
         ],
         needs: |_, card| {
             let without = fields(card, "udp4").or(fields(card, "udp6")) == Some("sd".into());
-            (without && has_several(card)).then(|| format!("{} hashes UDP by addresses alone", card.name))
+            (without && has_several(card))
+                .then(|| format!("{} hashes UDP by addresses alone", card.name))
         },
         why: "Flows between two hosts, such as those of a tunnel, meet in one queue.",
         prior: 0.1,
@@ -168,7 +214,10 @@ pub const RULES: &[Rule] = &[
                 link: "",
                 now: |scope| {
                     let used = ethtool::spread(&scope.card?.indirection)?;
-                    Some(used.strip_prefix("equal ").map_or(used.clone(), String::from))
+                    Some(
+                        used.strip_prefix("equal ")
+                            .map_or(used.clone(), String::from),
+                    )
                 },
             },
             By(|scope| {
@@ -179,7 +228,11 @@ pub const RULES: &[Rule] = &[
         )],
         needs: |_, card| {
             let queues = card.receive_queues().filter(|_| is_narrow(card))?;
-            Some(format!("{} of {queues} receive queues of {} get frames", used(card), card.name))
+            Some(format!(
+                "{} of {queues} receive queues of {} get frames",
+                used(card),
+                card.name
+            ))
         },
         why: "A queue that the table of the hash does not name gets no frames. A table that somebody has set stays as it is when queues are added.",
         prior: 0.3,
@@ -210,7 +263,11 @@ fn fields(card: &Card, flow: &str) -> Option<String> {
 /// Both ports beside both addresses, where these alone are hashed.
 fn with_ports(scope: &Scope, flow: &str) -> Option<Worked> {
     let now = fields(scope.card.filter(|card| has_several(card))?, flow)?;
-    if ["sd", "sdfn"].contains(&now.as_str()) { worked("sdfn", "") } else { None }
+    if ["sd", "sdfn"].contains(&now.as_str()) {
+        worked("sdfn", "")
+    } else {
+        None
+    }
 }
 
 /// Whether a hash has queues to choose from.
@@ -225,7 +282,8 @@ fn used(card: &Card) -> usize {
 
 /// Whether the table leaves receive queues out.
 fn is_narrow(card: &Card) -> bool {
-    let fits = |queues: u32| (used(card) as u32) < queues && queues as usize <= card.indirection.len();
+    let fits =
+        |queues: u32| (used(card) as u32) < queues && queues as usize <= card.indirection.len();
     !card.indirection.is_empty() && card.receive_queues().is_some_and(fits)
 }
 
@@ -234,13 +292,19 @@ fn own_cpu(scope: &Scope) -> Option<Worked> {
     let card = scope.card?;
     let machine = &scope.host.found.machine;
     let near = card.pci.node.and_then(|node| machine.nodes.get(&node));
-    let mut all: Vec<_> =
-        machine.cpus.iter().filter(|cpu| near.is_none_or(|near| near.contains(&cpu.cpu))).collect();
+    let mut all: Vec<_> = machine
+        .cpus
+        .iter()
+        .filter(|cpu| near.is_none_or(|near| near.contains(&cpu.cpu)))
+        .collect();
     all.sort_by_key(|cpu| (cpu.siblings.iter().position(|of| *of == cpu.cpu), cpu.cpu));
     let queue = scope.interrupt()?.0 as usize;
     let cpu = all.get(queue % all.len().max(1))?.cpu;
     let node = near.map_or(String::new(), |_| " of the card's NUMA node".into());
-    worked(cpu, format!("queue N on the Nth CPU{node}, one thread of each core first"))
+    worked(
+        cpu,
+        format!("queue N on the Nth CPU{node}, one thread of each core first"),
+    )
 }
 
 const MORE_QUEUES: Rule = Rule {
@@ -249,7 +313,10 @@ const MORE_QUEUES: Rule = Rule {
     plan: "lab/queues",
     ..QUEUE
 };
-const IX: &[Study] = &[(paper!("12"), &[(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues")])];
+const IX: &[Study] = &[(
+    paper!("12"),
+    &[(21.34, "2 x Xeon E5-2650v4, Intel 82599ES, 8 to 24 queues")],
+)];
 
 fn many_cores(host: &Host) -> Option<String> {
     let cores = host.cores().filter(|cores| *cores > 8)?;
@@ -260,7 +327,10 @@ fn many_cores(host: &Host) -> Option<String> {
 fn queues(scope: &Scope) -> Option<Worked> {
     let cores = scope.host.cores()?;
     let n = best(cores, 64);
-    worked(n, format!("the largest power of two that is not above {cores} cores is {n}"))
+    worked(
+        n,
+        format!("the largest power of two that is not above {cores} cores is {n}"),
+    )
 }
 
 /// The names of a release: others from 12.0 on, where the old ones still work.

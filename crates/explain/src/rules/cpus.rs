@@ -19,7 +19,11 @@ pub const RULES: &[Rule] = &[
         says: "The frequency governor is '{governor}'.",
         mechanism: "A CPU that saves power may run below its frequency, and needs time to reach it when a load begins.",
         changes: &[
-            ["Linux", "cpupower frequency-set -g performance", "cpupower frequency-set -g {governor}"],
+            [
+                "Linux",
+                "cpupower frequency-set -g performance",
+                "cpupower frequency-set -g {governor}",
+            ],
             ["FreeBSD", "service powerd stop", "service powerd start"],
         ],
         gain: "depends on the load and the CPU: measure it",
@@ -59,13 +63,22 @@ pub const RULES: &[Rule] = &[
         look: By(hand_over),
         says: "Frames are handed over to another CPU by {by}, and {share} of them find its queue full.{inline}",
         mechanism: "The CPU that receives puts each frame into a queue of another CPU, and wakes that CPU. What this CPU cannot forward in time is dropped after work has been done for it.",
-        changes: &[["Linux", "echo 0 > /sys/class/net/{card}/{file}", "{on} into the same file"]],
+        changes: &[[
+            "Linux",
+            "echo 0 > /sys/class/net/{card}/{file}",
+            "{on} into the same file",
+        ]],
         gain: "up to {more} more frames forwarded, if the CPU that receives forwards as well",
         tries: &[
-            (With("threaded"), Keys(r#"{"interface": {"in": {"threaded-napi": false}}}"#)),
+            (
+                With("threaded"),
+                Keys(r#"{"interface": {"in": {"threaded-napi": false}}}"#),
+            ),
             (With("set"), Keys(r#"{"interface": {"in": {"rps": null}}}"#)),
         ],
-        otherwise: InLab("for queue in /sys/class/net/{in}/queues/rx-*; do echo 0 > $queue/rps_cpus; done"),
+        otherwise: InLab(
+            "for queue in /sys/class/net/{in}/queues/rx-*; do echo 0 > $queue/rps_cpus; done",
+        ),
     },
     Rule {
         cause: "ring-overrun",
@@ -85,7 +98,10 @@ pub const RULES: &[Rule] = &[
             ],
         ],
         gain: "up to {share} more frames",
-        tries: &[(With("larger"), Keys(r#"{"interface": {"rx-ring": {larger}}}"#))],
+        tries: &[(
+            With("larger"),
+            Keys(r#"{"interface": {"rx-ring": {larger}}}"#),
+        )],
         otherwise: Not("the length of this queue cannot be set, or is the longest already"),
     },
     Rule {
@@ -107,18 +123,27 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn governor(case: &Case<'_>) -> Looked {
-    let governors =
-        |cpus: &[Cpu]| cpus.iter().filter_map(|cpu| cpu.governor.clone()).collect::<BTreeSet<_>>();
+    let governors = |cpus: &[Cpu]| {
+        cpus.iter()
+            .filter_map(|cpu| cpu.governor.clone())
+            .collect::<BTreeSet<_>>()
+    };
     let governor = match case.is_embedded() {
         true => case.records.host.governor.clone(),
-        false => governors(&case.configuration()?.machine.cpus).into_iter().collect::<Vec<_>>().join(" and "),
+        false => governors(&case.configuration()?.machine.cpus)
+            .into_iter()
+            .collect::<Vec<_>>()
+            .join(" and "),
     };
     match governor.as_str() {
         "performance" => Ok(None),
         "" => Err("the host shows no governor".into()),
         governor @ ("powersave" | "ondemand" | "conservative" | "schedutil" | "userspace") => {
-            let found =
-                Found::new(Strength::Possible, 0.1, [format!("cpufreq/scaling_governor: {governor}")]);
+            let found = Found::new(
+                Strength::Possible,
+                0.1,
+                [format!("cpufreq/scaling_governor: {governor}")],
+            );
             Ok(Some(found.with("governor", governor)))
         }
         unknown => Err(format!("the governor is {unknown}")),
@@ -135,24 +160,40 @@ fn steal(case: &Case<'_>) -> Looked {
         return Err("only Linux shows the time that a hypervisor takes".into());
     }
     let cpus = case.known_cpus()?;
-    let most = cpus.values().map(|[_, _, steal]| *steal).fold(0.0, f64::max);
+    let most = cpus
+        .values()
+        .map(|[_, _, steal]| *steal)
+        .fold(0.0, f64::max);
     if most < 0.02 {
         return Ok(None);
     }
-    let shown = cpus.iter().map(|(cpu, [_, _, steal])| format!("CPU {cpu}: {} stolen", percent(*steal)));
+    let shown = cpus
+        .iter()
+        .map(|(cpu, [_, _, steal])| format!("CPU {cpu}: {} stolen", percent(*steal)));
     Ok(Some(Found::observed(most, shown).with("more", more(most))))
 }
 
 fn other_programs(case: &Case<'_>) -> Looked {
     let cpus = case.of_others();
     let of = |cpu: u32| cpus.get(&cpu).map(|share| (cpu, *share));
-    let most = case.forwarding_cpus().into_iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1));
+    let most = case
+        .forwarding_cpus()
+        .into_iter()
+        .filter_map(of)
+        .max_by(|a, b| a.1.total_cmp(&b.1));
     let (cpu, share) = most.ok_or(crate::case::UNKNOWN_CPUS)?;
     if share < NOTICEABLE {
         return Ok(None);
     }
-    let evidence = format!("others than linerate had CPU {cpu} for {} of the load's time", percent(share));
-    Ok(Some(Found::observed(share, [evidence]).with("cpu", cpu).with("more", more(share))))
+    let evidence = format!(
+        "others than linerate had CPU {cpu} for {} of the load's time",
+        percent(share)
+    );
+    Ok(Some(
+        Found::observed(share, [evidence])
+            .with("cpu", cpu)
+            .with("more", more(share)),
+    ))
 }
 
 fn hand_over(case: &Case<'_>) -> Looked {
@@ -168,7 +209,11 @@ fn hand_over(case: &Case<'_>) -> Looked {
     }
     let [by, file, on] = match threaded {
         true => ["threads of NAPI", "threaded", "echo 1"],
-        false => ["receive packet steering (RPS)", "queues/rx-0/rps_cpus", "the former mask"],
+        false => [
+            "receive packet steering (RPS)",
+            "queues/rx-0/rps_cpus",
+            "the former mask",
+        ],
     };
     let inline = match case.mode() {
         Mode::Inline => {
@@ -176,15 +221,25 @@ fn hand_over(case: &Case<'_>) -> Looked {
         }
         _ => "",
     };
-    let evidence =
-        case.row.losses.iter().take(4).map(|loss| format!("{}: {} frames", loss.place, loss.frames));
+    let evidence = case
+        .row
+        .losses
+        .iter()
+        .take(4)
+        .map(|loss| format!("{}: {} frames", loss.place, loss.frames));
     let found = Found::observed(share, evidence)
         .with("by", by)
         .with("file", file)
         .with("on", on)
         .with("inline", inline);
-    let found = found.with("card", &card.name).with("more", percent(share / (1.0 - share).max(0.001)));
-    Ok(Some(found.when(threaded, "threaded").when(case.setting("/inside/rps").is_some(), "set")))
+    let found = found
+        .with("card", &card.name)
+        .with("more", percent(share / (1.0 - share).max(0.001)));
+    Ok(Some(
+        found
+            .when(threaded, "threaded")
+            .when(case.setting("/inside/rps").is_some(), "set"),
+    ))
 }
 
 fn ring(case: &Case<'_>) -> Looked {
@@ -194,7 +249,11 @@ fn ring(case: &Case<'_>) -> Looked {
         return Ok(None);
     }
     let cpus = case.cpus();
-    let busiest = case.forwarding_cpus().iter().filter_map(|cpu| Some(cpus.get(cpu)?[0])).reduce(f64::max);
+    let busiest = case
+        .forwarding_cpus()
+        .iter()
+        .filter_map(|cpu| Some(cpus.get(cpu)?[0]))
+        .reduce(f64::max);
     let busiest = busiest.ok_or(
         "a ring overflowed, and how busy the CPUs were is not known: too much load, or too small a ring",
     )?;
@@ -203,31 +262,59 @@ fn ring(case: &Case<'_>) -> Looked {
         return Ok(None);
     }
     let lost = full.iter().map(|loss| {
-        format!("{}: {} frames ({})", loss.place, loss.frames, percent(case.of_sent(loss.frames)))
+        format!(
+            "{}: {} frames ({})",
+            loss.place,
+            loss.frames,
+            percent(case.of_sent(loss.frames))
+        )
     });
     let found = Found::observed(
         share,
-        lost.chain([format!("the CPUs that forward were {} busy at most", percent(busiest))]),
+        lost.chain([format!(
+            "the CPUs that forward were {} busy at most",
+            percent(busiest)
+        )]),
     );
     let ring = case.inside().ok().map(|card| card.rx_ring);
-    let larger =
-        ring.and_then(|ring| Some((2 * ring.now?).min(ring.most?)).filter(|larger| Some(*larger) > ring.now));
-    Ok(Some(if let Some(larger) = larger { found.with("larger", larger) } else { found }))
+    let larger = ring.and_then(|ring| {
+        Some((2 * ring.now?).min(ring.most?)).filter(|larger| Some(*larger) > ring.now)
+    });
+    Ok(Some(if let Some(larger) = larger {
+        found.with("larger", larger)
+    } else {
+        found
+    }))
 }
 
 fn squeezes(case: &Case<'_>) -> Looked {
-    let softnet = case.counters(|name| name.contains("softnet") || name.ends_with("time_squeeze"))?;
+    let softnet =
+        case.counters(|name| name.contains("softnet") || name.ends_with("time_squeeze"))?;
     if softnet.is_empty() {
         return Err("the DUT counts no squeezes".into());
     }
-    let squeezes: u64 =
-        softnet.iter().filter(|(name, _)| name.ends_with("time_squeeze")).map(|(_, n)| n).sum();
-    let lost = case.row.losses.iter().any(|loss| loss.place.contains("full"));
+    let squeezes: u64 = softnet
+        .iter()
+        .filter(|(name, _)| name.ends_with("time_squeeze"))
+        .map(|(_, n)| n)
+        .sum();
+    let lost = case
+        .row
+        .losses
+        .iter()
+        .any(|loss| loss.place.contains("full"));
     let share = case.of_sent(squeezes);
     // A budget is 300 frames: one squeeze for each is a CPU that always has more to do, and no cause by itself.
     if share < 0.01 && !(lost && share > 0.001) {
         return Ok(None);
     }
-    let evidence = format!("softnet_stat: {squeezes} squeezes, {} of the frames sent", percent(share));
-    Ok(Some(Found::new(Strength::Inferred, (50.0 * share).min(0.5), [evidence])))
+    let evidence = format!(
+        "softnet_stat: {squeezes} squeezes, {} of the frames sent",
+        percent(share)
+    );
+    Ok(Some(Found::new(
+        Strength::Inferred,
+        (50.0 * share).min(0.5),
+        [evidence],
+    )))
 }

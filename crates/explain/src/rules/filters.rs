@@ -37,7 +37,10 @@ pub const RULES: &[Rule] = &[
         gain: "{cost}; elsewhere: ipfw and ipf were nearly useless at 1,000 rules, pf, which makes a table of them, was not ({paper} 31)",
         tries: &[
             // As many entries of a table do the same work, in one lookup.
-            (With("entries"), Keys(r#"{"rules": {"before": 0, "table": {entries}}}"#)),
+            (
+                With("entries"),
+                Keys(r#"{"rules": {"before": 0, "table": {entries}}}"#),
+            ),
         ],
         otherwise: Not("only the author of the rules knows which of them can be one table"),
     },
@@ -51,7 +54,9 @@ pub const RULES: &[Rule] = &[
             "ct state established,related accept before the rule, so that only first frames come to it; comparisons before the expression, in the same rule",
             "nft -f OLD-RULES; iptables-restore OLD-RULES",
         ]],
-        otherwise: Not("only the author of the rules knows which frames must come to the expression"),
+        otherwise: Not(
+            "only the author of the rules knows which frames must come to the expression",
+        ),
         ..RULE
     },
     Rule {
@@ -113,7 +118,10 @@ pub const RULES: &[Rule] = &[
             ],
         ],
         gain: "{share} of the frames were affected",
-        tries: &[(With("states"), Keys(r#"{"rules": {"states": {states}, "hash": "sized"}}"#))],
+        tries: &[(
+            With("states"),
+            Keys(r#"{"rules": {"states": {states}, "hash": "sized"}}"#),
+        )],
         otherwise: Not("the plan has no rules whose table it could enlarge"),
     },
     Rule {
@@ -143,8 +151,16 @@ pub const RULES: &[Rule] = &[
         says: "The firewall logs frames under load.",
         mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that meets the rule.",
         changes: &[
-            ["Linux (nftables)", "limit rate 10/second log, or log only ct state new", "nft -f OLD-RULES"],
-            ["FreeBSD, OpenBSD (pf)", "no `log` in rules for most frames", "pfctl -f OLD-RULES"],
+            [
+                "Linux (nftables)",
+                "limit rate 10/second log, or log only ct state new",
+                "nft -f OLD-RULES",
+            ],
+            [
+                "FreeBSD, OpenBSD (pf)",
+                "no `log` in rules for most frames",
+                "pfctl -f OLD-RULES",
+            ],
         ],
         otherwise: InLab(WITHOUT_LOGGING),
         ..RULE
@@ -177,22 +193,39 @@ fn linear_rules(case: &Case<'_>) -> Looked {
     /// A list of so many rules is long.
     const MANY: u64 = 50;
     let setting = Asked(&["nft", "iptables"], |found| {
-        let longest = found.rule_sets.iter().filter_map(|set| Some((set, set.longest()?)));
-        let (set, chain) =
-            longest.max_by_key(|(_, chain)| chain.rules).filter(|(_, chain)| chain.rules >= MANY)?;
+        let longest = found
+            .rule_sets
+            .iter()
+            .filter_map(|set| Some((set, set.longest()?)));
+        let (set, chain) = longest
+            .max_by_key(|(_, chain)| chain.rules)
+            .filter(|(_, chain)| chain.rules >= MANY)?;
         Some(format!(
             "{}: the chain {} has {} rules, {} of them with a set or a map",
             set.filter, chain.name, chain.rules, chain.lookups
         ))
     });
     // Logging by a rule is a cause of its own, and so are waiting for a lock and what is no comparison.
-    let expressions = EXPRESSIONS.iter().flat_map(|(_, functions)| *functions).chain(ROUTES).copied();
-    let apart: Vec<&str> = [LOGGING, SLOW_PATHS].concat().into_iter().chain(expressions).collect();
+    let expressions = EXPRESSIONS
+        .iter()
+        .flat_map(|(_, functions)| *functions)
+        .chain(ROUTES)
+        .copied();
+    let apart: Vec<&str> = [LOGGING, SLOW_PATHS]
+        .concat()
+        .into_iter()
+        .chain(expressions)
+        .collect();
     let spent = case.spent_apart(RULE_SETS, &apart);
-    let Some(found) = cost(case, spent, LEAST, setting)? else { return Ok(None) };
+    let Some(found) = cost(case, spent, LEAST, setting)? else {
+        return Ok(None);
+    };
     let what = match found.finding.strength {
         Strength::Observed => {
-            format!("The rule set takes {} of a frame's time.", percent(found.finding.weight))
+            format!(
+                "The rule set takes {} of a frame's time.",
+                percent(found.finding.weight)
+            )
         }
         _ => "Frames pass a long list of rules.".into(),
     };
@@ -205,8 +238,15 @@ fn linear_rules(case: &Case<'_>) -> Looked {
 }
 
 /// Functions that take a frame through the rules of a firewall.
-const RULE_SETS: &[&str] =
-    &["nft_do_chain", "ipt_do_table", "ip6t_do_table", "ipfw_chk", "pf_test_rule", "ipf_check", "fr_check"];
+const RULE_SETS: &[&str] = &[
+    "nft_do_chain",
+    "ipt_do_table",
+    "ip6t_do_table",
+    "ipfw_chk",
+    "pf_test_rule",
+    "ipf_check",
+    "fr_check",
+];
 
 /// Expressions of rules that look up a route.
 const ROUTES: &[&str] = &["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*"];
@@ -226,21 +266,36 @@ const EXPRESSIONS: &[(&str, &[&str])] = &[
             "ip_set_test",
         ],
     ),
-    ("Counts of connections", &["nft_connlimit*", "nf_conncount*", "connlimit_mt*"]),
-    ("Updates of sets (meters)", &["nft_dynset_*", "hashlimit_mt*", "recent_mt*"]),
+    (
+        "Counts of connections",
+        &["nft_connlimit*", "nf_conncount*", "connlimit_mt*"],
+    ),
+    (
+        "Updates of sets (meters)",
+        &["nft_dynset_*", "hashlimit_mt*", "recent_mt*"],
+    ),
     ("Limits and quotas", &["nft_limit_*", "nft_quota_*"]),
     ("Copies of frames", &["nft_dup_*", "nf_dup_*", "tee_tg*"]),
-    ("Traces of rules", &["nft_trace_*", "__nft_trace*", "nf_trace_*"]),
+    (
+        "Traces of rules",
+        &["nft_trace_*", "__nft_trace*", "nf_trace_*"],
+    ),
 ];
 
 fn expressions(case: &Case<'_>) -> Looked {
     /// One look-up in a table is what a good rule set has.
     const LEAST: f64 = 0.1;
     let spent = |functions: &[&'static str]| case.spent_apart(functions, SLOW_PATHS);
-    let each = EXPRESSIONS.iter().map(|(what, functions)| Ok((*what, spent(functions)?)));
+    let each = EXPRESSIONS
+        .iter()
+        .map(|(what, functions)| Ok((*what, spent(functions)?)));
     let each = each.collect::<Result<Vec<_>, String>>()?;
-    let most = each.into_iter().max_by(|a, b| a.1.share.total_cmp(&b.1.share));
-    let Some((what, spent)) = most else { return Ok(None) };
+    let most = each
+        .into_iter()
+        .max_by(|a, b| a.1.share.total_cmp(&b.1.share));
+    let Some((what, spent)) = most else {
+        return Ok(None);
+    };
     let share = percent(spent.share);
     let found = cost(case, Ok(spent), LEAST, Setting::None)?;
     Ok(found.map(|found| found.with("what", what).with("part", share)))
@@ -252,9 +307,14 @@ fn is_bridged(card: &&Card) -> bool {
 
 fn bridge_netfilter(case: &Case<'_>) -> Looked {
     let setting = Asked(&["ip ", "sysctl"], |found| {
-        let on = ["iptables", "ip6tables", "arptables"].map(|of| format!("net.bridge.bridge-nf-call-{of}"));
+        let on = ["iptables", "ip6tables", "arptables"]
+            .map(|of| format!("net.bridge.bridge-nf-call-{of}"));
         let on = on.into_iter().find(|name| found.number(name) == Some(1))?;
-        found.cards.iter().find(is_bridged).map(|_| format!("{on} = 1"))
+        found
+            .cards
+            .iter()
+            .find(is_bridged)
+            .map(|_| format!("{on} = 1"))
     });
     // The first hook is there where the setting is off as well: it then returns at once.
     let called = case.spent(&[
@@ -267,7 +327,12 @@ fn bridge_netfilter(case: &Case<'_>) -> Looked {
     if called.is_ok_and(|called| called.share < 0.01) {
         return Ok(None);
     }
-    cost(case, case.spent(&["br_nf_*", "br_validate_ipv4", "br_validate_ipv6"]), 0.02, setting)
+    cost(
+        case,
+        case.spent(&["br_nf_*", "br_validate_ipv4", "br_validate_ipv6"]),
+        0.02,
+        setting,
+    )
 }
 
 fn bridge(case: &Case<'_>) -> Looked {
@@ -279,36 +344,61 @@ fn bridge(case: &Case<'_>) -> Looked {
             bridged.master.as_deref().unwrap_or_default()
         ))
     });
-    let spent =
-        case.spent(&["br_handle_frame", "br_dev_xmit", "bridge_input", "bridge_forward", "bridge_transmit"]);
+    let spent = case.spent(&[
+        "br_handle_frame",
+        "br_dev_xmit",
+        "bridge_input",
+        "bridge_forward",
+        "bridge_transmit",
+    ]);
     let found = cost(case, spent, 0.01, setting)?.map(|mut found| {
         // The time contains that of everything that a bridge calls: hooks and drivers.
         found.finding.weight *= 0.5;
-        found.when(case.setting("/dut").is_some_and(|dut| dut == "routed-bridge"), "routed")
+        found.when(
+            case.setting("/dut")
+                .is_some_and(|dut| dut == "routed-bridge"),
+            "routed",
+        )
     });
     Ok(found)
 }
 
 fn connection_table(case: &Case<'_>) -> Looked {
     // Frames without a place in the table.
-    let counted = case.counted(&["Conntrack.drop", "Conntrack.early_drop", "Conntrack.insert_failed"])?;
+    let counted = case.counted(&[
+        "Conntrack.drop",
+        "Conntrack.early_drop",
+        "Conntrack.insert_failed",
+    ])?;
     let frames = counted.values().sum::<u64>();
     let share = case.of_sent(frames).min(1.0);
     if share < 0.001 {
         return Ok(None);
     }
-    let evidence = counted
-        .iter()
-        .map(|(name, n)| format!("{name}: {n} ({} of the frames sent)", percent(case.of_sent(*n))));
+    let evidence = counted.iter().map(|(name, n)| {
+        format!(
+            "{name}: {n} ({} of the frames sent)",
+            percent(case.of_sent(*n))
+        )
+    });
     let found = Found::observed(share, evidence);
     // A connection that cannot be inserted is dropped as well: another has its addresses and ports.
-    let refused: u64 =
-        counted.iter().filter(|(name, _)| name.ends_with("insert_failed")).map(|(_, n)| *n).sum();
+    let refused: u64 = counted
+        .iter()
+        .filter(|(name, _)| name.ends_with("insert_failed"))
+        .map(|(_, n)| *n)
+        .sum();
     if 3 * refused > frames {
         let what = "Connections are not entered into the table: others have their addresses and ports already. Address translation finds no free port.";
-        return Ok(Some(Found { instead: Some(MORE_ADDRESSES), ..found.with("what", what) }));
+        return Ok(Some(Found {
+            instead: Some(MORE_ADDRESSES),
+            ..found.with("what", what)
+        }));
     }
-    let found = found.with("what", "The table of connections has no room for all flows.");
+    let found = found.with(
+        "what",
+        "The table of connections has no room for all flows.",
+    );
     Ok(Some(match case.setting("/rules/firewall") {
         Some(_) => found.with("states", 2 * case.flows()),
         None => found,
@@ -327,7 +417,12 @@ const MORE_ADDRESSES: Ways = (
 
 fn reverse_path(case: &Case<'_>) -> Looked {
     let setting = Asked(&["sysctl"], |found| {
-        let names = found.cards.first().map(|card| card.name.as_str()).into_iter().chain(["all"]);
+        let names = found
+            .cards
+            .first()
+            .map(|card| card.name.as_str())
+            .into_iter()
+            .chain(["all"]);
         let on = names
             .map(|name| format!("net.ipv4.conf.{name}.rp_filter"))
             .find(|name| found.number(name) > Some(0))?;
@@ -335,6 +430,16 @@ fn reverse_path(case: &Case<'_>) -> Looked {
     });
     // With routing rules, the kernel looks the source up without the filter as well: `policy-routing`.
     let is_off = matches!(setting.of(case), Ok(None));
-    let functions = ["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*", "__fib_validate_source"];
-    cost(case, case.spent(&functions[..if is_off { 3 } else { 4 }]), 0.005, setting)
+    let functions = [
+        "rpfilter_mt",
+        "nft_fib*",
+        "ip6t_rpfilter*",
+        "__fib_validate_source",
+    ];
+    cost(
+        case,
+        case.spent(&functions[..if is_off { 3 } else { 4 }]),
+        0.005,
+        setting,
+    )
 }

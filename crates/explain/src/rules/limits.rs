@@ -38,16 +38,22 @@ pub const RULES: &[Rule] = &[
 fn tester(case: &Case<'_>) -> Looked {
     let ratio = case.row.ceiling.and_then(|ceiling| ceiling.ratio);
     let (strength, evidence) = match (case.row.limit, ratio) {
-        (Limit::Unknown, _) => return Err("the rate of the tester without the DUT is not known".into()),
+        (Limit::Unknown, _) => {
+            return Err("the rate of the tester without the DUT is not known".into());
+        }
         (Limit::Noisy, _) => {
-            return Err("the trials scatter too much to tell whether the tester was the limit".into());
+            return Err(
+                "the trials scatter too much to tell whether the tester was the limit".into(),
+            );
         }
-        (Limit::Tester, Some(ratio)) => {
-            (Strength::Observed, format!("its rate is {} of the tester's own", percent(ratio.median)))
-        }
+        (Limit::Tester, Some(ratio)) => (
+            Strength::Observed,
+            format!("its rate is {} of the tester's own", percent(ratio.median)),
+        ),
         (Limit::Tester, None) if case.slot.no_ceiling => {
             return Err(
-                "the DUT lost no frame, and the rate of the tester without the DUT is not known".into()
+                "the DUT lost no frame, and the rate of the tester without the DUT is not known"
+                    .into(),
             );
         }
         (Limit::Tester, None) => return Err("the tester without the DUT has no valid trial".into()),
@@ -60,8 +66,14 @@ fn tester(case: &Case<'_>) -> Looked {
 const NOTICEABLE: f64 = 0.001;
 
 /// Counters of drops that other rules explain: `fragmentation`, `connection-table`, `neighbour-table`.
-const OF_OTHER_RULES: [&str; 6] =
-    ["FragFails", "InTooBigErrors", "Conntrack.", "arp_cache", "ndisc_cache", "nf_conntrack"];
+const OF_OTHER_RULES: [&str; 6] = [
+    "FragFails",
+    "InTooBigErrors",
+    "Conntrack.",
+    "arp_cache",
+    "ndisc_cache",
+    "nf_conntrack",
+];
 
 /// A reason to drop frames.
 struct Reason {
@@ -86,9 +98,17 @@ const NOT_FORWARDED: &str = "the DUT does not forward, or their destination is n
 /// All reasons. Without a route, FreeBSD counts both of its own.
 const REASONS: &[Reason] = &[
     Reason {
-        parts: &["InNoRoutes", "OutNoRoutes", "IP_OUTNOROUTES", "IP_INNOROUTES"],
+        parts: &[
+            "InNoRoutes",
+            "OutNoRoutes",
+            "IP_OUTNOROUTES",
+            "IP_INNOROUTES",
+        ],
         why: NO_ROUTE,
-        ways: (&[["Linux", "ip route add NETWORK via GATEWAY", FORMER]], MISSING_ROUTE),
+        ways: (
+            &[["Linux", "ip route add NETWORK via GATEWAY", FORMER]],
+            MISSING_ROUTE,
+        ),
     },
     Reason {
         parts: &["InAddrErrors", "IP_INADDRERRORS"],
@@ -109,20 +129,34 @@ const REASONS: &[Reason] = &[
     Reason {
         parts: &["IPReversePathFilter", "IP_RPFILTER"],
         why: "the reverse-path filter expects their source behind another interface",
-        ways: (&[["Linux", "sysctl net.ipv4.conf.all.rp_filter=0", FORMER]], NO_FILTER),
+        ways: (
+            &[["Linux", "sysctl net.ipv4.conf.all.rp_filter=0", FORMER]],
+            NO_FILTER,
+        ),
     },
     Reason {
         parts: &["NETFILTER_DROP"],
         why: "a rule of the firewall drops them",
         ways: (
-            &[["Linux", "nft list ruleset, with a counter in each rule that drops", FORMER]],
+            &[[
+                "Linux",
+                "nft list ruleset, with a counter in each rule that drops",
+                FORMER,
+            ]],
             Not("a rule drops on purpose: only its author knows whether it should"),
         ),
     },
     Reason {
         parts: &["QDISC_"],
         why: "the queue of a queueing discipline is full",
-        ways: (&[["Linux", "tc qdisc replace dev IF root noqueue, or a longer queue", FORMER]], NO_QUEUE),
+        ways: (
+            &[[
+                "Linux",
+                "tc qdisc replace dev IF root noqueue, or a longer queue",
+                FORMER,
+            ]],
+            NO_QUEUE,
+        ),
     },
     Reason {
         parts: &["XDP"],
@@ -135,7 +169,10 @@ const REASONS: &[Reason] = &[
     Reason {
         parts: &["s_noroute"],
         why: NO_ROUTE,
-        ways: (&[["FreeBSD", "route add -net NETWORK GATEWAY", FORMER]], MISSING_ROUTE),
+        ways: (
+            &[["FreeBSD", "route add -net NETWORK GATEWAY", FORMER]],
+            MISSING_ROUTE,
+        ),
     },
     Reason {
         parts: &["s_cantforward"],
@@ -148,34 +185,65 @@ const REASONS: &[Reason] = &[
 ];
 
 fn drops(case: &Case<'_>) -> Looked {
-    let is_own = |loss: &&Loss| !OF_OTHER_RULES.iter().any(|counter| loss.place.contains(counter));
+    let is_own = |loss: &&Loss| {
+        !OF_OTHER_RULES
+            .iter()
+            .any(|counter| loss.place.contains(counter))
+    };
     let losses = case.lost(|cause| matches!(cause, Cause::Dropped | Cause::Unexplained))?;
     let losses: Vec<&Loss> = losses.into_iter().filter(is_own).collect();
     let share = case.of_sent(losses.iter().map(|loss| loss.frames).sum());
-    let Some(first) = losses.first().filter(|_| share >= NOTICEABLE) else { return Ok(None) };
-    let mut reasons: Vec<(&str, f64)> =
-        case.kernel_drops().into_iter().filter(|(_, part)| *part >= NOTICEABLE / 10.0).collect();
+    let Some(first) = losses.first().filter(|_| share >= NOTICEABLE) else {
+        return Ok(None);
+    };
+    let mut reasons: Vec<(&str, f64)> = case
+        .kernel_drops()
+        .into_iter()
+        .filter(|(_, part)| *part >= NOTICEABLE / 10.0)
+        .collect();
     reasons.sort_by(|a, b| b.1.total_cmp(&a.1));
-    if reasons.first().is_some_and(|(name, part)| name.contains("NEIGH_") && *part > 0.5 * share) {
+    if reasons
+        .first()
+        .is_some_and(|(name, part)| name.contains("NEIGH_") && *part > 0.5 * share)
+    {
         return Ok(None);
     }
     let most = reasons.first().map_or(0.0, |(_, part)| 0.9 * part);
     let frequent = || reasons.iter().filter(|(_, part)| *part >= most);
     let known = REASONS.iter().find(|reason| reason.is_of(&first.place));
-    let known =
-        known.or_else(|| REASONS.iter().find(|reason| frequent().any(|(name, _)| reason.is_of(name))));
-    let counted = losses.iter().take(4).map(|loss| {
-        format!("{}: {} frames ({})", loss.place, loss.frames, percent(case.of_sent(loss.frames)))
+    let known = known.or_else(|| {
+        REASONS
+            .iter()
+            .find(|reason| frequent().any(|(name, _)| reason.is_of(name)))
     });
-    let of_kernel = reasons
-        .iter()
-        .take(4)
-        .map(|(name, part)| format!("the kernel's reason: {name}, {} of the frames", percent(*part)));
+    let counted = losses.iter().take(4).map(|loss| {
+        format!(
+            "{}: {} frames ({})",
+            loss.place,
+            loss.frames,
+            percent(case.of_sent(loss.frames))
+        )
+    });
+    let of_kernel = reasons.iter().take(4).map(|(name, part)| {
+        format!(
+            "the kernel's reason: {name}, {} of the frames",
+            percent(*part)
+        )
+    });
     let gain = match share {
         0.999.. => "all frames".into(),
-        share => format!("up to {} more frames forwarded", percent(share / (1.0 - share))),
+        share => format!(
+            "up to {} more frames forwarded",
+            percent(share / (1.0 - share))
+        ),
     };
     let found = Found::observed(share, counted.chain(of_kernel)).with("gain", gain);
-    let found = found.with("why", known.map_or(String::new(), |reason| format!(": {}", reason.why)));
-    Ok(Some(Found { instead: known.map(|reason| reason.ways), ..found }))
+    let found = found.with(
+        "why",
+        known.map_or(String::new(), |reason| format!(": {}", reason.why)),
+    );
+    Ok(Some(Found {
+        instead: known.map(|reason| reason.ways),
+        ..found
+    }))
 }

@@ -14,7 +14,11 @@ pub const RULES: &[Rule] = &[
         says: "Ethernet flow control lets one card stop another.",
         mechanism: "A card that is full sends pause frames, and its neighbour holds all frames back: the offered load is no longer the generator's, and one slow port stops others.",
         changes: &[
-            ["Linux", "ethtool -A IF rx off tx off", "ethtool -A IF rx on tx on"],
+            [
+                "Linux",
+                "ethtool -A IF rx off tx off",
+                "ethtool -A IF rx on tx on",
+            ],
             ["FreeBSD", "sysctl dev.IF.N.fc=0", "sysctl dev.IF.N.fc=3"],
         ],
         gain: "not known: RFC 2544 tests want it off, because it hides loss",
@@ -63,42 +67,73 @@ fn pause(case: &Case<'_>) -> Looked {
     /// Parts of the names of drivers' counters of pause frames.
     const COUNTERS: [&str; 4] = ["pause", "xon", "xoff", "flow_control"];
     let counted = case
-        .counters(|name| COUNTERS.iter().any(|part| name.to_lowercase().contains(part)))
+        .counters(|name| {
+            COUNTERS
+                .iter()
+                .any(|part| name.to_lowercase().contains(part))
+        })
         .unwrap_or_default();
     if counted.values().any(|frames| *frames > 0) {
-        let evidence = counted.iter().take(4).map(|(name, n)| format!("{name}: {n}"));
+        let evidence = counted
+            .iter()
+            .take(4)
+            .map(|(name, n)| format!("{name}: {n}"));
         return Ok(Some(Found::new(Strength::Observed, 0.3, evidence)));
     }
-    if case.hardware()?.is_some_and(|card| card.pause.rx.or(card.pause.tx).is_none()) {
+    if case
+        .hardware()?
+        .is_some_and(|card| card.pause.rx.or(card.pause.tx).is_none())
+    {
         return Err("the card does not tell whether pause frames are on".into());
     }
-    let on: Vec<_> =
-        case.configuration()?.cards.iter().filter(|card| card.pause.is_on()).map(|card| &card.name).collect();
+    let on: Vec<_> = case
+        .configuration()?
+        .cards
+        .iter()
+        .filter(|card| card.pause.is_on())
+        .map(|card| &card.name)
+        .collect();
     let evidence = format!("pause frames are on: {}", joined(&on, ", "));
     Ok(Some(Found::new(Strength::Possible, 0.05, [evidence])).filter(|_| !on.is_empty()))
 }
 
 fn neighbours(case: &Case<'_>) -> Looked {
     // Counters of /proc/net/stat/arp_cache and ndisc_cache.
-    let counted = case.counted(&["table_fulls", "forced_gc_runs", "res_failed", "unresolved_discards"])?;
-    let reasons: Vec<(&str, f64)> =
-        case.kernel_drops().into_iter().filter(|(name, _)| name.contains("NEIGH_")).collect();
+    let counted = case.counted(&[
+        "table_fulls",
+        "forced_gc_runs",
+        "res_failed",
+        "unresolved_discards",
+    ])?;
+    let reasons: Vec<(&str, f64)> = case
+        .kernel_drops()
+        .into_iter()
+        .filter(|(name, _)| name.contains("NEIGH_"))
+        .collect();
     let dropped: f64 = reasons.iter().map(|(_, part)| part).sum();
     let share = case.of_sent(counted.values().sum()).max(dropped).min(1.0);
     if share < 0.001 {
         return Ok(None);
     }
     let grown = || counted.iter().filter(|(_, n)| **n > 0);
-    let small = grown().any(|(name, _)| name.ends_with("table_fulls") || name.ends_with("forced_gc_runs"));
-    let of_kernel = reasons
-        .iter()
-        .map(|(name, part)| format!("the kernel's reason: {name}, {} of the frames", percent(*part)));
-    let evidence = grown().map(|(name, n)| format!("{name}: {n}")).chain(of_kernel);
+    let small =
+        grown().any(|(name, _)| name.ends_with("table_fulls") || name.ends_with("forced_gc_runs"));
+    let of_kernel = reasons.iter().map(|(name, part)| {
+        format!(
+            "the kernel's reason: {name}, {} of the frames",
+            percent(*part)
+        )
+    });
+    let evidence = grown()
+        .map(|(name, n)| format!("{name}: {n}"))
+        .chain(of_kernel);
     Ok(Some(Found::observed(share, evidence).when(small, "small")))
 }
 
 fn pcie(case: &Case<'_>) -> Looked {
-    let Some(card) = case.hardware()? else { return Ok(None) };
+    let Some(card) = case.hardware()? else {
+        return Ok(None);
+    };
     let pci = &card.pci;
     let (Some(width), Some(speed)) = (pci.width, pci.speed) else {
         return Err("the card's PCIe link is not known".into());
@@ -111,12 +146,20 @@ fn pcie(case: &Case<'_>) -> Looked {
     if !narrow && !short {
         return Ok(None);
     }
-    let possible =
-        pci.most_width.zip(pci.most_speed).map(|(width, speed)| format!(" of {width} at {speed} GT/s"));
+    let possible = pci
+        .most_width
+        .zip(pci.most_speed)
+        .map(|(width, speed)| format!(" of {width} at {speed} GT/s"));
     let evidence = format!(
         "{width} lanes at {speed} GT/s{}: {gigabits:.1} Gbit/s each way",
         possible.unwrap_or_default()
     );
-    let (strength, weight) = if short { (Strength::Inferred, 0.5) } else { (Strength::Possible, 0.1) };
-    Ok(Some(Found::new(strength, weight, [evidence]).with("card", &card.name)))
+    let (strength, weight) = if short {
+        (Strength::Inferred, 0.5)
+    } else {
+        (Strength::Possible, 0.1)
+    };
+    Ok(Some(
+        Found::new(strength, weight, [evidence]).with("card", &card.name),
+    ))
 }

@@ -14,7 +14,11 @@ use serde_json::json;
 pub const RULES: &[Rule] = &[
     Rule {
         cause: "policy-routing",
-        look: Cost(&["fib_rules_lookup"], 0.02, Unasked("the routing rules of the DUT are not asked for")),
+        look: Cost(
+            &["fib_rules_lookup"],
+            0.02,
+            Unasked("the routing rules of the DUT are not asked for"),
+        ),
         says: "Routing rules (ip rule) are compared with each frame, one after the other.",
         mechanism: "With rules of your own, each lookup of a route first walks through the list of rules, and each frame needs the route of its source as well.",
         changes: &[[
@@ -73,7 +77,8 @@ pub const RULES: &[Rule] = &[
             Asked(&["tc"], |found| {
                 found.cards.iter().find_map(|card| {
                     let number: u64 = card.filters.values().sum();
-                    (number > 0).then(|| format!("{} has {number} filters of traffic control", card.name))
+                    (number > 0)
+                        .then(|| format!("{} has {number} filters of traffic control", card.name))
                 })
             }),
         ),
@@ -111,11 +116,18 @@ pub const RULES: &[Rule] = &[
                 "ethtool -K IF lro off rx-udp-gro-forwarding off",
                 "ethtool -K IF lro on rx-udp-gro-forwarding on",
             ],
-            ["FreeBSD", "ifconfig IF -lro -tso4 -tso6", "ifconfig IF lro tso4 tso6"],
+            [
+                "FreeBSD",
+                "ifconfig IF -lro -tso4 -tso6",
+                "ifconfig IF lro tso4 tso6",
+            ],
         ],
         gain: "{cost}; elsewhere: no difference without TSO and LRO ({paper} 19)",
         tries: &[
-            (System(Linux), Keys(r#"{"interface": {"udp-gro-forwarding": false}}"#)),
+            (
+                System(Linux),
+                Keys(r#"{"interface": {"udp-gro-forwarding": false}}"#),
+            ),
             (System(OpenBsd), Keys(r#"{"interface": {"lro": false}}"#)),
         ],
         otherwise: Keys(r#"{"interface": {"lro": false, "tso": false}}"#),
@@ -126,13 +138,21 @@ pub const RULES: &[Rule] = &[
         says: "The CPU computes checksums that the card could compute.",
         mechanism: "Without checksum offload, the CPU reads the whole frame, which it otherwise touches only in its header.",
         changes: &[
-            ["Linux", "ethtool -K IF rx on tx on", "ethtool -K IF rx off tx off"],
+            [
+                "Linux",
+                "ethtool -K IF rx on tx on",
+                "ethtool -K IF rx off tx off",
+            ],
             [
                 "Linux (virtual interfaces, which have no card)",
                 "ethtool -K IF gro off; sysctl net.netfilter.nf_conntrack_checksum=0",
                 "ethtool -K IF gro on; sysctl net.netfilter.nf_conntrack_checksum=1",
             ],
-            ["FreeBSD", "ifconfig IF rxcsum txcsum", "ifconfig IF -rxcsum -txcsum"],
+            [
+                "FreeBSD",
+                "ifconfig IF rxcsum txcsum",
+                "ifconfig IF -rxcsum -txcsum",
+            ],
         ],
         tries: &[
             // A virtual interface has no card: GRO and connection tracking verify its frames.
@@ -150,10 +170,15 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: "generic-xdp",
         look: Cost(
-            &["do_xdp_generic", "bpf_prog_run_generic_xdp", "netif_receive_generic_xdp"],
+            &[
+                "do_xdp_generic",
+                "bpf_prog_run_generic_xdp",
+                "netif_receive_generic_xdp",
+            ],
             0.01,
             Asked(&["ip "], |found| {
-                let generic = |card: &&Card| card.xdp.as_ref().is_some_and(|xdp| xdp.mode == "generic");
+                let generic =
+                    |card: &&Card| card.xdp.as_ref().is_some_and(|xdp| xdp.mode == "generic");
                 found
                     .cards
                     .iter()
@@ -174,12 +199,23 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: "packet-tap",
         look: Cost(
-            &["packet_rcv*", "tpacket_rcv", "dev_queue_xmit_nit", "bpf_mtap*", "bpf_tap*", "run_filter"],
+            &[
+                "packet_rcv*",
+                "tpacket_rcv",
+                "dev_queue_xmit_nit",
+                "bpf_mtap*",
+                "bpf_tap*",
+                "run_filter",
+            ],
             0.01,
             Asked(&["interfaces"], |found| {
                 let tapped = found.cards.iter().find(|card| card.taps > Some(0));
                 tapped.map(|card| {
-                    format!("{} packet sockets see the frames of {}", card.taps.unwrap_or(0), card.name)
+                    format!(
+                        "{} packet sockets see the frames of {}",
+                        card.taps.unwrap_or(0),
+                        card.name
+                    )
                 })
             }),
         ),
@@ -208,7 +244,9 @@ pub const RULES: &[Rule] = &[
             With("mtu"),
             Keys(r#"{"interface": {"mtu": null, "in": {"mtu": null}, "out": {"mtu": null}}}"#),
         )],
-        otherwise: Not("the plan sets no MTU of the DUT: the frames are too long for a link behind it"),
+        otherwise: Not(
+            "the plan sets no MTU of the DUT: the frames are too long for a link behind it",
+        ),
     },
     Rule {
         cause: "lock-contention",
@@ -221,7 +259,11 @@ pub const RULES: &[Rule] = &[
                 "as many transmit queues as CPUs (ethtool -L), XPS so that each CPU has its own, no shared queueing discipline",
                 "ethtool -L IF combined OLD",
             ],
-            ["FreeBSD", "12.0 or later: its route and ARP lookups take no such lock", "nothing to undo"],
+            [
+                "FreeBSD",
+                "12.0 or later: its route and ARP lookups take no such lock",
+                "nothing to undo",
+            ],
         ],
         gain: "up to {share} of the time; 'Tuning FreeBSD for routing and firewalling' (2018) went from 3.78 to 6.46 Mpps and more without the locks of ARP and routes on FreeBSD 11.1",
         tries: &[(With("cpus"), MORE_QUEUES)],
@@ -229,7 +271,11 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         cause: "entropy-harvest",
-        look: Cost(&["random_harvest_queue*", "random_harvest_fast*"], 0.005, Setting::None),
+        look: Cost(
+            &["random_harvest_queue*", "random_harvest_fast*"],
+            0.005,
+            Setting::None,
+        ),
         says: "The kernel gathers entropy from each frame.",
         mechanism: "The first bytes of each frame, or the time of each interrupt, are collected under one lock.",
         changes: &[[
@@ -260,14 +306,21 @@ pub const RULES: &[Rule] = &[
         ],
         gain: "up to {share} of a frame's time, and the predictions beside it: measure it",
         tries: &[
-            (Embedded, Not("this machine would have to boot with another command line")),
-            (System(FreeBsd), Keys(r#"{"boot": {"vm.pmap.pti": 0, "hw.ibrs_disable": 1}}"#)),
+            (
+                Embedded,
+                Not("this machine would have to boot with another command line"),
+            ),
+            (
+                System(FreeBsd),
+                Keys(r#"{"boot": {"vm.pmap.pti": 0, "hw.ibrs_disable": 1}}"#),
+            ),
         ],
         otherwise: Keys(r#"{"boot": {"mitigations": "off"}}"#),
     },
 ];
 
-pub const NO_QUEUE: Try = InLab("for dev in {in} {out}; do tc qdisc replace dev $dev root noqueue; done");
+pub const NO_QUEUE: Try =
+    InLab("for dev in {in} {out}; do tc qdisc replace dev $dev root noqueue; done");
 
 /// Functions that wait for a lock which another CPU holds.
 pub const SLOW_PATHS: &[&str] = &[
@@ -286,16 +339,32 @@ pub const SLOW_PATHS: &[&str] = &[
 
 fn queueing(case: &Case<'_>) -> Looked {
     /// Disciplines that cost next to nothing, or that cards have from the start.
-    const USUAL: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "fq_codel", "clsact", "ingress"];
+    const USUAL: [&str; 6] = [
+        "noqueue",
+        "mq",
+        "pfifo_fast",
+        "fq_codel",
+        "clsact",
+        "ingress",
+    ];
     let setting = Asked(&["tc"], |found: &Configuration| {
         found.cards.iter().find_map(|card| {
-            let discipline = card.qdiscs.iter().find(|qdisc| !USUAL.contains(&qdisc.kind.as_str()))?;
-            Some(format!("{} has the queueing discipline {}", card.name, discipline.kind))
+            let discipline = card
+                .qdiscs
+                .iter()
+                .find(|qdisc| !USUAL.contains(&qdisc.kind.as_str()))?;
+            Some(format!(
+                "{} has the queueing discipline {}",
+                card.name, discipline.kind
+            ))
         })
     });
     // The time in the driver is none of it, and waiting for locks is a cause of its own.
     let apart = [&["dev_hard_start_xmit"], SLOW_PATHS].concat();
-    let spent = case.spent_apart(&["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"], &apart);
+    let spent = case.spent_apart(
+        &["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"],
+        &apart,
+    );
     cost(case, spent, 0.02, setting)
 }
 
@@ -312,31 +381,63 @@ fn checksums(case: &Case<'_>) -> Looked {
         "in_cksum_skip",
         "in_delayed_cksum",
     ]);
-    let Some(found) = cost(case, spent, LEAST, Offload(["rx-checksumming", "tx-checksumming"], false))?
+    let Some(found) = cost(
+        case,
+        spent,
+        LEAST,
+        Offload(["rx-checksumming", "tx-checksumming"], false),
+    )?
     else {
         return Ok(None);
     };
-    let turned_off = ["/inside/rx-checksum", "/inside/tx-checksum", "/outside/tx-checksum"]
-        .into_iter()
-        .any(|place| case.setting(place) == Some(&json!(false)));
-    let tracks = case.setting("/rules/kind").is_some_and(|kind| kind == "stateful" || kind == "nat");
+    let turned_off = [
+        "/inside/rx-checksum",
+        "/inside/tx-checksum",
+        "/outside/tx-checksum",
+    ]
+    .into_iter()
+    .any(|place| case.setting(place) == Some(&json!(false)));
+    let tracks = case
+        .setting("/rules/kind")
+        .is_some_and(|kind| kind == "stateful" || kind == "nat");
     let is_virtual = case.inside().is_ok_and(|card| card.kind.is_some()) && !turned_off;
-    Ok(Some(found.when(is_virtual && tracks, "tracked").when(is_virtual, "virtual")))
+    Ok(Some(
+        found
+            .when(is_virtual && tracks, "tracked")
+            .when(is_virtual, "virtual"),
+    ))
 }
 
 fn fragments(case: &Case<'_>) -> Looked {
     let refusals = ["FragFails", "InTooBigErrors"];
-    let made = case.counted(&["FragCreates", "FragOKs", "ReasmReqds", refusals[0], refusals[1]]);
-    let spent = case.spent(&["ip_do_fragment", "ip6_fragment", "ip_defrag", "inet_frag_*", "ip_fragment"]);
+    let made = case.counted(&[
+        "FragCreates",
+        "FragOKs",
+        "ReasmReqds",
+        refusals[0],
+        refusals[1],
+    ]);
+    let spent = case.spent(&[
+        "ip_do_fragment",
+        "ip6_fragment",
+        "ip_defrag",
+        "inet_frag_*",
+        "ip_fragment",
+    ]);
     let (made, spent) = match (made, spent) {
         (Err(why), Err(why_not)) => return Err(format!("{why}, and {why_not}")),
-        (made, spent) => (made.unwrap_or_default(), spent.ok().filter(|spent| spent.is_clear(0.01))),
+        (made, spent) => (
+            made.unwrap_or_default(),
+            spent.ok().filter(|spent| spent.is_clear(0.01)),
+        ),
     };
     let frames = case.of_sent(made.values().copied().max().unwrap_or(0));
     if frames < 0.001 && spent.is_none() {
         return Ok(None);
     }
-    let refused = made.iter().any(|(name, n)| *n > 0 && refusals.iter().any(|end| name.ends_with(end)));
+    let refused = made
+        .iter()
+        .any(|(name, n)| *n > 0 && refusals.iter().any(|end| name.ends_with(end)));
     let share = spent.as_ref().map_or(frames.min(1.0), |spent| spent.share);
     let counted = made.iter().map(|(name, n)| format!("{name}: {n}"));
     let found = Found::new(
@@ -344,31 +445,50 @@ fn fragments(case: &Case<'_>) -> Looked {
         share.max(frames.min(1.0)),
         counted.chain(spent.iter().map(Spent::evidence)),
     );
-    let set = ["/inside/mtu", "/outside/mtu"].iter().any(|place| case.setting(place).is_some());
+    let set = ["/inside/mtu", "/outside/mtu"]
+        .iter()
+        .any(|place| case.setting(place).is_some());
     let what = match refused {
         true => {
             "Frames are longer than the MTU of the link that they are to leave by, and must not be fragmented: the DUT drops them."
         }
-        false => "Frames are fragmented: they are longer than the MTU of the link that they leave by.",
+        false => {
+            "Frames are fragmented: they are longer than the MTU of the link that they leave by."
+        }
     };
-    Ok(Some(found.with("share", percent(share)).with("what", what).when(set, "mtu")))
+    Ok(Some(
+        found
+            .with("share", percent(share))
+            .with("what", what)
+            .when(set, "mtu"),
+    ))
 }
 
 fn locks(case: &Case<'_>) -> Looked {
-    let Some(mut found) = cost(case, case.spent(SLOW_PATHS), 0.03, Setting::None)? else { return Ok(None) };
+    let Some(mut found) = cost(case, case.spent(SLOW_PATHS), 0.03, Setting::None)? else {
+        return Ok(None);
+    };
     let holder = case
         .profile()?
         .functions()
         .into_iter()
         .find(|f| SLOW_PATHS.iter().any(|wanted| is_called(&f.name, wanted)));
     let callers = holder.map(|f| joined(f.callers.into_iter().take(3).map(|(name, _)| name), ", "));
-    found.finding.evidence.extend(callers.map(|callers| format!("callers of the lock: {callers}")));
-    let (cpus, queues) = (case.usable_cpus().len(), case.inside().ok().and_then(Card::receive_queues));
-    Ok(Some(if queues.is_some_and(|queues| (queues as usize) < cpus) {
-        found.with("cpus", cpus)
-    } else {
-        found
-    }))
+    found
+        .finding
+        .evidence
+        .extend(callers.map(|callers| format!("callers of the lock: {callers}")));
+    let (cpus, queues) = (
+        case.usable_cpus().len(),
+        case.inside().ok().and_then(Card::receive_queues),
+    );
+    Ok(Some(
+        if queues.is_some_and(|queues| (queues as usize) < cpus) {
+            found.with("cpus", cpus)
+        } else {
+            found
+        },
+    ))
 }
 
 fn mitigations(case: &Case<'_>) -> Looked {
@@ -382,10 +502,18 @@ fn mitigations(case: &Case<'_>) -> Looked {
         "zen_untrain_ret",
     ];
     let found = cost(case, case.spent(&functions), 0.03, Setting::None)?;
-    let active =
-        case.records.host.mitigations.iter().filter(|(_, state)| state.starts_with("Mitigation")).take(6);
+    let active = case
+        .records
+        .host
+        .mitigations
+        .iter()
+        .filter(|(_, state)| state.starts_with("Mitigation"))
+        .take(6);
     Ok(found.map(|mut found| {
-        found.finding.evidence.extend(active.map(|(name, state)| format!("{name}: {state}")));
+        found
+            .finding
+            .evidence
+            .extend(active.map(|(name, state)| format!("{name}: {state}")));
         found
     }))
 }

@@ -47,20 +47,51 @@ impl Made {
             trial: n as u64,
             block: (n / rates.len()) as u32,
             slot: n % rates.len(),
-            rates: Some(Rates { offered: 2e6, received: rates[n % rates.len()], seconds: 1.0 }),
-            audit: Audit { valid: true, ..Audit::default() },
-            generator: PortCounters { frames: 1_000_000, ..PortCounters::default() },
+            rates: Some(Rates {
+                offered: 2e6,
+                received: rates[n % rates.len()],
+                seconds: 1.0,
+            }),
+            audit: Audit {
+                valid: true,
+                ..Audit::default()
+            },
+            generator: PortCounters {
+                frames: 1_000_000,
+                ..PortCounters::default()
+            },
             ..TrialRecord::default()
         };
         let mut trials: Vec<TrialRecord> = (0..6 * rates.len()).map(trial).collect();
         change(&mut campaign, &mut trials);
         let summary = summarise(&campaign, &trials, Stopped::Trials, 0);
         let (host, facts, stacks) = (HostFacts::default(), Vec::new(), BTreeMap::new());
-        Made { campaign, trials, summary, host, facts, stacks }
+        Made {
+            campaign,
+            trials,
+            summary,
+            host,
+            facts,
+            stacks,
+        }
     }
 
     pub fn records(&self) -> Records<'_> {
-        let Made { campaign, trials, summary, host, facts, stacks } = self;
-        Records { campaign, host, summary, trials, facts, stacks }
+        let Made {
+            campaign,
+            trials,
+            summary,
+            host,
+            facts,
+            stacks,
+        } = self;
+        Records {
+            campaign,
+            host,
+            summary,
+            trials,
+            facts,
+            stacks,
+        }
     }
 }

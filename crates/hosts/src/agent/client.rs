@@ -75,7 +75,10 @@ impl Session {
     pub fn greet(&mut self, protocol: u32, linerate: &str, now_ns: u64) -> (u64, Vec<u8>) {
         self.phase = Phase::Greeting;
         (self.silence, self.beat_ns) = (Silence::since(now_ns), now_ns);
-        self.ask(&Request::Hello { protocol, linerate: linerate.into() })
+        self.ask(&Request::Hello {
+            protocol,
+            linerate: linerate.into(),
+        })
     }
 
     /// Asks: the request's number, and the line to be written.
@@ -138,7 +141,9 @@ impl Session {
             Reply::Goodbye { why: Some(why) } => {
                 return self.lose(format!("the agent ended the session: {why}"));
             }
-            Reply::Began { .. } | Reply::Sample(_) | Reply::Ended { .. } if self.loads.contains(&id) => {
+            Reply::Began { .. } | Reply::Sample(_) | Reply::Ended { .. }
+                if self.loads.contains(&id) =>
+            {
                 if matches!(reply, Reply::Ended { .. }) {
                     self.loads.remove(&id);
                 }
@@ -147,7 +152,9 @@ impl Session {
                 }
                 return self.said.push_back((id, reply));
             }
-            Reply::Error(fault) if self.phase == Phase::Greeting => return self.lose(fault.to_string()),
+            Reply::Error(fault) if self.phase == Phase::Greeting => {
+                return self.lose(fault.to_string());
+            }
             // A line of ours was not understood: it is not known which.
             Reply::Error(fault) if !waited && fault.code == Code::Malformed => {
                 return self.lose(fault.to_string());
@@ -173,13 +180,19 @@ impl Session {
     /// Output of the host's shell before the session began, made safe to show.
     fn shell_said(&self) -> String {
         let plain = self.preamble.trim().chars().take(KEPT_PREAMBLE);
-        plain.map(|c| if c.is_control() { ' ' } else { c }).collect()
+        plain
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect()
     }
 
     /// The stream has ended.
     pub fn closed(&mut self) {
         let said = self.shell_said();
-        let said = if said.is_empty() { said } else { format!(" (it said: {said})") };
+        let said = if said.is_empty() {
+            said
+        } else {
+            format!(" (it said: {said})")
+        };
         self.lose(format!("the connection ended{said}"));
     }
 
@@ -193,7 +206,10 @@ impl Session {
             Phase::Open => SILENCE_NS,
         };
         if silent > most {
-            self.lose(format!("nothing was heard of the agent for {} ms", silent / 1_000_000));
+            self.lose(format!(
+                "nothing was heard of the agent for {} ms",
+                silent / 1_000_000
+            ));
             return None;
         }
         if self.phase == Phase::Greeting || now_ns.saturating_sub(self.beat_ns) < BEAT_NS {

@@ -21,14 +21,20 @@ pub struct Series(Vec<(u64, u64)>);
 impl Series {
     /// From reports in the order that they came, without those that go backward. `here` moves a moment to the common clock.
     pub fn of<'a>(said: impl IntoIterator<Item = &'a Said>, here: impl Fn(u64) -> u64) -> Series {
-        Series::new(said.into_iter().map(|sample| (here(sample.at_ns), sample.frames)))
+        Series::new(
+            said.into_iter()
+                .map(|sample| (here(sample.at_ns), sample.frames)),
+        )
     }
 
     /// From counts at moments of the common clock, without those that go backward.
     pub fn new(counts: impl IntoIterator<Item = (u64, u64)>) -> Series {
         let mut points: Vec<(u64, u64)> = Vec::new();
         for point in counts {
-            if points.last().is_none_or(|last| last.0 < point.0 && last.1 <= point.1) {
+            if points
+                .last()
+                .is_none_or(|last| last.0 < point.0 && last.1 <= point.1)
+            {
                 points.push(point);
             }
         }
@@ -53,7 +59,10 @@ impl Series {
     /// Beginning and end of the first interval that ends after `ns` and has frames.
     pub fn first_frames(&self, ns: u64) -> Option<(u64, u64)> {
         let flows = |pair: &&[(u64, u64)]| pair[1].0 > ns && pair[1].1 > pair[0].1;
-        self.0.windows(2).find(flows).map(|pair| (pair[0].0, pair[1].0))
+        self.0
+            .windows(2)
+            .find(flows)
+            .map(|pair| (pair[0].0, pair[1].0))
     }
 
     /// The last moment.
@@ -64,8 +73,14 @@ impl Series {
     /// The count at a moment; before the first and after the last report, that of the nearest one.
     fn at(&self, ns: u64) -> u64 {
         let after = self.0.partition_point(|(t, _)| *t <= ns);
-        let (Some(b), Some(a)) = (self.0.get(after), after.checked_sub(1).and_then(|n| self.0.get(n))) else {
-            return self.0.get(after.saturating_sub(1)).map_or(0, |(_, frames)| *frames);
+        let (Some(b), Some(a)) = (
+            self.0.get(after),
+            after.checked_sub(1).and_then(|n| self.0.get(n)),
+        ) else {
+            return self
+                .0
+                .get(after.saturating_sub(1))
+                .map_or(0, |(_, frames)| *frames);
         };
         let grown = u128::from(b.1 - a.1) * u128::from(ns - a.0) / u128::from(b.0 - a.0);
         a.1 + grown as u64
@@ -74,13 +89,30 @@ impl Series {
 
 /// Samples of the window from `from` to `to`, in nanoseconds of the common clock, with times since `began`: at both its ends and
 /// wherever the first sender reported in between.
-pub fn merge(senders: &[Series], receivers: &[Series], began: u64, from: u64, to: u64) -> Vec<Sample> {
-    let moments = senders.first().into_iter().flat_map(|series| series.0.iter().map(|(t, _)| *t));
+pub fn merge(
+    senders: &[Series],
+    receivers: &[Series],
+    began: u64,
+    from: u64,
+    to: u64,
+) -> Vec<Sample> {
+    let moments = senders
+        .first()
+        .into_iter()
+        .flat_map(|series| series.0.iter().map(|(t, _)| *t));
     let inner = moments.filter(|t| (from + 1..to).contains(t));
     let sum = |all: &[Series], t: u64| all.iter().map(|series| series.at(t)).sum();
-    let sample =
-        |t: u64| Sample { t_ns: t.saturating_sub(began), sent: sum(senders, t), received: sum(receivers, t) };
-    [from].into_iter().chain(inner).chain([to]).map(sample).collect()
+    let sample = |t: u64| Sample {
+        t_ns: t.saturating_sub(began),
+        sent: sum(senders, t),
+        received: sum(receivers, t),
+    };
+    [from]
+        .into_iter()
+        .chain(inner)
+        .chain([to])
+        .map(sample)
+        .collect()
 }
 
 /// Samples of the load from `began` to before `from`, where its window begins.
@@ -128,7 +160,13 @@ pub fn losses(
     [inside, outside]: [&str; 2],
 ) -> Vec<Loss> {
     let grown = |link: &str, counter: &str| {
-        let value = |seen: &Seen| seen.links.get(link).and_then(|c| c.get(counter)).copied().unwrap_or(0);
+        let value = |seen: &Seen| {
+            seen.links
+                .get(link)
+                .and_then(|c| c.get(counter))
+                .copied()
+                .unwrap_or(0)
+        };
         value(after).saturating_sub(value(before))
     };
     let ([before_it, ring, software, queue, behind_it], [enters, leaves]) = match direction {
@@ -151,15 +189,35 @@ pub fn losses(
         let frames = frames.min(open);
         if frames > 0 {
             open -= frames;
-            found.push(Loss { place: place.into(), frames, side, cause });
+            found.push(Loss {
+                place: place.into(),
+                frames,
+                side,
+                cause,
+            });
         }
     };
     locate(ring, ring_full, Side::Dut, Cause::QueueFull);
-    locate(before_it, sent.saturating_sub(entered + ring_full), Side::Tester, Cause::Dropped);
+    locate(
+        before_it,
+        sent.saturating_sub(entered + ring_full),
+        Side::Tester,
+        Cause::Dropped,
+    );
     locate(software, dropped, Side::Dut, Cause::QueueFull);
-    locate("inside the DUT", entered.saturating_sub(dropped + left + refused), Side::Dut, Cause::Unexplained);
+    locate(
+        "inside the DUT",
+        entered.saturating_sub(dropped + left + refused),
+        Side::Dut,
+        Cause::Unexplained,
+    );
     locate(queue, refused, Side::Dut, Cause::QueueFull);
-    locate(behind_it, left.saturating_sub(unique), Side::Tester, Cause::Dropped);
+    locate(
+        behind_it,
+        left.saturating_sub(unique),
+        Side::Tester,
+        Cause::Dropped,
+    );
     found
 }
 
@@ -171,7 +229,11 @@ mod tests {
     fn series(points: &[(u64, u64)]) -> Series {
         let said: Vec<Said> = points
             .iter()
-            .map(|(at_ns, frames)| Said { port: "x".into(), at_ns: *at_ns, frames: *frames })
+            .map(|(at_ns, frames)| Said {
+                port: "x".into(),
+                at_ns: *at_ns,
+                frames: *frames,
+            })
             .collect();
         Series::of(&said, |t| t)
     }
@@ -180,19 +242,41 @@ mod tests {
     fn counts_grow_evenly_between_reports() {
         let sender = series(&[(100, 0), (200, 1000), (300, 2000), (400, 3000)]);
         let receiver = series(&[(150, 400), (350, 2400)]);
-        let samples =
-            merge(&[sender.clone(), sender.clone()], std::slice::from_ref(&receiver), 100, 150, 350);
-        let expected = [(50, 1000, 400), (100, 2000, 900), (200, 4000, 1900), (250, 5000, 2400)];
-        let seen = |all: &[Sample]| all.iter().map(|s| (s.t_ns, s.sent, s.received)).collect::<Vec<_>>();
+        let samples = merge(
+            &[sender.clone(), sender.clone()],
+            std::slice::from_ref(&receiver),
+            100,
+            150,
+            350,
+        );
+        let expected = [
+            (50, 1000, 400),
+            (100, 2000, 900),
+            (200, 4000, 1900),
+            (250, 5000, 2400),
+        ];
+        let seen = |all: &[Sample]| {
+            all.iter()
+                .map(|s| (s.t_ns, s.sent, s.received))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(seen(&samples), expected);
-        let before = warm_up(&[sender.clone(), sender.clone()], std::slice::from_ref(&receiver), 100, 250);
+        let before = warm_up(
+            &[sender.clone(), sender.clone()],
+            std::slice::from_ref(&receiver),
+            100,
+            250,
+        );
         assert_eq!(seen(&before), [(0, 0, 400), (100, 2000, 900)]);
         assert_eq!(warm_up(&[sender], &[receiver], 100, 100), []);
     }
 
     #[test]
     fn what_runs_backwards_is_left_out() {
-        assert_eq!(series(&[(1, 5), (1, 6), (2, 4), (3, 7)]), Series(vec![(1, 5), (3, 7)]));
+        assert_eq!(
+            series(&[(1, 5), (1, 6), (2, 4), (3, 7)]),
+            Series(vec![(1, 5), (3, 7)])
+        );
         assert_eq!(merge(&[], &[series(&[])], 0, 1, 2)[0].received, 0);
     }
 
@@ -200,8 +284,20 @@ mod tests {
     fn a_part_of_what_was_sent() {
         let s = 1_000_000_000;
         let sent = Series::even(s, 5 * s, 400);
-        assert_eq!(sent.0, [(s, 0), (2 * s, 100), (3 * s, 200), (4 * s, 300), (5 * s, 400)]);
-        assert_eq!(sent.scaled(100).0, [(s, 0), (2 * s, 25), (3 * s, 50), (4 * s, 75), (5 * s, 100)]);
+        assert_eq!(
+            sent.0,
+            [
+                (s, 0),
+                (2 * s, 100),
+                (3 * s, 200),
+                (4 * s, 300),
+                (5 * s, 400)
+            ]
+        );
+        assert_eq!(
+            sent.scaled(100).0,
+            [(s, 0), (2 * s, 25), (3 * s, 50), (4 * s, 75), (5 * s, 100)]
+        );
         assert_eq!(Series::even(s, s, 7).0, [(s, 7)]);
         assert_eq!(Series::default().scaled(9), Series::default());
     }
@@ -220,25 +316,47 @@ mod tests {
     }
 
     fn frames(frames: u64) -> PortCounters {
-        PortCounters { frames, ..PortCounters::default() }
+        PortCounters {
+            frames,
+            ..PortCounters::default()
+        }
     }
 
     fn seen(inside: &[(&str, u64)], outside: &[(&str, u64)]) -> Seen {
-        let counters = |all: &[(&str, u64)]| all.iter().map(|(name, n)| (name.to_string(), *n)).collect();
-        let links = [("in".to_string(), counters(inside)), ("out".to_string(), counters(outside))].into();
-        Seen { links, ..Seen::default() }
+        let counters =
+            |all: &[(&str, u64)]| all.iter().map(|(name, n)| (name.to_string(), *n)).collect();
+        let links = [
+            ("in".to_string(), counters(inside)),
+            ("out".to_string(), counters(outside)),
+        ]
+        .into();
+        Seen {
+            links,
+            ..Seen::default()
+        }
     }
 
     fn places(losses: &[Loss]) -> Vec<(&str, u64)> {
-        losses.iter().map(|l| (l.place.as_str(), l.frames)).collect()
+        losses
+            .iter()
+            .map(|l| (l.place.as_str(), l.frames))
+            .collect()
     }
 
     #[test]
     fn each_place_is_found() {
         let before = seen(&[("rx_packets", 5)], &[("tx_packets", 7)]);
-        let after =
-            seen(&[("rx_packets", 905), ("rx_missed", 60)], &[("tx_packets", 807), ("tx_dropped", 10)]);
-        let found = losses(Direction::Forward, [&frames(1000), &frames(780)], &before, &after, ["in", "out"]);
+        let after = seen(
+            &[("rx_packets", 905), ("rx_missed", 60)],
+            &[("tx_packets", 807), ("tx_dropped", 10)],
+        );
+        let found = losses(
+            Direction::Forward,
+            [&frames(1000), &frames(780)],
+            &before,
+            &after,
+            ["in", "out"],
+        );
         let expected = [
             ("DUT in: receive ring full", 60),
             ("between generator and DUT", 40),
@@ -252,11 +370,21 @@ mod tests {
 
     #[test]
     fn each_direction_has_its_own_places() {
-        let inside = [("rx_packets", 1000), ("tx_packets", 780), ("tx_dropped", 10)];
+        let inside = [
+            ("rx_packets", 1000),
+            ("tx_packets", 780),
+            ("tx_dropped", 10),
+        ];
         let outside = [("rx_packets", 900), ("rx_missed", 60), ("tx_packets", 1000)];
         let after = seen(&inside, &outside);
         let of = |direction, unique| {
-            losses(direction, [&frames(1000), &frames(unique)], &Seen::default(), &after, ["in", "out"])
+            losses(
+                direction,
+                [&frames(1000), &frames(unique)],
+                &Seen::default(),
+                &after,
+                ["in", "out"],
+            )
         };
         assert_eq!(of(Direction::Forward, 1000), []);
         let expected = [
@@ -274,7 +402,13 @@ mod tests {
         let after = seen(&[("rx_packets", 1003)], &[("tx_packets", 1009)]);
         let none = Seen::default();
         let of = |unique, after| {
-            losses(Direction::Forward, [&frames(1000), &frames(unique)], &none, after, ["in", "out"])
+            losses(
+                Direction::Forward,
+                [&frames(1000), &frames(unique)],
+                &none,
+                after,
+                ["in", "out"],
+            )
         };
         assert_eq!(of(1000, &after), []);
         assert_eq!(of(990, &none).len(), 1);
@@ -282,13 +416,28 @@ mod tests {
         let after = seen(&[("rx_packets", 1000)], &[("tx_packets", 989)]);
         assert_eq!(places(&of(980, &after)), [("inside the DUT", 20)]);
         let more = seen(&[("rx_packets", 1000)], &[("tx_packets", 992)]);
-        assert_eq!(places(&of(980, &more)), [("inside the DUT", 8), ("between DUT and receiver", 12)]);
-        let told = PortCounters { foreign: [("ARP".into(), 2)].into(), ..frames(980) };
-        let found = losses(Direction::Forward, [&frames(1000), &told], &none, &more, ["in", "out"]);
+        assert_eq!(
+            places(&of(980, &more)),
+            [("inside the DUT", 8), ("between DUT and receiver", 12)]
+        );
+        let told = PortCounters {
+            foreign: [("ARP".into(), 2)].into(),
+            ..frames(980)
+        };
+        let found = losses(
+            Direction::Forward,
+            [&frames(1000), &told],
+            &none,
+            &more,
+            ["in", "out"],
+        );
         assert_eq!(places(&found), [("inside the DUT", 20)]);
         // One that dropped none has lost none.
         let none_inside = seen(&[("rx_packets", 1000)], &[("tx_packets", 1000)]);
-        assert_eq!(places(&of(995, &none_inside)), [("between DUT and receiver", 5)]);
+        assert_eq!(
+            places(&of(995, &none_inside)),
+            [("between DUT and receiver", 5)]
+        );
     }
 
     proptest! {

@@ -64,15 +64,23 @@ pub enum Reply {
     /// The load is not armed: it is the turn of another linerate on this host, in words.
     Busy { by: String },
     /// A port is there, and what sends or counts, with the reason if that is not the fastest.
-    Prepared { backend: Backend, why: Option<String> },
+    Prepared {
+        backend: Backend,
+        why: Option<String>,
+    },
     /// The first frame of a generator has left; a receiver counts.
     Began { port: String, at_ns: u64 },
     /// The test frames that a port has counted since the start, at one moment of the load.
     Sample(Sample),
     /// The load has ended: failures while it ran, and how busy the CPUs were.
-    Ended { faults: Vec<String>, cpus: Vec<CpuShare> },
+    Ended {
+        faults: Vec<String>,
+        cpus: Vec<CpuShare>,
+    },
     /// Counters of ports, by name.
-    Counters { ports: BTreeMap<String, PortCounters> },
+    Counters {
+        ports: BTreeMap<String, PortCounters>,
+    },
     /// The stamps of cards or drivers, by the port's name.
     Stamps { ports: BTreeMap<String, Stamps> },
     /// The last message; with the reason if it was not requested.
@@ -136,47 +144,65 @@ pub fn decode<M: DeserializeOwned>(line: &[u8]) -> Result<(u64, M), (u64, Fault)
     if line.len() > LONGEST {
         return Err(malformed(0, format!("it is longer than {LONGEST} bytes")));
     }
-    let mut value =
-        serde_json::from_slice::<Value>(line).map_err(|e| malformed(0, format!("it is no JSON: {e}")))?;
+    let mut value = serde_json::from_slice::<Value>(line)
+        .map_err(|e| malformed(0, format!("it is no JSON: {e}")))?;
     let Some(fields) = value.as_object_mut() else {
         return Err(malformed(0, "it is no JSON object".into()));
     };
     let id = fields.get("id").and_then(Value::as_u64).unwrap_or(0);
-    fields.entry("with").or_insert_with(|| Value::Object(serde_json::Map::new()));
+    fields
+        .entry("with")
+        .or_insert_with(|| Value::Object(serde_json::Map::new()));
     let Some(name) = fields.get("what").and_then(Value::as_str).map(String::from) else {
         return Err(malformed(id, "it does not say what it is".into()));
     };
-    serde_json::from_value(value).map(|message| (id, message)).map_err(|error| {
-        let error = error.to_string();
-        match error.starts_with(&format!("unknown variant `{name}`")) {
-            true => (id, Fault::unknown(&name)),
-            // serde repeats its input: for a flood, that would be the flood.
-            false => malformed(id, format!("{}: {}", shown(&name), printable(&error, 300))),
-        }
-    })
+    serde_json::from_value(value)
+        .map(|message| (id, message))
+        .map_err(|error| {
+            let error = error.to_string();
+            match error.starts_with(&format!("unknown variant `{name}`")) {
+                true => (id, Fault::unknown(&name)),
+                // serde repeats its input: for a flood, that would be the flood.
+                false => malformed(id, format!("{}: {}", shown(&name), printable(&error, 300))),
+            }
+        })
 }
 
 /// The beginning of a text that came from elsewhere, fit to be printed.
 pub(super) fn printable(text: &str, most: usize) -> String {
-    text.chars().take(most).map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars()
+        .take(most)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }
 
 impl Fault {
     /// A request that was not carried out.
     pub fn new(what: impl Into<String>, why: impl ToString, remedy: impl Into<String>) -> Fault {
-        Fault { code: Code::Failed, what: what.into(), why: why.to_string(), remedy: remedy.into() }
+        Fault {
+            code: Code::Failed,
+            what: what.into(),
+            why: why.to_string(),
+            remedy: remedy.into(),
+        }
     }
 
     /// A line that is no message.
     pub fn malformed(why: impl ToString) -> Fault {
         let remedy = "nothing but the protocol may pass there: no text of a shell's start-up files, and both sides linerate";
-        Fault { code: Code::Malformed, ..Fault::new("reading a message", why, remedy) }
+        Fault {
+            code: Code::Malformed,
+            ..Fault::new("reading a message", why, remedy)
+        }
     }
 
     fn unknown(name: &str) -> Fault {
         let what = format!("message '{}'", shown(name));
         let remedy = "install the same version of linerate on both hosts";
-        Fault { code: Code::Unknown, ..Fault::new(what, "this linerate does not know it", remedy) }
+        Fault {
+            code: Code::Unknown,
+            ..Fault::new(what, "this linerate does not know it", remedy)
+        }
     }
 
     /// A controller that speaks another version of the protocol.
@@ -194,7 +220,11 @@ impl Fault {
 
     /// A message that has no place there.
     pub fn order(what: impl Into<String>, why: impl ToString) -> Fault {
-        Fault::new(what, why, "the controller is at fault: report it with this message")
+        Fault::new(
+            what,
+            why,
+            "the controller is at fault: report it with this message",
+        )
     }
 }
 
@@ -230,7 +260,10 @@ impl Lines {
             bytes = &bytes[end + 1..];
         }
         if self.dead || self.begun.len() + bytes.len() > LONGEST {
-            *self = Lines { begun: Vec::new(), dead: true };
+            *self = Lines {
+                begun: Vec::new(),
+                dead: true,
+            };
             return Err(TooLong);
         }
         self.begun.extend_from_slice(bytes);
@@ -309,8 +342,14 @@ impl Port {
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         let what = || format!("preparing port {}", shown(&self.name));
-        if self.name.is_empty() || self.name.len() > LONGEST_NAME || self.name.chars().any(char::is_control) {
-            return Err(Fault::order(what(), format!("its name must have 1 to {LONGEST_NAME} letters")));
+        if self.name.is_empty()
+            || self.name.len() > LONGEST_NAME
+            || self.name.chars().any(char::is_control)
+        {
+            return Err(Fault::order(
+                what(),
+                format!("its name must have 1 to {LONGEST_NAME} letters"),
+            ));
         }
         check_interface(&self.interface).map_err(|why| Fault::order(what(), why))?;
         if self.cpus.len() > MOST_CPUS || self.cpus.iter().any(|cpu| *cpu >= 8192) {
@@ -326,14 +365,22 @@ impl Port {
             return Err(Fault::order(what(), "a CPU is named twice"));
         }
         if !self.backend.is_own() {
-            return Err(Fault::order(what(), format!("an agent has no backend {}", self.backend)));
+            return Err(Fault::order(
+                what(),
+                format!("an agent has no backend {}", self.backend),
+            ));
         }
         match &self.role {
-            Role::Generator(traffic) if traffic.stamp_every > MOST_UNSTAMPED => {
-                Err(Fault::order(what(), format!("one frame in 1 to {MOST_UNSTAMPED} can be stamped")))
-            }
-            Role::Generator(traffic) => traffic.check().map_err(|e| Fault::order(what(), e.to_string())),
-            Role::Receiver(filter) => filter.check().map_err(|e| Fault::order(what(), e.to_string())),
+            Role::Generator(traffic) if traffic.stamp_every > MOST_UNSTAMPED => Err(Fault::order(
+                what(),
+                format!("one frame in 1 to {MOST_UNSTAMPED} can be stamped"),
+            )),
+            Role::Generator(traffic) => traffic
+                .check()
+                .map_err(|e| Fault::order(what(), e.to_string())),
+            Role::Receiver(filter) => filter
+                .check()
+                .map_err(|e| Fault::order(what(), e.to_string())),
         }
     }
 }
@@ -341,7 +388,11 @@ impl Port {
 /// Names are put into paths of /sys.
 fn check_interface(name: &str) -> Result<(), String> {
     let plain = name.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
-    match !name.is_empty() && name.len() <= LONGEST_INTERFACE && plain && !matches!(name, "." | "..") {
+    match !name.is_empty()
+        && name.len() <= LONGEST_INTERFACE
+        && plain
+        && !matches!(name, "." | "..")
+    {
         true => Ok(()),
         false => Err(format!("'{}' is not a valid interface name", shown(name))),
     }
@@ -359,13 +410,24 @@ impl Order {
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         let what = "arming the load";
-        self.load.check().map_err(|e| Fault::order(what, e.to_string()))?;
-        if self.turn.is_empty() || self.turn.len() > LONGEST_TURN || self.turn.chars().any(char::is_control) {
-            return Err(Fault::order(what, format!("who measures must have 1 to {LONGEST_TURN} bytes")));
+        self.load
+            .check()
+            .map_err(|e| Fault::order(what, e.to_string()))?;
+        if self.turn.is_empty()
+            || self.turn.len() > LONGEST_TURN
+            || self.turn.chars().any(char::is_control)
+        {
+            return Err(Fault::order(
+                what,
+                format!("who measures must have 1 to {LONGEST_TURN} bytes"),
+            ));
         }
         match self.sample_ns >= SHORTEST_SAMPLE_NS {
             true => Ok(()),
-            false => Err(Fault::order(what, "samples are a millisecond apart at least")),
+            false => Err(Fault::order(
+                what,
+                "samples are a millisecond apart at least",
+            )),
         }
     }
 }
@@ -391,17 +453,25 @@ mod tests {
     fn a_flood_without_end_is_refused_and_not_kept() {
         let mut lines = Lines::default();
         let mib = vec![b'x'; 1 << 20];
-        let taken = (0..100).take_while(|_| lines.take(&mib, |_| panic!("no line ended")).is_ok()).count();
+        let taken = (0..100)
+            .take_while(|_| lines.take(&mib, |_| panic!("no line ended")).is_ok())
+            .count();
         assert_eq!(taken, LONGEST >> 20);
         assert!(lines.begun.capacity() == 0);
-        assert_eq!(lines.take(b"\n{}\n", |_| panic!("it is dead")), Err(TooLong));
+        assert_eq!(
+            lines.take(b"\n{}\n", |_| panic!("it is dead")),
+            Err(TooLong)
+        );
     }
 
     #[test]
     fn a_long_line_that_ends_in_the_same_piece_is_refused() {
         let mut bytes = vec![b'x'; LONGEST + 1];
         bytes.push(b'\n');
-        assert_eq!(Lines::default().take(&bytes, |_| panic!("too long")), Err(TooLong));
+        assert_eq!(
+            Lines::default().take(&bytes, |_| panic!("too long")),
+            Err(TooLong)
+        );
     }
 }
 
@@ -429,18 +499,38 @@ mod spec_tests {
         port(|p| p.interface = "..".into());
         port(|p| p.cpus = vec![1, 1]);
         port(|p| p.cpus = vec![9000]);
-        port(|p| p.role = Role::Receiver(Filter { streams: 0, ..Filter::of_campaign(0) }));
+        port(|p| {
+            p.role = Role::Receiver(Filter {
+                streams: 0,
+                ..Filter::of_campaign(0)
+            })
+        });
         port(|p| p.backend = Backend::PktGen);
         let traffic = |change: fn(&mut Traffic)| {
             let mut port = generator();
-            let Role::Generator(traffic) = &mut port.role else { unreachable!() };
+            let Role::Generator(traffic) = &mut port.role else {
+                unreachable!()
+            };
             change(traffic);
             port.check().unwrap_err()
         };
         traffic(|t| t.mix.pattern = vec![63]);
         traffic(|t| t.stamp_every = u32::MAX);
         traffic(|t| t.frame.family = linerate_wire::Family::V6);
-        Order { sample_ns: 0, ..order() }.check().unwrap_err();
-        Order { load: Load { batch: 0, ..order().load }, ..order() }.check().unwrap_err();
+        Order {
+            sample_ns: 0,
+            ..order()
+        }
+        .check()
+        .unwrap_err();
+        Order {
+            load: Load {
+                batch: 0,
+                ..order().load
+            },
+            ..order()
+        }
+        .check()
+        .unwrap_err();
     }
 }

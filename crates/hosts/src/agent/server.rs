@@ -149,12 +149,19 @@ impl Session {
         };
         self.silence = Silence::since(now_ns);
         match request {
-            Request::Clock {} if self.phase == Phase::Open => todo.push(Action::SendTime { id, heard_ns }),
+            Request::Clock {} if self.phase == Phase::Open => {
+                todo.push(Action::SendTime { id, heard_ns })
+            }
             request if self.phase == Phase::Open => self.request(id, request, todo),
-            Request::Hello { protocol: SPOKEN, .. } => {
+            Request::Hello {
+                protocol: SPOKEN, ..
+            } => {
                 self.phase = Phase::Open;
                 self.beat_ns = now_ns;
-                let welcome = Reply::Welcome { cpus: self.cpus.clone(), clock: self.clock.clone() };
+                let welcome = Reply::Welcome {
+                    cpus: self.cpus.clone(),
+                    clock: self.clock.clone(),
+                };
                 todo.push(Action::Send(id, welcome));
             }
             Request::Hello { protocol, linerate } => {
@@ -163,7 +170,8 @@ impl Session {
                 self.end("the two sides speak different versions", todo);
             }
             _ => {
-                let fault = Fault::order("beginning a session", "the first message must be a hello");
+                let fault =
+                    Fault::order("beginning a session", "the first message must be a hello");
                 todo.push(Action::Send(id, Reply::Error(fault)));
                 self.end("there was no greeting", todo);
             }
@@ -210,7 +218,11 @@ impl Session {
                 true => "a load is under way",
                 false => "the request before it is still being done",
             };
-            return Err(Fault::new("doing two things at once", why, "wait for its answer, or stop it"));
+            return Err(Fault::new(
+                "doing two things at once",
+                why,
+                "wait for its answer, or stop it",
+            ));
         }
         match request {
             Request::Prepare(port) => {
@@ -225,18 +237,27 @@ impl Session {
             Request::Arm { ports, order } => {
                 order.check()?;
                 self.check_ports("arming", ports)?;
-                if ports.is_empty() { Err(Fault::order("arming", "no port is named")) } else { Ok(()) }
+                if ports.is_empty() {
+                    Err(Fault::order("arming", "no port is named"))
+                } else {
+                    Ok(())
+                }
             }
             Request::Go { .. } if self.armed => Ok(()),
             Request::Go { .. } => Err(Fault::order("starting the load", "nothing is armed")),
-            Request::Counters { ports } | Request::Stamps { ports } => self.check_ports("reading", ports),
+            Request::Counters { ports } | Request::Stamps { ports } => {
+                self.check_ports("reading", ports)
+            }
             _ => Err(Fault::order("doing a request", "it has no place there")),
         }
     }
 
     fn check_ports(&self, doing: &str, ports: &[String]) -> Result<(), Fault> {
         let unknown = ports.iter().find(|port| !self.ports.contains(*port));
-        match (unknown, ports.iter().collect::<BTreeSet<_>>().len() == ports.len()) {
+        match (
+            unknown,
+            ports.iter().collect::<BTreeSet<_>>().len() == ports.len(),
+        ) {
             (Some(port), _) => {
                 let what = format!("{doing} port {}", super::message::shown(port));
                 Err(Fault::order(what, "it was not prepared"))
@@ -248,11 +269,18 @@ impl Session {
 
     fn tick(&mut self, now_ns: u64, todo: &mut Vec<Action>) {
         let silent = self.silence.look(now_ns);
-        let most = if self.armed || self.runs() { SILENCE_NS } else { IDLE_SILENCE_NS };
+        let most = if self.armed || self.runs() {
+            SILENCE_NS
+        } else {
+            IDLE_SILENCE_NS
+        };
         match self.phase {
             Phase::Greeting if silent > GREET_NS => self.end("no greeting arrived", todo),
             Phase::Open if silent > most => {
-                let why = format!("nothing was heard of the controller for {} ms", silent / 1_000_000);
+                let why = format!(
+                    "nothing was heard of the controller for {} ms",
+                    silent / 1_000_000
+                );
                 self.end(&why, todo);
             }
             Phase::Open | Phase::Ending | Phase::Leaving
@@ -266,7 +294,9 @@ impl Session {
     }
 
     fn done(&mut self, result: Result<Reply, Fault>, todo: &mut Vec<Action>) {
-        let Some((id, request)) = self.under.take() else { return };
+        let Some((id, request)) = self.under.take() else {
+            return;
+        };
         match &request {
             // The replaced port is closed even if the new one could not be made.
             Request::Prepare(port) => {
@@ -276,7 +306,8 @@ impl Session {
             }
             Request::Release { ports } => {
                 self.armed = false;
-                self.ports.retain(|port| !ports.is_empty() && !ports.contains(port));
+                self.ports
+                    .retain(|port| !ports.is_empty() && !ports.contains(port));
             }
             Request::Arm { .. } => self.armed = matches!(result, Ok(Reply::Armed { .. })),
             _ => {}
@@ -288,13 +319,18 @@ impl Session {
                 let why = why.or(result.err().map(|fault| fault.to_string()));
                 return todo.extend([Action::Send(id, Reply::Goodbye { why }), Action::Finish]);
             }
-            (Request::Go { .. }, Err(fault)) => {
-                Reply::Ended { faults: vec![fault.to_string()], cpus: Vec::new() }
-            }
+            (Request::Go { .. }, Err(fault)) => Reply::Ended {
+                faults: vec![fault.to_string()],
+                cpus: Vec::new(),
+            },
             (_, result) => result.unwrap_or_else(Reply::Error),
         };
         todo.push(Action::Send(id, reply));
-        todo.extend(self.stops.drain(..).map(|id| Action::Send(id, Reply::Done {})));
+        todo.extend(
+            self.stops
+                .drain(..)
+                .map(|id| Action::Send(id, Reply::Done {})),
+        );
         if self.phase == Phase::Ending {
             self.leave(todo);
         }

@@ -13,7 +13,12 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn generator() -> Port {
-    let frame = FrameSpec::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr::default(), Family::V4, Transport::Udp);
+    let frame = FrameSpec::new(
+        MacAddr([2, 0, 0, 0, 0, 1]),
+        MacAddr::default(),
+        Family::V4,
+        Transport::Udp,
+    );
     let flows = FlowSpace::benchmark(Family::V4, 10).unwrap();
     let traffic = Traffic::new(frame, FrameMix::single(64), flows);
     Port {
@@ -31,13 +36,27 @@ pub(super) fn generator() -> Port {
 }
 
 pub(super) fn receiver() -> Port {
-    let filter = Filter { streams: 1, pass_foreign: true, ..Filter::of_campaign(7) };
+    let filter = Filter {
+        streams: 1,
+        pass_foreign: true,
+        ..Filter::of_campaign(7)
+    };
     let role = Role::Receiver(filter);
-    Port { name: "r".into(), backend: Backend::AfPacket, cpus: vec![], role, ..generator() }
+    Port {
+        name: "r".into(),
+        backend: Backend::AfPacket,
+        cpus: vec![],
+        role,
+        ..generator()
+    }
 }
 
 pub(super) fn order() -> Order {
-    let load = Load { rate: Some(1000.5), batch: 8, ..Load::lasting(std::time::Duration::from_secs(1)) };
+    let load = Load {
+        rate: Some(1000.5),
+        batch: 8,
+        ..Load::lasting(std::time::Duration::from_secs(1))
+    };
     Order {
         turn: "process 1 of lab".into(),
         load,
@@ -48,11 +67,16 @@ pub(super) fn order() -> Order {
 }
 
 fn hello(protocol: u32) -> Request {
-    Request::Hello { protocol, linerate: "9.9.9".into() }
+    Request::Hello {
+        protocol,
+        linerate: "9.9.9".into(),
+    }
 }
 
 fn counters() -> Request {
-    Request::Counters { ports: vec!["g".into()] }
+    Request::Counters {
+        ports: vec!["g".into()],
+    }
 }
 
 fn requests() -> Vec<Request> {
@@ -65,8 +89,14 @@ fn requests() -> Vec<Request> {
         Request::Prepare(Box::new(receiver())),
         Request::Release { ports: vec![] },
         Request::Release { ports: g() },
-        Request::Arm { ports: g(), order: order() },
-        Request::Arm { ports: vec!["g".into(), "r".into()], order: order() },
+        Request::Arm {
+            ports: g(),
+            order: order(),
+        },
+        Request::Arm {
+            ports: vec!["g".into(), "r".into()],
+            order: order(),
+        },
         Request::Go { at_ns: 12 },
         Request::Stop {},
         Request::Counters { ports: g() },
@@ -75,7 +105,10 @@ fn requests() -> Vec<Request> {
 }
 
 fn heard(bytes: &[u8]) -> Event {
-    Event::Line { bytes: bytes.strip_suffix(b"\n").unwrap_or(bytes).to_vec(), heard_ns: 0 }
+    Event::Line {
+        bytes: bytes.strip_suffix(b"\n").unwrap_or(bytes).to_vec(),
+        heard_ns: 0,
+    }
 }
 
 fn say(session: &mut Session, id: u64, request: &Request, now: u64) -> Vec<Action> {
@@ -96,8 +129,14 @@ fn fresh() -> Session {
 /// A session that has been greeted and has a generator.
 fn opened() -> Session {
     let mut session = fresh();
-    let welcome = Reply::Welcome { cpus: vec![0, 1], clock: "clock".into() };
-    assert_eq!(say(&mut session, 1, &hello(SPOKEN), 0), [Action::Send(1, welcome)]);
+    let welcome = Reply::Welcome {
+        cpus: vec![0, 1],
+        clock: "clock".into(),
+    };
+    assert_eq!(
+        say(&mut session, 1, &hello(SPOKEN), 0),
+        [Action::Send(1, welcome)]
+    );
     let actions = say(&mut session, 2, &Request::Prepare(Box::new(generator())), 0);
     assert!(matches!(&actions[..], [Action::Do(Request::Prepare(_))]));
     session.handle(Event::Done(Ok(Reply::Done {})), 0);
@@ -106,32 +145,66 @@ fn opened() -> Session {
 
 fn running() -> Session {
     let mut session = opened();
-    say(&mut session, 3, &Request::Arm { ports: vec!["g".into()], order: order() }, 0);
+    say(
+        &mut session,
+        3,
+        &Request::Arm {
+            ports: vec!["g".into()],
+            order: order(),
+        },
+        0,
+    );
     session.handle(Event::Done(Ok(Reply::Armed { waited_ns: 0 })), 0);
     let actions = say(&mut session, 4, &Request::Go { at_ns: 5 }, 0);
-    assert_eq!(actions, [Action::Send(4, Reply::Done {}), Action::Do(Request::Go { at_ns: 5 })]);
+    assert_eq!(
+        actions,
+        [
+            Action::Send(4, Reply::Done {}),
+            Action::Do(Request::Go { at_ns: 5 })
+        ]
+    );
     session
 }
 
 #[test]
 fn a_turn_is_waited_for_and_given_back() {
     let mut session = opened();
-    let arm = Request::Arm { ports: vec!["g".into()], order: order() };
+    let arm = Request::Arm {
+        ports: vec!["g".into()],
+        order: order(),
+    };
     say(&mut session, 3, &arm, 0);
-    let busy = Reply::Busy { by: "another linerate".into() };
-    assert_eq!(session.handle(Event::Done(Ok(busy.clone())), 0), [Action::Send(3, busy)]);
+    let busy = Reply::Busy {
+        by: "another linerate".into(),
+    };
+    assert_eq!(
+        session.handle(Event::Done(Ok(busy.clone())), 0),
+        [Action::Send(3, busy)]
+    );
     fault(&say(&mut session, 4, &Request::Go { at_ns: 5 }, 0));
     say(&mut session, 5, &arm, 0);
     session.handle(Event::Done(Ok(Reply::Armed { waited_ns: 7 })), 0);
     // The turn is the worker's: the answer comes when it has been given back.
-    assert_eq!(say(&mut session, 6, &Request::Stop {}, 0), [Action::Do(Request::Stop {})]);
-    assert_eq!(session.handle(Event::Done(Ok(Reply::Done {})), 0), [Action::Send(6, Reply::Done {})]);
+    assert_eq!(
+        say(&mut session, 6, &Request::Stop {}, 0),
+        [Action::Do(Request::Stop {})]
+    );
+    assert_eq!(
+        session.handle(Event::Done(Ok(Reply::Done {})), 0),
+        [Action::Send(6, Reply::Done {})]
+    );
     fault(&say(&mut session, 7, &Request::Go { at_ns: 5 }, 0));
-    assert_eq!(say(&mut session, 8, &Request::Stop {}, 0), [Action::Send(8, Reply::Done {})]);
+    assert_eq!(
+        say(&mut session, 8, &Request::Stop {}, 0),
+        [Action::Send(8, Reply::Done {})]
+    );
 }
 
 fn ended() -> Reply {
-    Reply::Ended { faults: vec![], cpus: vec![] }
+    Reply::Ended {
+        faults: vec![],
+        cpus: vec![],
+    }
 }
 
 #[test]
@@ -140,16 +213,37 @@ fn every_message_comes_back_from_its_line() {
         let line = encode(7, &request);
         assert_eq!(decode::<Request>(&line).unwrap(), (7, request));
     }
-    let sample = Sample { port: "g".into(), at_ns: u64::MAX, frames: u64::MAX - 1 };
+    let sample = Sample {
+        port: "g".into(),
+        at_ns: u64::MAX,
+        frames: u64::MAX - 1,
+    };
     let mut ports = BTreeMap::new();
-    ports.insert("r".to_string(), linerate_measure::counters::PortCounters::default());
+    ports.insert(
+        "r".to_string(),
+        linerate_measure::counters::PortCounters::default(),
+    );
     let fault = Fault::malformed("x\ny");
-    let armed = [Reply::Armed { waited_ns: 3 }, Reply::Busy { by: "process 7".into() }];
-    let others =
-        [Reply::Heartbeat {}, Reply::Sample(sample), Reply::Counters { ports }, Reply::Error(fault), ended()];
+    let armed = [
+        Reply::Armed { waited_ns: 3 },
+        Reply::Busy {
+            by: "process 7".into(),
+        },
+    ];
+    let others = [
+        Reply::Heartbeat {},
+        Reply::Sample(sample),
+        Reply::Counters { ports },
+        Reply::Error(fault),
+        ended(),
+    ];
     for reply in others.into_iter().chain(armed) {
         let line = encode(u64::MAX, &reply);
-        assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1, "one line each");
+        assert_eq!(
+            line.iter().filter(|b| **b == b'\n').count(),
+            1,
+            "one line each"
+        );
         assert_eq!(decode::<Reply>(&line).unwrap(), (u64::MAX, reply));
     }
 }
@@ -157,17 +251,26 @@ fn every_message_comes_back_from_its_line() {
 #[test]
 fn what_a_newer_side_adds_is_passed_over() {
     let line = br#"{"id":3,"what":"go","with":{"at_ns":4,"colour":"red"},"extra":[1]}"#;
-    assert_eq!(decode::<Request>(line).unwrap(), (3, Request::Go { at_ns: 4 }));
+    assert_eq!(
+        decode::<Request>(line).unwrap(),
+        (3, Request::Go { at_ns: 4 })
+    );
     assert_eq!(
         decode::<Request>(br#"{"what":"stop","with":{"gently":true}}"#).unwrap(),
         (0, Request::Stop {})
     );
     let mut session = opened();
     let actions = session.handle(heard(br#"{"id":9,"what":"sing","with":{}}"#), 0);
-    assert!(matches!(&actions[..], [Action::Send(9, Reply::Error(_))]), "{actions:?}");
+    assert!(
+        matches!(&actions[..], [Action::Send(9, Reply::Error(_))]),
+        "{actions:?}"
+    );
     assert_eq!(fault(&actions).code, Code::Unknown);
     assert!(
-        matches!(&say(&mut session, 10, &counters(), 0)[..], [Action::Do(Request::Counters { .. })]),
+        matches!(
+            &say(&mut session, 10, &counters(), 0)[..],
+            [Action::Do(Request::Counters { .. })]
+        ),
         "it goes on"
     );
 }
@@ -181,21 +284,40 @@ fn other_versions_are_told_what_to_install() {
     assert_eq!(actions.last(), Some(&Action::Do(Request::Goodbye {})));
     let mut session = fresh();
     let actions = say(&mut session, 1, &hello(0), 0);
-    assert_eq!(fault(&actions).remedy, "install linerate 1.2.3 where the controller runs");
+    assert_eq!(
+        fault(&actions).remedy,
+        "install linerate 1.2.3 where the controller runs"
+    );
 }
 
 #[test]
 fn nothing_starts_without_being_armed_or_while_something_is_under_way() {
     let mut session = opened();
-    assert_eq!(fault(&say(&mut session, 5, &Request::Go { at_ns: 0 }, 0)).why, "nothing is armed");
-    let unknown = Request::Arm { ports: vec!["x".into()], order: order() };
-    assert!(fault(&say(&mut session, 6, &unknown, 0)).what.contains("port x"));
+    assert_eq!(
+        fault(&say(&mut session, 5, &Request::Go { at_ns: 0 }, 0)).why,
+        "nothing is armed"
+    );
+    let unknown = Request::Arm {
+        ports: vec!["x".into()],
+        order: order(),
+    };
+    assert!(
+        fault(&say(&mut session, 6, &unknown, 0))
+            .what
+            .contains("port x")
+    );
     let mut session = running();
-    assert_eq!(fault(&say(&mut session, 6, &counters(), 0)).why, "a load is under way");
+    assert_eq!(
+        fault(&say(&mut session, 6, &counters(), 0)).why,
+        "a load is under way"
+    );
     let stop = say(&mut session, 7, &Request::Stop {}, 0);
     assert_eq!(stop, [Action::Cancel], "answered when it has ended");
     let actions = session.handle(Event::Done(Ok(ended())), 0);
-    assert_eq!(actions, [Action::Send(4, ended()), Action::Send(7, Reply::Done {})]);
+    assert_eq!(
+        actions,
+        [Action::Send(4, ended()), Action::Send(7, Reply::Done {})]
+    );
     assert_eq!(
         fault(&say(&mut session, 8, &Request::Go { at_ns: 0 }, 0)).why,
         "nothing is armed",
@@ -226,7 +348,10 @@ fn whatever_ends_a_session_ends_the_load_first() {
         let actions = session.handle(Event::Done(Ok(Reply::Goodbye { why: None })), now);
         assert!(matches!(
             &actions[..],
-            [Action::Send(0, Reply::Goodbye { why: Some(_), .. }), Action::Finish]
+            [
+                Action::Send(0, Reply::Goodbye { why: Some(_), .. }),
+                Action::Finish
+            ]
         ));
         assert!(session.is_over());
     }
@@ -237,7 +362,10 @@ fn heartbeats_keep_a_session_alive_and_are_sent() {
     let mut session = running();
     for beat in 1..50 {
         let now = beat * BEAT_NS;
-        assert_eq!(session.handle(Event::Tick, now), [Action::Send(0, Reply::Heartbeat {})]);
+        assert_eq!(
+            session.handle(Event::Tick, now),
+            [Action::Send(0, Reply::Heartbeat {})]
+        );
         assert_eq!(say(&mut session, beat, &Request::Heartbeat {}, now), []);
     }
     assert!(session.runs());
@@ -393,10 +521,16 @@ fn a_client_and_an_agent_understand_each_other() {
     client.line(b"Welcome to host x!", 0);
     assert_eq!(client.lost(), None, "a shell that prints is borne");
     exchange(&mut agent, &mut client, line);
-    assert!(matches!(client.answer(id), Some((0, Reply::Welcome { .. }))), "{client:?}");
+    assert!(
+        matches!(client.answer(id), Some((0, Reply::Welcome { .. }))),
+        "{client:?}"
+    );
     let (id, line) = client.ask(&Request::Go { at_ns: 0 });
     exchange(&mut agent, &mut client, line);
-    assert!(matches!(client.answer(id), Some((0, Reply::Error(_)))), "{client:?}");
+    assert!(
+        matches!(client.answer(id), Some((0, Reply::Error(_)))),
+        "{client:?}"
+    );
     assert_eq!(client.answer(id), None, "once");
     assert!(client.tick(BEAT_NS).is_some() && client.tick(BEAT_NS).is_none());
     let until_lost = |client: &mut client::Session| {
@@ -409,21 +543,41 @@ fn a_client_and_an_agent_understand_each_other() {
         lost.unwrap()
     };
     // Nothing depends on the agent while there is no load: a busy machine has time to answer.
-    assert_eq!(until_lost(&mut client), "nothing was heard of the agent for 5100 ms");
+    assert_eq!(
+        until_lost(&mut client),
+        "nothing was heard of the agent for 5100 ms"
+    );
     let mut loaded = client::Session::new(0);
     let (id, _) = loaded.greet(SPOKEN, "1.2.3", 0);
-    let welcome = Reply::Welcome { cpus: vec![0], clock: String::new() };
+    let welcome = Reply::Welcome {
+        cpus: vec![0],
+        clock: String::new(),
+    };
     loaded.line(encode(id, &welcome).strip_suffix(b"\n").unwrap(), 0);
     loaded.ask(&Request::Go { at_ns: 0 });
-    assert_eq!(until_lost(&mut loaded), "nothing was heard of the agent for 900 ms");
+    assert_eq!(
+        until_lost(&mut loaded),
+        "nothing was heard of the agent for 900 ms"
+    );
 }
 
 #[test]
 fn an_agent_without_a_load_waits_for_a_busy_controller() {
     let mut session = Session::new("1.2.3", vec![0], String::new(), 0);
-    say(&mut session, 1, &Request::Hello { protocol: SPOKEN, linerate: "1.2.3".into() }, 0);
+    say(
+        &mut session,
+        1,
+        &Request::Hello {
+            protocol: SPOKEN,
+            linerate: "1.2.3".into(),
+        },
+        0,
+    );
     for now in (BEAT_NS..=IDLE_SILENCE_NS).step_by(BEAT_NS as usize) {
-        assert_eq!(session.handle(Event::Tick, now), [Action::Send(0, Reply::Heartbeat {})]);
+        assert_eq!(
+            session.handle(Event::Tick, now),
+            [Action::Send(0, Reply::Heartbeat {})]
+        );
     }
     let actions = session.handle(Event::Tick, IDLE_SILENCE_NS + BEAT_NS);
     assert_eq!(actions.last(), Some(&Action::Do(Request::Goodbye {})));
@@ -434,5 +588,10 @@ fn a_host_that_prints_without_end_is_no_agent() {
     let mut client = client::Session::new(0);
     client.greet(SPOKEN, "1", 0);
     (0..10_000).for_each(|_| client.line(b"y y y y y y y y", 0));
-    assert!(client.lost().unwrap().starts_with("it is not a linerate agent"));
+    assert!(
+        client
+            .lost()
+            .unwrap()
+            .starts_with("it is not a linerate agent")
+    );
 }

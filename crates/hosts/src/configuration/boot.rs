@@ -21,7 +21,11 @@ const FILES: [(&[Kernel], &str, &str); 6] = [
          vlans_*|ifconfig_*",
     ),
     (BSD, "/etc/pf.conf", "set *"),
-    (LINUX, "/etc/sysctl.conf /etc/sysctl.d/*.conf", "net*|kernel*|vm*|fs*"),
+    (
+        LINUX,
+        "/etc/sysctl.conf /etc/sysctl.d/*.conf",
+        "net*|kernel*|vm*|fs*",
+    ),
     (LINUX, "/etc/modprobe.d/*.conf", "options nf_conntrack *"),
     (
         LINUX,
@@ -43,24 +47,40 @@ case $f in /proc/*) tr ' ' '\n' ;; *) cat ;; esac <"$f" | grep -E "$p" | grep -v
 /// The script that asks for them.
 pub(super) fn script(kernel: Kernel) -> String {
     let of = |(_, files, names): &(_, &str, &str)| format!("of '{}' {files}\n", expression(names));
-    let all = FILES.iter().filter(|(kernels, ..)| kernels.contains(&kernel)).map(of);
-    std::iter::once(PRINT.replace("SECRETS", SECRETS)).chain(all).chain([":".into()]).collect()
+    let all = FILES
+        .iter()
+        .filter(|(kernels, ..)| kernels.contains(&kernel))
+        .map(of);
+    std::iter::once(PRINT.replace("SECRETS", SECRETS))
+        .chain(all)
+        .chain([":".into()])
+        .collect()
 }
 
 /// Lines with these names, as an expression of grep(1).
 fn expression(names: &str) -> String {
-    let names = names.replace('.', "\\.").replace('*', "[^=]*").replace(' ', "[[:space:]]+");
+    let names = names
+        .replace('.', "\\.")
+        .replace('*', "[^=]*")
+        .replace(' ', "[[:space:]]+");
     format!("^[[:space:]]*-?({names})[[:space:]]*(=|$)")
 }
 
 /// Whether a line of a file is one that is asked for.
 pub(super) fn is_asked(kernel: Kernel, file: &str, line: &str) -> bool {
-    let words: Vec<&str> = line.split('=').next().unwrap_or_default().split_ascii_whitespace().collect();
+    let words: Vec<&str> = line
+        .split('=')
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .collect();
     let name = words.join(" ");
     let asked = |(kernels, files, names): &(&[Kernel], &str, &str)| {
         kernels.contains(&kernel)
             && files.split(' ').any(|known| glob(known, file))
-            && names.split('|').any(|form| glob(form, name.trim_start_matches('-')))
+            && names
+                .split('|')
+                .any(|form| glob(form, name.trim_start_matches('-')))
     };
     !is_secret(line) && FILES.iter().any(asked)
 }
@@ -83,7 +103,12 @@ pub(super) fn path_of(saved: &str) -> Option<String> {
     };
     let whole = format!("/{saved}");
     let known = files.clone().find(named).map(|path| path.to_string());
-    known.or_else(|| files.clone().any(|path| glob(path, &whole)).then_some(whole))
+    known.or_else(|| {
+        files
+            .clone()
+            .any(|path| glob(path, &whole))
+            .then_some(whole)
+    })
 }
 
 impl Configuration {
@@ -91,8 +116,10 @@ impl Configuration {
     pub(super) fn boot(&mut self, answer: &str) {
         for (file, text) in sections(answer) {
             let all = lines(text).flat_map(limits);
-            let settings: BTreeMap<_, _> =
-                all.filter_map(|line| setting(file, &line)).take(MOST_ENTRIES).collect();
+            let settings: BTreeMap<_, _> = all
+                .filter_map(|line| setting(file, &line))
+                .take(MOST_ENTRIES)
+                .collect();
             if !settings.is_empty() {
                 self.boot.entry(shown(file)).or_default().extend(settings);
             }
@@ -118,16 +145,30 @@ fn setting(file: &str, line: &str) -> Option<(String, String)> {
     } else {
         name.into()
     };
-    Some((shown(&name), shown(value.trim().trim_matches(['"', '\'', '{', '}']))))
+    Some((
+        shown(&name),
+        shown(value.trim().trim_matches(['"', '\'', '{', '}'])),
+    ))
 }
 
 /// A line of a file of settings; limits in braces, `set limit { states 10000, src-nodes 2000 }`, as a line each.
 fn limits(line: &str) -> Vec<String> {
-    let inner = line.trim().strip_prefix("set").and_then(|rest| rest.trim_start().strip_prefix("limit"));
+    let inner = line
+        .trim()
+        .strip_prefix("set")
+        .and_then(|rest| rest.trim_start().strip_prefix("limit"));
     let inner = inner.and_then(|rest| rest.trim_start().strip_prefix('{')?.split('}').next());
-    let Some(inner) = inner else { return vec![line.into()] };
-    let words: Vec<&str> = inner.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
-    words.chunks_exact(2).map(|pair| format!("set limit {} {}", pair[0], pair[1])).collect()
+    let Some(inner) = inner else {
+        return vec![line.into()];
+    };
+    let words: Vec<&str> = inner
+        .split([' ', '\t', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
+    words
+        .chunks_exact(2)
+        .map(|pair| format!("set limit {} {}", pair[0], pair[1]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -138,7 +179,10 @@ mod tests {
     fn saved_files_are_known_by_their_names() {
         for (saved, path) in [
             ("etc/rc.conf", Some("/etc/rc.conf")),
-            ("router_loader.conf.local.txt", Some("/boot/loader.conf.local")),
+            (
+                "router_loader.conf.local.txt",
+                Some("/boot/loader.conf.local"),
+            ),
             ("etc/modprobe.d/x.conf", Some("/etc/modprobe.d/x.conf")),
             ("proc/cmdline", Some("/proc/cmdline")),
             ("proc/1/cmdline", None),

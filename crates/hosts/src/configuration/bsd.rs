@@ -9,8 +9,15 @@ use linerate_plan::offload::OFFLOADS;
 use std::collections::BTreeMap;
 
 /// Parts of the names of settings that moderate interrupts.
-const MODERATION: [&str; 7] =
-    ["int_delay", ".itr", "interrupt_rate", "holdoff", "coalesce", "enable_aim", "intr_rate"];
+const MODERATION: [&str; 7] = [
+    "int_delay",
+    ".itr",
+    "interrupt_rate",
+    "holdoff",
+    "coalesce",
+    "enable_aim",
+    "intr_rate",
+];
 /// The beginnings of settings that are mitigations, or say whether they are in use.
 const MITIGATIONS: [&str; 6] = [
     "machdep.mitigations.",
@@ -21,8 +28,9 @@ const MITIGATIONS: [&str; 6] = [
     "machdep.syscall_ret_flush",
 ];
 /// Groups of interfaces that are no plain cards.
-const STACKED: [&str; 12] =
-    ["bridge", "lagg", "trunk", "vlan", "gif", "gre", "wg", "tun", "tap", "vxlan", "ipsec", "carp"];
+const STACKED: [&str; 12] = [
+    "bridge", "lagg", "trunk", "vlan", "gif", "gre", "wg", "tun", "tap", "vxlan", "ipsec", "carp",
+];
 
 impl Configuration {
     pub(super) fn bsd_routes(&mut self, answer: &str) {
@@ -35,8 +43,12 @@ impl Configuration {
     }
 
     pub(super) fn kldstat(&mut self, answer: &str) {
-        let name =
-            |line: &str| line.split_ascii_whitespace().nth(4).filter(|word| *word != "Name").map(shown);
+        let name = |line: &str| {
+            line.split_ascii_whitespace()
+                .nth(4)
+                .filter(|word| *word != "Name")
+                .map(shown)
+        };
         self.modules = lines(answer).filter_map(name).take(MOST_ENTRIES).collect();
     }
 
@@ -44,11 +56,14 @@ impl Configuration {
         // Version 4 prints `12 active`.
         let active = |line: &str| {
             let (n, what) = line.trim().split_once(char::is_whitespace)?;
-            ["active", "active state table entries"].contains(&what.trim()).then(|| n.parse().ok())?
+            ["active", "active state table entries"]
+                .contains(&what.trim())
+                .then(|| n.parse().ok())?
         };
         // `state_max  min 0x1  max 0x7fffffff  current 4013`
         let current = |name: &str| {
-            let line = lines(answer).find(|line| line.split_ascii_whitespace().next() == Some(name))?;
+            let line =
+                lines(answer).find(|line| line.split_ascii_whitespace().next() == Some(name))?;
             line.split_ascii_whitespace().next_back()?.parse().ok()
         };
         let table = self.table();
@@ -73,7 +88,11 @@ impl Configuration {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let number = |unit: &str| {
                 let at = words.iter().position(|word| *word == unit)?;
-                words.get(at.checked_sub(1)?)?.parse::<u32>().ok().filter(|n| (1..=1024).contains(n))
+                words
+                    .get(at.checked_sub(1)?)?
+                    .parse::<u32>()
+                    .ok()
+                    .filter(|n| (1..=1024).contains(n))
             };
             if line.starts_with("FreeBSD/SMP: ") && line.contains("core(s)") {
                 // `2 package(s) x 8 core(s) x 2 SMT threads`; `1 package(s) x 2 cache groups x 4 core(s)`.
@@ -89,7 +108,9 @@ impl Configuration {
                 && let Some(Ok(node)) = domain.split(' ').next().map(str::parse::<u32>)
             {
                 // Ports of Chelsio's cards are children of the card: t5nex0 has cxl0 and cxl1.
-                let is_nexus = name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("nex");
+                let is_nexus = name
+                    .trim_end_matches(|c: char| c.is_ascii_digit())
+                    .ends_with("nex");
                 let own = |card: &&mut Card| {
                     card.name == name
                         || is_nexus && card.name.contains("cxl")
@@ -126,7 +147,9 @@ impl Configuration {
         let mut found = sysctls(answer);
         // OpenBSD has it in `kern.clockrate=tick = 10000, hz = 100, profhz = 1000, stathz = 100` alone.
         if let Some(rates) = found.get("kern.clockrate")
-            && let Some(hz) = rates.split([',', '{']).find_map(|rate| rate.trim().strip_prefix("hz = "))
+            && let Some(hz) = rates
+                .split([',', '{'])
+                .find_map(|rate| rate.trim().strip_prefix("hz = "))
         {
             let hz = hz.to_string();
             found.entry("kern.hz".into()).or_insert(hz);
@@ -138,28 +161,47 @@ impl Configuration {
         machine.memory = number("hw.physmem").or(number("hw.physmem64"));
         machine.clock_source = text("kern.timecounter.hardware");
         machine.virtual_machine = text("kern.vm_guest").filter(|guest| guest != "none");
-        if found.get("hw.vendor").is_some_and(|vendor| vendor.contains("QEMU")) {
+        if found
+            .get("hw.vendor")
+            .is_some_and(|vendor| vendor.contains("QEMU"))
+        {
             machine.virtual_machine = text("hw.vendor");
         }
-        let count = number("hw.ncpuonline").or(number("hw.ncpu")).filter(|n| *n <= 4096).unwrap_or(0);
-        let frequency = number("dev.cpu.0.freq").or(number("hw.cpuspeed")).map(|mhz| mhz as f64 * 1e6);
+        let count = number("hw.ncpuonline")
+            .or(number("hw.ncpu"))
+            .filter(|n| *n <= 4096)
+            .unwrap_or(0);
+        let frequency = number("dev.cpu.0.freq")
+            .or(number("hw.cpuspeed"))
+            .map(|mhz| mhz as f64 * 1e6);
         // The first of `2600/95000 2400/85000` is the highest.
         let levels = text("dev.cpu.0.freq_levels");
-        let possible =
-            levels.and_then(|all| all.split(['/', ' ']).next()?.parse::<f64>().ok()).map(|mhz| mhz * 1e6);
+        let possible = levels
+            .and_then(|all| all.split(['/', ' ']).next()?.parse::<f64>().ok())
+            .map(|mhz| mhz * 1e6);
         let siblings = siblings(answer);
         let cpu = |cpu: u32| {
             let core = siblings.iter().position(|core| core.contains(&cpu));
             let own = core.map_or(vec![cpu], |core| siblings[core].clone());
             // Groups of siblings are listed only where there are any.
             let (core, siblings) = (core.map_or(Some(cpu), |core| Some(siblings[core][0])), own);
-            Cpu { cpu, core, siblings, frequency, possible, ..Cpu::default() }
+            Cpu {
+                cpu,
+                core,
+                siblings,
+                frequency,
+                possible,
+                ..Cpu::default()
+            }
         };
         machine.cpus = (0..count as u32).map(cpu).collect();
         let is_mitigation =
             |(name, _): &(&String, &String)| MITIGATIONS.iter().any(|part| name.starts_with(part));
-        machine.mitigations =
-            found.iter().filter(is_mitigation).map(|(name, value)| (name.clone(), value.clone())).collect();
+        machine.mitigations = found
+            .iter()
+            .filter(is_mitigation)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
         // The numbers of pf come from pfctl; without it, the dynamic rules of ipfw.
         let dynamic = ConnectionTable {
             entries: number("net.inet.ip.fw.dyn_count"),
@@ -177,13 +219,20 @@ impl Configuration {
 
     /// Settings of a card: `dev.em.0.fc: 0`.
     pub(super) fn device(&mut self, node: &str, answer: &str) {
-        let Some(card) = self.cards.iter_mut().find(|card| device(&card.name).as_deref() == Some(node))
+        let Some(card) = self
+            .cards
+            .iter_mut()
+            .find(|card| device(&card.name).as_deref() == Some(node))
         else {
             return;
         };
         let found: BTreeMap<String, String> = sysctls(answer);
         bsd::pause(&found, &mut card.pause);
-        let of = |name: &str| found.get(&format!("{node}.{name}")).filter(|value| !value.is_empty());
+        let of = |name: &str| {
+            found
+                .get(&format!("{node}.{name}"))
+                .filter(|value| !value.is_empty())
+        };
         let number = |name: &str| of(name).and_then(|value| value.parse::<u32>().ok());
         card.driver = of("%driver").cloned();
         card.driver_version = of("iflib.driver_version").or(of("driver_version")).cloned();
@@ -204,23 +253,39 @@ impl Configuration {
         let both = number("act_vq_pairs")
             .or(number("conf.channels"))
             .or_else(|| numbered("queue").or_else(|| numbered("que")));
-        let rx = numbered("iflib.rxq").or(number("nrxq")).or_else(|| numbered("queue_rx_"));
-        let tx = numbered("iflib.txq").or(number("ntxq")).or_else(|| numbered("queue_tx_"));
+        let rx = numbered("iflib.rxq")
+            .or(number("nrxq"))
+            .or_else(|| numbered("queue_rx_"));
+        let tx = numbered("iflib.txq")
+            .or(number("ntxq"))
+            .or_else(|| numbered("queue_tx_"));
         match (rx, tx) {
-            (None, None) => card.combined_queues = Bounded { now: both, most: number("max_vq_pairs") },
+            (None, None) => {
+                card.combined_queues = Bounded {
+                    now: both,
+                    most: number("max_vq_pairs"),
+                }
+            }
             (rx, tx) => (card.rx_queues.now, card.tx_queues.now) = (rx, tx),
         }
         let set = |name: &str| number(name).filter(|n| *n > 0);
         card.rx_ring = Bounded {
-            now: set("iflib.override_nrxds").or(set("qsize_rxq")).or(set("conf.rx_queue_size")),
+            now: set("iflib.override_nrxds")
+                .or(set("qsize_rxq"))
+                .or(set("conf.rx_queue_size")),
             most: set("conf.rx_queue_size_max"),
         };
         card.tx_ring = Bounded {
-            now: set("iflib.override_ntxds").or(set("qsize_txq")).or(set("conf.tx_queue_size")),
+            now: set("iflib.override_ntxds")
+                .or(set("qsize_txq"))
+                .or(set("conf.tx_queue_size")),
             most: set("conf.tx_queue_size_max"),
         };
         for (name, value) in &found {
-            if let Some(short) = name.strip_prefix(node).and_then(|rest| rest.strip_prefix('.')) {
+            if let Some(short) = name
+                .strip_prefix(node)
+                .and_then(|rest| rest.strip_prefix('.'))
+            {
                 driver_setting(card, name, short, value);
             }
         }
@@ -260,7 +325,11 @@ impl Configuration {
                 "groups" if self.card(name).is_none() && self.links.len() < MOST_ENTRIES => {
                     let kind = value.split_ascii_whitespace().next().unwrap_or_default();
                     if STACKED.contains(&kind) {
-                        self.links.push(Link { name: shown(name), kind: kind.into(), ..Link::default() });
+                        self.links.push(Link {
+                            name: shown(name),
+                            kind: kind.into(),
+                            ..Link::default()
+                        });
                     }
                 }
                 "member" | "laggport" | "trunkport" => {
@@ -282,9 +351,15 @@ impl Configuration {
             if !line.starts_with([' ', '\t']) {
                 name = line.split_once('@').map_or("", |(name, _)| name);
             }
-            let Some(card) = self.card_mut(name) else { continue };
+            let Some(card) = self.card_mut(name) else {
+                continue;
+            };
             if let Some((_, rest)) = line.split_once("@pci") {
-                let slot = rest.split([':', '\t']).take(4).collect::<Vec<_>>().join(":");
+                let slot = rest
+                    .split([':', '\t'])
+                    .take(4)
+                    .collect::<Vec<_>>()
+                    .join(":");
                 card.pci.slot = Some(shown(&format!("pci{slot}")));
                 continue;
             }
@@ -298,8 +373,9 @@ impl Configuration {
                 match word {
                     "link" => {
                         if let Some((now, most)) = both() {
-                            let lanes =
-                                |n: Option<f64>| n.filter(|n| (1.0..=64.0).contains(n)).map(|n| n as u32);
+                            let lanes = |n: Option<f64>| {
+                                n.filter(|n| (1.0..=64.0).contains(n)).map(|n| n as u32)
+                            };
                             (card.pci.width, card.pci.most_width) = (lanes(now), lanes(most));
                         }
                     }
@@ -324,7 +400,11 @@ impl Configuration {
                 continue;
             };
             let Ok(number) = number.parse() else { continue };
-            let mut of = name.split([':', ' ']).next().unwrap_or_default().to_string();
+            let mut of = name
+                .split([':', ' '])
+                .next()
+                .unwrap_or_default()
+                .to_string();
             // Queues of Chelsio's ports: t5nex0:1a3 is one of cxl1, on the first card.
             if let Some(("t5nex0", port)) = name.split_once(':')
                 && let Some(port) = port.chars().next().filter(char::is_ascii_digit)
@@ -332,7 +412,11 @@ impl Configuration {
                 of = format!("cxl{port}");
             }
             if let Some(card) = self.card_mut(&of) {
-                card.interrupts.push(Interrupt { number, name: name.into(), ..Interrupt::default() });
+                card.interrupts.push(Interrupt {
+                    number,
+                    name: name.into(),
+                    ..Interrupt::default()
+                });
             }
         }
     }
@@ -340,11 +424,15 @@ impl Configuration {
     /// `irq 264 mask: 0, 1`.
     pub(super) fn cpusets(&mut self, answer: &str) {
         for (key, cpus) in pairs(answer, ':') {
-            let number =
-                key.strip_prefix("irq ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+            let number = key
+                .strip_prefix("irq ")
+                .and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
             let Some(number) = number else { continue };
-            let of =
-                self.cards.iter_mut().flat_map(|card| &mut card.interrupts).find(|one| one.number == number);
+            let of = self
+                .cards
+                .iter_mut()
+                .flat_map(|card| &mut card.interrupts)
+                .find(|one| one.number == number);
             if let Some(one) = of {
                 one.allowed = cpu_list(&cpus.replace(' ', ""));
             }
@@ -364,11 +452,17 @@ fn driver_setting(card: &mut Card, name: &str, short: &str, value: &str) {
         card.settings.insert(short.into(), value.into());
     }
     // The CPU that a queue's interrupt was given to.
-    if let Some(queue) = short.strip_prefix("iflib.rxq").and_then(|rest| rest.strip_suffix(".cpu"))
+    if let Some(queue) = short
+        .strip_prefix("iflib.rxq")
+        .and_then(|rest| rest.strip_suffix(".cpu"))
         && let (Ok(_), Ok(cpu)) = (queue.parse::<u32>(), value.parse())
     {
         let name = format!("rxq{queue}");
-        card.interrupts.push(Interrupt { name, cpus: vec![cpu], ..Interrupt::default() });
+        card.interrupts.push(Interrupt {
+            name,
+            cpus: vec![cpu],
+            ..Interrupt::default()
+        });
     }
 }
 
@@ -378,10 +472,14 @@ fn bracketed(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn freebsd_offloads(card: &mut Card, options: &str) {
-    let known = OFFLOADS.iter().filter(|offload| offload.flag(System::FreeBsd).is_some());
-    card.features.extend(known.map(|offload| (offload.name.to_string(), false)));
+    let known = OFFLOADS
+        .iter()
+        .filter(|offload| offload.flag(System::FreeBsd).is_some());
+    card.features
+        .extend(known.map(|offload| (offload.name.to_string(), false)));
     for word in bracketed(options).filter(|word| !word.is_empty()).take(64) {
-        card.features.insert(shown(offload(word).unwrap_or(word)), true);
+        card.features
+            .insert(shown(offload(word).unwrap_or(word)), true);
     }
 }
 
@@ -392,20 +490,30 @@ fn openbsd_offloads(card: &mut Card, features: &str, flags: &str) {
         ("rx-checksumming", has("CSUM_")),
         ("tx-checksumming", has("CSUM_")),
         ("tcp-segmentation-offload", has("TSOv")),
-        ("large-receive-offload", has("LRO") && bracketed(flags).any(|flag| flag == "LRO")),
+        (
+            "large-receive-offload",
+            has("LRO") && bracketed(flags).any(|flag| flag == "LRO"),
+        ),
     ];
-    card.features.extend(found.map(|(ours, on)| (ours.to_string(), on)));
+    card.features
+        .extend(found.map(|(ours, on)| (ours.to_string(), on)));
 }
 
 /// The name of ethtool(8) for an offload of ifconfig(8).
 pub fn offload(word: &str) -> Option<&'static str> {
-    OFFLOADS.iter().find(|offload| offload.freebsd[0] == word).map(|offload| offload.name)
+    OFFLOADS
+        .iter()
+        .find(|offload| offload.freebsd[0] == word)
+        .map(|offload| offload.name)
 }
 
 /// CPUs of one core, of `kern.sched.topology_spec`: `<cpu count="2" mask="3">0, 1</cpu>` with a `<flag name="SMT">` behind it.
 fn siblings(answer: &str) -> Vec<Vec<u32>> {
-    let groups =
-        answer.split("<cpu ").skip(1).take(MOST_ENTRIES).filter(|group| group.contains("name=\"SMT\""));
+    let groups = answer
+        .split("<cpu ")
+        .skip(1)
+        .take(MOST_ENTRIES)
+        .filter(|group| group.contains("name=\"SMT\""));
     let cpus = groups.filter_map(|group| {
         let (_, rest) = group.split_once('>')?;
         let cpus = cpu_list(&rest.split('<').next()?.replace(' ', ""));

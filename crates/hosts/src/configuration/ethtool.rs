@@ -23,20 +23,28 @@ pub fn enter(card: &mut Card, option: &str, flow: &str, text: &str) -> Option<St
         "-n" => {
             let fields = fields(text);
             let known = !fields.is_empty();
-            card.hash_fields.extend(known.then(|| (flow.to_string(), fields)));
+            card.hash_fields
+                .extend(known.then(|| (flow.to_string(), fields)));
             known
         }
         _ => return None,
     };
     // The reason stands in the last line: one before it names the request. Where a part is unsupported, others follow.
     let all = || lines(text).filter(|line| !line.trim().is_empty());
-    let said = || all().find(|line| line.ends_with("not supported")).or(all().last()).unwrap_or("no answer");
+    let said = || {
+        all()
+            .find(|line| line.ends_with("not supported"))
+            .or(all().last())
+            .unwrap_or("no answer")
+    };
     (!done).then(|| shown(said().trim()))
 }
 
 fn information(card: &mut Card, text: &str) -> bool {
     let value = |key: &str| {
-        let found = pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| shown(value));
+        let found = pairs(text, ':')
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| shown(value));
         found.filter(|value| !value.is_empty() && value != "N/A")
     };
     card.driver = value("driver");
@@ -47,7 +55,9 @@ fn information(card: &mut Card, text: &str) -> bool {
 }
 
 fn features(card: &mut Card, text: &str) -> bool {
-    let fixed = pairs(text, ':').filter(|(_, value)| value.ends_with("[fixed]")).map(|(name, _)| shown(name));
+    let fixed = pairs(text, ':')
+        .filter(|(_, value)| value.ends_with("[fixed]"))
+        .map(|(name, _)| shown(name));
     card.fixed = fixed.take(MOST).collect();
     let known = pairs(text, ':').filter_map(|(name, value)| {
         let on = match value.split_ascii_whitespace().next()? {
@@ -66,15 +76,22 @@ fn limits(text: &str) -> impl Fn(&str) -> Bounded {
     let at = text.find("Current hardware settings").unwrap_or(text.len());
     let (most, now) = text.split_at(at);
     let number = |part: &str, key: &str| {
-        pairs(part, ':').find(|(name, _)| *name == key).and_then(|(_, value)| value.parse().ok())
+        pairs(part, ':')
+            .find(|(name, _)| *name == key)
+            .and_then(|(_, value)| value.parse().ok())
     };
-    move |key| Bounded { now: number(now, key), most: number(most, key) }
+    move |key| Bounded {
+        now: number(now, key),
+        most: number(most, key),
+    }
 }
 
 fn channels(card: &mut Card, text: &str) -> bool {
     let of = limits(text);
     (card.rx_queues, card.tx_queues, card.combined_queues) = (of("RX"), of("TX"), of("Combined"));
-    [card.rx_queues, card.tx_queues, card.combined_queues].iter().any(|queues| queues.now.is_some())
+    [card.rx_queues, card.tx_queues, card.combined_queues]
+        .iter()
+        .any(|queues| queues.now.is_some())
 }
 
 fn rings(card: &mut Card, text: &str) -> bool {
@@ -86,18 +103,24 @@ fn rings(card: &mut Card, text: &str) -> bool {
 /// `rx-usecs: 3`, and `Adaptive RX: off  TX: n/a`, which becomes `adaptive-rx`, `adaptive-tx`.
 fn coalescing(card: &mut Card, text: &str) -> bool {
     for (name, value) in pairs(text, ':').take(MOST) {
-        let group = ["Adaptive", "CQE mode"].iter().find(|group| name == format!("{group} RX"));
+        let group = ["Adaptive", "CQE mode"]
+            .iter()
+            .find(|group| name == format!("{group} RX"));
         let parts = match (group, value.split_once("TX:")) {
             (Some(group), Some((rx, tx))) => {
                 let group = group.to_ascii_lowercase().replace(' ', "-");
-                vec![(format!("{group}-rx"), rx.trim()), (format!("{group}-tx"), tx.trim())]
+                vec![
+                    (format!("{group}-rx"), rx.trim()),
+                    (format!("{group}-tx"), tx.trim()),
+                ]
             }
             _ => vec![(name.to_string(), value)],
         };
         // Reasons also have a colon: `netlink error: Operation not supported`.
         let is_value = |value: &str| ["on", "off"].contains(&value) || value.parse::<u64>().is_ok();
         let known = parts.into_iter().filter(|(_, value)| is_value(value));
-        card.coalescing.extend(known.map(|(name, value)| (shown(&name), shown(value))));
+        card.coalescing
+            .extend(known.map(|(name, value)| (shown(&name), shown(value))));
     }
     !card.coalescing.is_empty()
 }
@@ -108,13 +131,16 @@ fn indirection(card: &mut Card, text: &str) -> bool {
     while let Some(line) = all.next() {
         if line.trim() == "RSS hash key:" {
             let key = all.next().map_or("", str::trim);
-            let hexadecimal = key.len() <= 1024 && key.chars().all(|c| c.is_ascii_hexdigit() || c == ':');
+            let hexadecimal =
+                key.len() <= 1024 && key.chars().all(|c| c.is_ascii_hexdigit() || c == ':');
             card.hash_key = Some(key.to_string()).filter(|key| hexadecimal && key.contains(':'));
         } else if let Some((at, queues)) = line.split_once(':')
             && at.trim().parse::<usize>() == Ok(card.indirection.len())
         {
             let room = MOST - card.indirection.len();
-            let queues = queues.split_ascii_whitespace().map_while(|queue| queue.parse::<u32>().ok());
+            let queues = queues
+                .split_ascii_whitespace()
+                .map_while(|queue| queue.parse::<u32>().ok());
             card.indirection.extend(queues.take(room));
         }
     }
@@ -136,21 +162,38 @@ const LETTERS: [(&str, char); 9] = [
 
 /// Fields of the hash as ethtool(8) is given them: `sdfn`; `None` for one without a letter, or for none.
 pub fn letters(fields: &[String]) -> Option<String> {
-    let of =
-        |field: &String| LETTERS.iter().find(|(shown, _)| field.starts_with(shown)).map(|(_, letter)| letter);
-    fields.iter().map(of).collect::<Option<String>>().filter(|letters| !letters.is_empty())
+    let of = |field: &String| {
+        LETTERS
+            .iter()
+            .find(|(shown, _)| field.starts_with(shown))
+            .map(|(_, letter)| letter)
+    };
+    fields
+        .iter()
+        .map(of)
+        .collect::<Option<String>>()
+        .filter(|letters| !letters.is_empty())
 }
 
 /// A table of queues as words of `ethtool -X`: `equal 4`, `weight 6 1 1`; `None` where neither makes this table.
 pub fn spread(table: &[u32]) -> Option<String> {
     let most = table.iter().copied().max()?;
-    let queues = most.checked_add(1).filter(|n| (*n as usize) <= table.len())?;
-    if table.iter().zip((0..queues).cycle()).all(|(queue, equal)| *queue == equal) {
+    let queues = most
+        .checked_add(1)
+        .filter(|n| (*n as usize) <= table.len())?;
+    if table
+        .iter()
+        .zip((0..queues).cycle())
+        .all(|(queue, equal)| *queue == equal)
+    {
         return Some(format!("equal {queues}"));
     }
-    let weights: Vec<String> =
-        (0..queues).map(|queue| table.iter().filter(|of| **of == queue).count().to_string()).collect();
-    table.is_sorted().then(|| format!("weight {}", weights.join(" ")))
+    let weights: Vec<String> = (0..queues)
+        .map(|queue| table.iter().filter(|of| **of == queue).count().to_string())
+        .collect();
+    table
+        .is_sorted()
+        .then(|| format!("weight {}", weights.join(" ")))
 }
 
 /// The words of `ethtool -X` for the table that `ethtool -x` shows.
@@ -167,7 +210,13 @@ pub fn shown_letters(text: &str) -> Option<String> {
 
 /// Lines below `UDP over IPV4 flows use these fields …:`.
 fn fields(text: &str) -> Vec<String> {
-    let below = lines(text).skip_while(|line| !line.contains("use these fields")).skip(1);
+    let below = lines(text)
+        .skip_while(|line| !line.contains("use these fields"))
+        .skip(1);
     // virtio_net says that it has chosen none, and hashes all the same.
-    below.map(shown).filter(|field| !field.is_empty() && field != "None").take(16).collect()
+    below
+        .map(shown)
+        .filter(|field| !field.is_empty() && field != "None")
+        .take(16)
+        .collect()
 }

@@ -3,8 +3,10 @@
 use super::{Card, Interrupt};
 
 /// Parts of the names of interrupts for a card's link, its commands and its events.
-const OTHERS: [&str; 12] =
-    ["link", "evt", "event", "async", "config", "ctrl", "admin", "mgmt", "misc", "cmd", "pages", "fdir"];
+const OTHERS: [&str; 12] = [
+    "link", "evt", "event", "async", "config", "ctrl", "admin", "mgmt", "misc", "cmd", "pages",
+    "fdir",
+];
 
 impl Card {
     /// The interrupts of its queues, each with the queue's number, in the order of the queues. Where no name has a queue, the card has
@@ -20,9 +22,15 @@ impl Card {
             let name = irq.name.to_ascii_lowercase();
             OTHERS.iter().any(|other| name.contains(other))
         };
-        let all: Vec<&Interrupt> = self.interrupts.iter().filter(|irq| !is_other(irq)).collect();
-        let mut queues: Vec<(u32, &Interrupt)> =
-            all.iter().filter_map(|irq| Some((of_queue(irq)?, *irq))).collect();
+        let all: Vec<&Interrupt> = self
+            .interrupts
+            .iter()
+            .filter(|irq| !is_other(irq))
+            .collect();
+        let mut queues: Vec<(u32, &Interrupt)> = all
+            .iter()
+            .filter_map(|irq| Some((of_queue(irq)?, *irq)))
+            .collect();
         if queues.is_empty() {
             queues = all.into_iter().map(|irq| (0, irq)).collect();
         }
@@ -43,29 +51,56 @@ mod tests {
 
     /// The names of a card's interrupts, by number from 98 on.
     fn card(name: &str, interrupts: &[&str]) -> Card {
-        let of =
-            |(number, name): (u32, &&str)| Interrupt { number, name: (*name).into(), ..Interrupt::default() };
+        let of = |(number, name): (u32, &&str)| Interrupt {
+            number,
+            name: (*name).into(),
+            ..Interrupt::default()
+        };
         let interrupts = (98..).zip(interrupts).map(of).collect();
-        Card { name: name.into(), interrupts, ..Card::default() }
+        Card {
+            name: name.into(),
+            interrupts,
+            ..Card::default()
+        }
     }
 
     #[track_caller]
     fn are(card: &Card, expected: &[(u32, u32)]) {
-        let found: Vec<(u32, u32)> =
-            card.queue_interrupts().into_iter().map(|(queue, irq)| (queue, irq.number)).collect();
+        let found: Vec<(u32, u32)> = card
+            .queue_interrupts()
+            .into_iter()
+            .map(|(queue, irq)| (queue, irq.number))
+            .collect();
         assert_eq!(found, expected, "{card:?}");
     }
 
     /// As Linux 6.12 names them.
     #[test]
     fn only_the_interrupts_of_queues_are_spread() {
-        let virtio = ["virtio3-config", "virtio3-input.0", "virtio3-output.0", "virtio3-input.1"];
+        let virtio = [
+            "virtio3-config",
+            "virtio3-input.0",
+            "virtio3-output.0",
+            "virtio3-input.1",
+        ];
         are(&card("in0", &virtio), &[(0, 99), (0, 100), (1, 101)]);
-        are(&card("in0", &["in0-rxtx-0", "in0-rxtx-1", "in0-event-2"]), &[(0, 98), (1, 99)]);
-        are(&card("in0", &["in0-rx-0", "in0-tx-0", "in0"]), &[(0, 98), (0, 99)]);
-        are(&card("in0", &["in0", "in0-TxRx-10", "in0-TxRx-9"]), &[(9, 100), (10, 99)]);
+        are(
+            &card("in0", &["in0-rxtx-0", "in0-rxtx-1", "in0-event-2"]),
+            &[(0, 98), (1, 99)],
+        );
+        are(
+            &card("in0", &["in0-rx-0", "in0-tx-0", "in0"]),
+            &[(0, 98), (0, 99)],
+        );
+        are(
+            &card("in0", &["in0", "in0-TxRx-10", "in0-TxRx-9"]),
+            &[(9, 100), (10, 99)],
+        );
         // One for everything: INTx, MSI.
         are(&card("in0", &["in0"]), &[(0, 98)]);
-        are(&card("in0", &["virtio3-config", "virtio3-virtqueues"]), &[(0, 99)]);
+        are(
+            &card("in0", &["virtio3-config", "virtio3-virtqueues"]),
+            &[(0, 99)],
+        );
     }
 }

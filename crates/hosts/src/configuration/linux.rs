@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 impl Configuration {
     /// The names of the interfaces of an ssh session.
     pub(super) fn session(&mut self, answer: &str) {
-        let names = lines(answer).map(|name| shown(name.trim())).filter(|name| !name.is_empty());
+        let names = lines(answer)
+            .map(|name| shown(name.trim()))
+            .filter(|name| !name.is_empty());
         self.session = names.take(2).collect();
     }
 
@@ -21,10 +23,19 @@ impl Configuration {
         for (path, value) in files(answer) {
             let parts: Vec<&str> = path.rsplit('/').take(3).collect();
             let name = parts.first().copied().unwrap_or_default();
-            let cpu = || parts.get(2)?.strip_prefix("cpu")?.parse().ok().filter(|n| *n < MOST_CPUS);
+            let cpu = || {
+                parts
+                    .get(2)?
+                    .strip_prefix("cpu")?
+                    .parse()
+                    .ok()
+                    .filter(|n| *n < MOST_CPUS)
+            };
             match (parts.get(1).copied().unwrap_or_default(), name) {
                 ("proc", "cpuinfo") => {
-                    let Some((key, value)) = value.split_once(':') else { continue };
+                    let Some((key, value)) = value.split_once(':') else {
+                        continue;
+                    };
                     match key.trim() {
                         "model name" => machine.model = Some(shown(value)),
                         "flags" => signs.flags = value.into(),
@@ -32,23 +43,36 @@ impl Configuration {
                     }
                 }
                 ("proc", "meminfo") => {
-                    let number = value.split_ascii_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+                    let number = value
+                        .split_ascii_whitespace()
+                        .nth(1)
+                        .and_then(|n| n.parse::<u64>().ok());
                     machine.memory = number.and_then(|kib| kib.checked_mul(1024));
                 }
                 ("cpu", "isolated") => machine.isolated = cpu_list(value),
                 ("cpu", "online") => {
-                    cpu_list(value).into_iter().for_each(|cpu| machine.cpu_mut(cpu).cpu = cpu);
+                    cpu_list(value)
+                        .into_iter()
+                        .for_each(|cpu| machine.cpu_mut(cpu).cpu = cpu);
                 }
                 ("cpufreq", "boost") => machine.boost = Some(value == "1"),
                 ("intel_pstate", "no_turbo") => machine.boost = Some(value == "0"),
-                ("vulnerabilities", name) => drop(machine.mitigations.insert(shown(name), shown(value))),
-                ("id", _) => signs.maker = format!("{} {}", signs.maker, shown(value)).trim_start().into(),
+                ("vulnerabilities", name) => {
+                    drop(machine.mitigations.insert(shown(name), shown(value)))
+                }
+                ("id", _) => {
+                    signs.maker = format!("{} {}", signs.maker, shown(value))
+                        .trim_start()
+                        .into()
+                }
                 ("hypervisor", _) => signs.kind = Some(shown(value)),
                 ("clocksource0", "available_clocksource") => signs.clocks = value.into(),
                 ("clocksource0", _) => machine.clock_source = Some(shown(value)),
                 (node, "cpulist") => {
                     let number = node.strip_prefix("node").and_then(|n| n.parse().ok());
-                    machine.nodes.extend(number.map(|number| (number, cpu_list(value))));
+                    machine
+                        .nodes
+                        .extend(number.map(|number| (number, cpu_list(value))));
                 }
                 file @ ("topology" | "cpufreq", _) => {
                     if let Some(number) = cpu() {
@@ -66,8 +90,9 @@ impl Configuration {
         let mut of: BTreeMap<&str, Vectors> = BTreeMap::new();
         let (mut sockets, mut in_local) = (Vec::new(), false);
         for line in lines(answer) {
-            if let Some((number, name)) =
-                line.strip_prefix("/proc/irq/").and_then(|l| l.strip_suffix('/')?.split_once('/'))
+            if let Some((number, name)) = line
+                .strip_prefix("/proc/irq/")
+                .and_then(|l| l.strip_suffix('/')?.split_once('/'))
             {
                 if let Ok(number) = number.parse() {
                     let (names, interrupt) = interrupts.entry(number).or_default();
@@ -76,13 +101,19 @@ impl Configuration {
                 }
                 continue;
             }
-            let Some((path, value)) = line.split_once(':').map(|(path, value)| (path, value.trim())) else {
+            let Some((path, value)) = line
+                .split_once(':')
+                .map(|(path, value)| (path, value.trim()))
+            else {
                 continue;
             };
             let parts: Vec<&str> = path.split('/').skip(1).collect();
             match parts.as_slice() {
                 ["proc", "irq", number, file] => {
-                    let known = number.parse().ok().and_then(|number: u32| interrupts.get_mut(&number));
+                    let known = number
+                        .parse()
+                        .ok()
+                        .and_then(|number: u32| interrupts.get_mut(&number));
                     let Some((_, one)) = known else { continue };
                     match *file {
                         "smp_affinity_list" => one.allowed = cpu_list(value),
@@ -99,7 +130,10 @@ impl Configuration {
                     *sum = sum.saturating_add(prefixes.unwrap_or(0));
                 }
                 ["proc", "net", "rt6_stats"] => {
-                    let entries = value.split(' ').nth(3).and_then(|n| u64::from_str_radix(n, 16).ok());
+                    let entries = value
+                        .split(' ')
+                        .nth(3)
+                        .and_then(|n| u64::from_str_radix(n, 16).ok());
                     self.routes.extend(entries.map(|n| ("IPv6".to_string(), n)));
                 }
                 ["sys", "class", "net", name, rest @ ..] => {
@@ -138,9 +172,16 @@ impl Configuration {
                 card.found = true;
                 (card.kind, card.mtu) = (kind, mtu);
                 card.addresses = addresses;
-                card.settings.extend(entry.txqlen.map(|n| ("txqueuelen".to_string(), n.to_string())));
-                card.master_kind =
-                    entry.master.as_ref().and_then(|master| kinds.get(master)).map(|kind| shown(kind));
+                card.settings.extend(
+                    entry
+                        .txqlen
+                        .map(|n| ("txqueuelen".to_string(), n.to_string())),
+                );
+                card.master_kind = entry
+                    .master
+                    .as_ref()
+                    .and_then(|master| kinds.get(master))
+                    .map(|kind| shown(kind));
                 card.master = entry.master.as_deref().map(shown);
                 card.xdp = entry.xdp.map(|xdp| Xdp {
                     mode: match xdp.mode {
@@ -154,7 +195,8 @@ impl Configuration {
                 if card.pci.slot.is_none() && entry.parentbus.as_deref() == Some("pci") {
                     card.pci.slot = entry.parentdev.as_deref().map(shown);
                 }
-            } else if let Some(kind) = kind.filter(|kind| !["veth", "dummy", "ifb"].contains(&kind.as_str()))
+            } else if let Some(kind) =
+                kind.filter(|kind| !["veth", "dummy", "ifb"].contains(&kind.as_str()))
                 && self.links.len() < MOST_ENTRIES
             {
                 let plain = |(name, value): (String, Value)| match value {
@@ -168,7 +210,12 @@ impl Configuration {
                     mtu,
                     below: entry.link.as_deref().map(shown),
                     master: entry.master.as_deref().map(shown),
-                    settings: entry.linkinfo.info_data.into_iter().filter_map(plain).collect(),
+                    settings: entry
+                        .linkinfo
+                        .info_data
+                        .into_iter()
+                        .filter_map(plain)
+                        .collect(),
                 });
             }
         }
@@ -178,16 +225,28 @@ impl Configuration {
         for (title, text) in sections(answer) {
             if title == "qdisc" {
                 for entry in entries::<QdiscEntry>(text.as_bytes()) {
-                    let parent = if entry.root { "root".into() } else { shown(&entry.parent) };
-                    let Some(card) = self.card_mut(&entry.dev) else { continue };
-                    card.qdiscs.push(Qdisc { kind: shown(&entry.kind), parent });
+                    let parent = if entry.root {
+                        "root".into()
+                    } else {
+                        shown(&entry.parent)
+                    };
+                    let Some(card) = self.card_mut(&entry.dev) else {
+                        continue;
+                    };
+                    card.qdiscs.push(Qdisc {
+                        kind: shown(&entry.kind),
+                        parent,
+                    });
                 }
             } else if let Some((direction, name)) = title.split_once(' ')
                 && let Some(card) = self.card_mut(name)
             {
                 // A filter's first entry stands for its kind alone, without options.
                 let filters = entries::<FilterEntry>(text.as_bytes());
-                let n = filters.iter().filter(|filter| !filter.options.is_null()).count() as u64;
+                let n = filters
+                    .iter()
+                    .filter(|filter| !filter.options.is_null())
+                    .count() as u64;
                 card.filters.insert(direction.into(), n);
             }
         }
@@ -196,10 +255,18 @@ impl Configuration {
     pub(super) fn ethtool(&mut self, name: &str, answer: &str) {
         for (title, text) in sections(answer) {
             let mut words = title.split(' ');
-            let (option, flow) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
-            let Some(card) = self.card_mut(name) else { return };
+            let (option, flow) = (
+                words.next().unwrap_or_default(),
+                words.next_back().unwrap_or_default(),
+            );
+            let Some(card) = self.card_mut(name) else {
+                return;
+            };
             if let Some(why) = ethtool::enter(card, option, flow, text) {
-                self.unanswered.push(super::Unanswered { question: shown(&format!("ethtool {title}")), why });
+                self.unanswered.push(super::Unanswered {
+                    question: shown(&format!("ethtool {title}")),
+                    why,
+                });
             }
         }
     }
@@ -249,17 +316,27 @@ const MOST_CPUS: u32 = 8192;
 /// Interfaces with their kinds, of `ip -d -j addr show`.
 pub fn kinds(answer: &str) -> Vec<(String, String)> {
     let all: Vec<systems::linux::Link> = entries(answer.as_bytes());
-    all.into_iter().map(|entry| (entry.ifname, entry.linkinfo.info_kind)).collect()
+    all.into_iter()
+        .map(|entry| (entry.ifname, entry.linkinfo.info_kind))
+        .collect()
 }
 
 /// Lines `PATH:VALUE`.
 fn files(answer: &str) -> impl Iterator<Item = (&str, &str)> {
-    lines(answer).filter_map(|line| line.split_once(':')).map(|(path, value)| (path, value.trim()))
+    lines(answer)
+        .filter_map(|line| line.split_once(':'))
+        .map(|(path, value)| (path, value.trim()))
 }
 
 /// A file of a CPU's own: the last folder of its path, and its name.
 fn of_cpu(cpu: &mut Cpu, file: (&str, &str), value: &str) {
-    let hertz = || value.parse::<f64>().ok().filter(|khz| (1.0..1e9).contains(khz)).map(|khz| khz * 1e3);
+    let hertz = || {
+        value
+            .parse::<f64>()
+            .ok()
+            .filter(|khz| (1.0..1e9).contains(khz))
+            .map(|khz| khz * 1e3)
+    };
     match file {
         ("topology", "physical_package_id") => cpu.socket = value.parse().ok(),
         ("topology", "core_id") => cpu.core = value.parse().ok(),
@@ -273,21 +350,37 @@ fn of_cpu(cpu: &mut Cpu, file: (&str, &str), value: &str) {
 }
 
 /// `sockets`: by the interface that each sees; 0: every interface.
-fn taps_and_interrupts(card: &mut Card, vectors: Vectors, sockets: &[u32], interrupts: &Interrupts) {
+fn taps_and_interrupts(
+    card: &mut Card,
+    vectors: Vectors,
+    sockets: &[u32],
+    interrupts: &Interrupts,
+) {
     let index = vectors.index;
     card.found |= index.is_some();
-    let all = sockets.iter().filter(|of| **of == 0 || Some(**of) == index).count();
+    let all = sockets
+        .iter()
+        .filter(|of| **of == 0 || Some(**of) == index)
+        .count();
     card.taps = index.map(|_| all as u32);
     // Numbers without a name are not in use. Lines are shared.
     let of = |names: &Vec<String>, one: &Interrupt| {
-        let own = names.iter().find(|name| card.is_named_in(name)).or(names.last());
-        Interrupt { name: own.cloned().unwrap_or_default(), ..one.clone() }
+        let own = names
+            .iter()
+            .find(|name| card.is_named_in(name))
+            .or(names.last());
+        Interrupt {
+            name: own.cloned().unwrap_or_default(),
+            ..one.clone()
+        }
     };
     let numbers = vectors.numbers();
-    let known = interrupts.iter().filter(|(number, (names, _))| match numbers.is_empty() {
-        true => names.iter().any(|name| card.is_named_in(name)),
-        false => numbers.contains(number),
-    });
+    let known = interrupts
+        .iter()
+        .filter(|(number, (names, _))| match numbers.is_empty() {
+            true => names.iter().any(|name| card.is_named_in(name)),
+            false => numbers.contains(number),
+        });
     card.interrupts = known.map(|(_, (names, one))| of(names, one)).collect();
 }
 
@@ -296,11 +389,24 @@ fn of_card(card: &mut Card, path: &[&str], value: &str) {
         let number: Option<u32> = name.split_once('-').and_then(|(_, n)| n.parse().ok());
         number.filter(|n| *n < MOST_QUEUES)
     };
-    let Pci { node, width, most_width, speed, most_speed, .. } = &mut card.pci;
+    let Pci {
+        node,
+        width,
+        most_width,
+        speed,
+        most_speed,
+        ..
+    } = &mut card.pci;
     // `8.0 GT/s PCIe`, `Unknown`.
     let transfers = || value.split(' ').next().and_then(|n| n.parse().ok());
     match path {
-        ["speed"] => card.speed = value.parse().ok().filter(|m| (1.0..1e7).contains(m)).map(|m: f64| m * 1e6),
+        ["speed"] => {
+            card.speed = value
+                .parse()
+                .ok()
+                .filter(|m| (1.0..1e7).contains(m))
+                .map(|m: f64| m * 1e6)
+        }
         ["threaded"] => card.napi_threaded = Some(value != "0"),
         [name @ ("gro_flush_timeout" | "napi_defer_hard_irqs")] => {
             card.settings.insert((*name).into(), shown(value));
@@ -318,7 +424,9 @@ fn of_card(card: &mut Card, path: &[&str], value: &str) {
         ["queues", name, "xps_cpus"] => drop(queue(name).map(|n| card.xps.insert(n, mask(value)))),
         ["device", "numa_node"] => *node = value.parse().ok(),
         ["device", "current_link_width"] => *width = value.parse().ok().filter(|w| *w > 0),
-        ["device", "max_link_width"] => *most_width = value.parse().ok().filter(|w| *w > 0 && *w < 255),
+        ["device", "max_link_width"] => {
+            *most_width = value.parse().ok().filter(|w| *w > 0 && *w < 255)
+        }
         ["device", "current_link_speed"] => *speed = transfers(),
         ["device", "max_link_speed"] => *most_speed = transfers(),
         _ => {}
@@ -330,10 +438,16 @@ const MOST_QUEUES: u32 = 4096;
 
 /// CPUs of a mask, in groups of 32 bits: `00000000,0000000f`.
 pub fn mask(text: &str) -> Vec<u32> {
-    let groups = text.trim().rsplit(',').take(MOST_CPUS as usize / 32).enumerate();
+    let groups = text
+        .trim()
+        .rsplit(',')
+        .take(MOST_CPUS as usize / 32)
+        .enumerate();
     let of = |(nth, group): (usize, &str)| {
         let bits = u32::from_str_radix(group.trim(), 16).unwrap_or(0);
-        (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| nth as u32 * 32 + bit)
+        (0..32)
+            .filter(move |bit| bits >> bit & 1 == 1)
+            .map(move |bit| nth as u32 * 32 + bit)
     };
     groups.flat_map(of).collect()
 }

@@ -2,14 +2,22 @@
 //! by which a saved folder has it. No command changes anything. A script gathers small commands of a kind, because a process costs more
 //! than its answer.
 
-use super::saved::{Convert, arp, cpuinfo, listed, lscpu, meminfo, netstat, plain, section, text, uname};
+use super::saved::{
+    Convert, arp, cpuinfo, listed, lscpu, meminfo, netstat, plain, section, text, uname,
+};
 use super::{Configuration, RuleSet, boot, rule_sets, settings};
 use crate::systems::question::device;
 use crate::systems::{ALL, BSD, FILES, FREEBSD, Kernel, LINUX, OPENBSD, is_name};
 
 /// A question: the systems that it is for; its name, behind which there may be names of interfaces; how it is put; the reader of its answer;
 /// and the outputs and files of a saved folder that become an answer. See [`glob`](super::saved::glob).
-pub(super) type Asked = (&'static [Kernel], &'static str, Command, Read, &'static [(&'static str, Convert)]);
+pub(super) type Asked = (
+    &'static [Kernel],
+    &'static str,
+    Command,
+    Read,
+    &'static [(&'static str, Convert)],
+);
 
 /// How a question is put.
 pub(super) enum Command {
@@ -58,7 +66,10 @@ impl Configuration {
                     ("lscpu-*", lscpu),
                     ("cpuinfo-* proc/cpuinfo", cpuinfo),
                     ("meminfo-* proc/meminfo", meminfo),
-                    ("sys/devices/system/* sys/class/dmi/id/* sys/hypervisor/type", listed),
+                    (
+                        "sys/devices/system/* sys/class/dmi/id/* sys/hypervisor/type",
+                        listed,
+                    ),
                 ],
             ),
             (
@@ -72,7 +83,13 @@ impl Configuration {
                 )],
             ),
             (LINUX, "sysctl", Settings, Host(Self::sysctl), &[]),
-            (LINUX, "ip -d -j addr show", Line, Host(Self::links), &[("ip-*link*", text)]),
+            (
+                LINUX,
+                "ip -d -j addr show",
+                Line,
+                Host(Self::links),
+                &[("ip-*link*", text)],
+            ),
             (
                 LINUX,
                 "tc",
@@ -80,8 +97,20 @@ impl Configuration {
                 Host(Self::queueing),
                 &[("tc-*qdisc*", |_, text| section("qdisc", text))],
             ),
-            (LINUX, "neighbours", Script(NEIGHBOURS), Host(Self::neighbours), &[("arp-*", arp)]),
-            (LINUX, "nft", Script(NFT), Rules(rule_sets::nftables), &[("nft-*", text)]),
+            (
+                LINUX,
+                "neighbours",
+                Script(NEIGHBOURS),
+                Host(Self::neighbours),
+                &[("arp-*", arp)],
+            ),
+            (
+                LINUX,
+                "nft",
+                Script(NFT),
+                Rules(rule_sets::nftables),
+                &[("nft-*", text)],
+            ),
             (
                 LINUX,
                 "iptables",
@@ -90,15 +119,57 @@ impl Configuration {
                 &[("iptables-save", |_, text| section("ip", text))],
             ),
             (LINUX, "session", Script(SESSION), Host(Self::session), &[]),
-            (LINUX, "ethtool", EachInterface(ETHTOOL), Card(Self::ethtool), &[]),
+            (
+                LINUX,
+                "ethtool",
+                EachInterface(ETHTOOL),
+                Card(Self::ethtool),
+                &[],
+            ),
             (BSD, "sysctl", Settings, Host(Self::settings), &[]),
-            (FREEBSD, "sysctl -i dev", EachDevice, Card(Self::device), &[]),
+            (
+                FREEBSD,
+                "sysctl -i dev",
+                EachDevice,
+                Card(Self::device),
+                &[],
+            ),
             // hwfeatures leaves IPv6 addresses out.
-            (OPENBSD, "ifconfig -a hwfeatures", Line, Host(Self::ifconfig), &[]),
-            (BSD, "ifconfig -a", Line, Host(Self::ifconfig), &[("ifconfig-*", plain)]),
-            (FREEBSD, "pciconf -lvc", Line, Host(Self::pciconf), &[("pciconf-*", text)]),
-            (BSD, "vmstat -i", Line, Host(Self::vmstat), &[("vmstat-i*", text)]),
-            (FREEBSD, "kldstat", Line, Host(Self::kldstat), &[("kldstat-*", text)]),
+            (
+                OPENBSD,
+                "ifconfig -a hwfeatures",
+                Line,
+                Host(Self::ifconfig),
+                &[],
+            ),
+            (
+                BSD,
+                "ifconfig -a",
+                Line,
+                Host(Self::ifconfig),
+                &[("ifconfig-*", plain)],
+            ),
+            (
+                FREEBSD,
+                "pciconf -lvc",
+                Line,
+                Host(Self::pciconf),
+                &[("pciconf-*", text)],
+            ),
+            (
+                BSD,
+                "vmstat -i",
+                Line,
+                Host(Self::vmstat),
+                &[("vmstat-i*", text)],
+            ),
+            (
+                FREEBSD,
+                "kldstat",
+                Line,
+                Host(Self::kldstat),
+                &[("kldstat-*", text)],
+            ),
             (
                 BSD,
                 "pfctl -s info",
@@ -120,10 +191,28 @@ impl Configuration {
                 Rules(rule_sets::pf),
                 &[("pfctl-sa pfctl-sr pfctl-v*sr pfctl-srules", text)],
             ),
-            (FREEBSD, "ipfw list", Line, Rules(rule_sets::ipfw), &[("ipfw-*show ipfw-*list", text)]),
-            (FREEBSD, "ipfstat -io", Line, Rules(rule_sets::ipf), &[("ipfstat-io", text)]),
+            (
+                FREEBSD,
+                "ipfw list",
+                Line,
+                Rules(rule_sets::ipfw),
+                &[("ipfw-*show ipfw-*list", text)],
+            ),
+            (
+                FREEBSD,
+                "ipfstat -io",
+                Line,
+                Rules(rule_sets::ipf),
+                &[("ipfstat-io", text)],
+            ),
             // Behind vmstat, which names the interrupts.
-            (FREEBSD, "cpusets", Script(CPUSETS), Host(Self::cpusets), &[("cpuset-*", text)]),
+            (
+                FREEBSD,
+                "cpusets",
+                Script(CPUSETS),
+                Host(Self::cpusets),
+                &[("cpuset-*", text)],
+            ),
             (
                 FREEBSD,
                 "ipfstat -s",
@@ -131,9 +220,27 @@ impl Configuration {
                 Host(Self::ipf_states),
                 &[("ipfstat-s ipf-T*", text)],
             ),
-            (BSD, "routes", Script(ROUTES), Host(Self::bsd_routes), &[("netstat-*r*", netstat)]),
-            (BSD, "neighbours", Script(BSD_NEIGHBOURS), Host(Self::neighbours), &[("arp-*", arp)]),
-            (FREEBSD, "dmesg", Script(MESSAGES), Host(Self::messages), &[("dmesg-*", plain)]),
+            (
+                BSD,
+                "routes",
+                Script(ROUTES),
+                Host(Self::bsd_routes),
+                &[("netstat-*r*", netstat)],
+            ),
+            (
+                BSD,
+                "neighbours",
+                Script(BSD_NEIGHBOURS),
+                Host(Self::neighbours),
+                &[("arp-*", arp)],
+            ),
+            (
+                FREEBSD,
+                "dmesg",
+                Script(MESSAGES),
+                Host(Self::messages),
+                &[("dmesg-*", plain)],
+            ),
             (ALL, "boot", Boot, Host(Self::boot), &[]),
         ]
     };
@@ -143,9 +250,14 @@ impl Configuration {
         let earlier = EARLIER.iter().find(|(earlier, _)| *earlier == asked);
         let asked = earlier.map_or(asked, |(_, now)| *now);
         let is_asked = |(_, name, ..): &&Asked| {
-            asked.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))
+            asked
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.']))
         };
-        match of_family(kernel).filter(is_asked).max_by_key(|(_, name, ..)| name.len()) {
+        match of_family(kernel)
+            .filter(is_asked)
+            .max_by_key(|(_, name, ..)| name.len())
+        {
             Some((.., Read::Host(read), _)) => read(self, answer),
             Some((.., Read::Card(read), _)) => {
                 read(self, asked.rsplit(' ').next().unwrap_or_default(), answer)
@@ -179,11 +291,15 @@ fn commands((_, name, command, ..): &Asked, kernel: Kernel, names: &[&str]) -> V
         Command::Line => vec![name.split(' ').map(String::from).collect()],
         Command::Script(text) => vec![script(&text.replace("FILES", &FILES.join(" ")), name, &[])],
         Command::OfInterfaces(text) => vec![script(text, name, names)],
-        Command::EachInterface(text) => names.iter().map(|one| script(text, name, &[one])).collect(),
+        Command::EachInterface(text) => {
+            names.iter().map(|one| script(text, name, &[one])).collect()
+        }
         Command::Settings => vec![settings::command(&settings::of(kernel))],
         Command::EachDevice => {
             let devices = names.iter().filter_map(|name| device(name));
-            devices.map(|device| settings::command(&["-i", &device])).collect()
+            devices
+                .map(|device| settings::command(&["-i", &device]))
+                .collect()
         }
         Command::Boot => vec![script(&boot::script(kernel), name, &[])],
     }
@@ -192,8 +308,12 @@ fn commands((_, name, command, ..): &Asked, kernel: Kernel, names: &[&str]) -> V
 /// The commands for a host's configuration, with these interfaces of it.
 pub fn questions(kernel: Kernel, interfaces: &[String]) -> Vec<Vec<String>> {
     let names = valid(interfaces);
-    let asked = Configuration::QUESTIONS.iter().filter(|asked| asked.0.contains(&kernel));
-    asked.flat_map(|asked| commands(asked, kernel, &names)).collect()
+    let asked = Configuration::QUESTIONS
+        .iter()
+        .filter(|asked| asked.0.contains(&kernel));
+    asked
+        .flat_map(|asked| commands(asked, kernel, &names))
+        .collect()
 }
 
 /// The name of a question: its command line, or the name of a script with its arguments.
@@ -206,19 +326,30 @@ pub fn label(argv: &[String]) -> String {
 
 /// The command that lists a host's interfaces: [`interfaces`](super::interfaces) reads its answer.
 pub fn listing(kernel: Kernel) -> Vec<String> {
-    let line = if kernel == Kernel::Linux { "ip -d -j link show" } else { "ifconfig -a" };
+    let line = if kernel == Kernel::Linux {
+        "ip -d -j link show"
+    } else {
+        "ifconfig -a"
+    };
     line.split(' ').map(String::from).collect()
 }
 
 /// Names that neither a shell nor a program takes for anything else.
 pub(crate) fn valid(interfaces: &[String]) -> Vec<&str> {
     let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
-    interfaces.iter().map(String::as_str).filter(plain).collect()
+    interfaces
+        .iter()
+        .map(String::as_str)
+        .filter(plain)
+        .collect()
 }
 
 /// A script of that name, which may have words of its own, with these arguments.
 pub(crate) fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
-    let words = ["sh", "-c", text].into_iter().chain(name.split(' ')).chain(args.iter().copied());
+    let words = ["sh", "-c", text]
+        .into_iter()
+        .chain(name.split(' '))
+        .chain(args.iter().copied());
     words.map(String::from).collect()
 }
 
@@ -338,18 +469,26 @@ mod tests {
     #[test]
     fn every_answer_has_its_reader_and_a_name_of_its_own() {
         for kernel in ALL.iter().copied() {
-            let labels: Vec<String> =
-                questions(kernel, &["em0".into()]).iter().map(|argv| label(argv)).collect();
+            let labels: Vec<String> = questions(kernel, &["em0".into()])
+                .iter()
+                .map(|argv| label(argv))
+                .collect();
             assert_eq!(
-                labels.iter().collect::<std::collections::BTreeSet<_>>().len(),
+                labels
+                    .iter()
+                    .collect::<std::collections::BTreeSet<_>>()
+                    .len(),
                 labels.len(),
                 "{labels:?}"
             );
-            for (_, name, .., saved) in
-                Configuration::QUESTIONS.iter().filter(|asked| asked.0.contains(&kernel))
+            for (_, name, .., saved) in Configuration::QUESTIONS
+                .iter()
+                .filter(|asked| asked.0.contains(&kernel))
             {
                 assert!(labels.iter().any(|label| label.starts_with(name)), "{name}");
-                saved.iter().for_each(|(forms, _)| assert!(!forms.starts_with('*'), "{forms}"));
+                saved
+                    .iter()
+                    .for_each(|(forms, _)| assert!(!forms.starts_with('*'), "{forms}"));
             }
         }
     }

@@ -51,7 +51,12 @@ pub struct Chain {
 impl RuleSet {
     /// The chains that forwarded frames can come to.
     pub fn forwarding(&self) -> Vec<&Chain> {
-        let of_hook = |chain: &&Chain| chain.hook.as_deref().is_some_and(|hook| FORWARDING.contains(&hook));
+        let of_hook = |chain: &&Chain| {
+            chain
+                .hook
+                .as_deref()
+                .is_some_and(|hook| FORWARDING.contains(&hook))
+        };
         let mut found: Vec<&Chain> = self.chains.iter().filter(of_hook).collect();
         let mut at = 0;
         while let Some(from) = found.get(at).copied() {
@@ -69,7 +74,9 @@ impl RuleSet {
 
     /// Among these the one with most rules.
     pub fn longest(&self) -> Option<&Chain> {
-        self.forwarding().into_iter().max_by_key(|chain| chain.rules)
+        self.forwarding()
+            .into_iter()
+            .max_by_key(|chain| chain.rules)
     }
 
     /// Whether a rule that forwarded frames can come to needs connections to be tracked.
@@ -87,11 +94,16 @@ impl RuleSet {
     }
 
     fn rule(&mut self, text: &str, signs: &Signs) {
-        let Some(chain) = self.chains.last_mut() else { return };
+        let Some(chain) = self.chains.last_mut() else {
+            return;
+        };
         let has = |signs: &[&str]| words(text).any(|word| signs.contains(&word));
         chain.rules += 1;
         chain.lookups += u64::from(
-            has(signs.lookup) || signs.prefix.is_some_and(|p| words(text).any(|w| w.starts_with(p))),
+            has(signs.lookup)
+                || signs
+                    .prefix
+                    .is_some_and(|p| words(text).any(|w| w.starts_with(p))),
         );
         chain.counting += u64::from(signs.counts || has(&["counter"]));
         chain.logging += u64::from(has(signs.log));
@@ -101,8 +113,12 @@ impl RuleSet {
 
     /// The chains that a rule, or a line of one, leads to.
     fn jumps(&mut self, text: &str, signs: &Signs) {
-        let Some(chain) = self.chains.last_mut() else { return };
-        let jumps = words(text).zip(words(text).skip(1)).filter(|(word, _)| signs.jump.contains(word));
+        let Some(chain) = self.chains.last_mut() else {
+            return;
+        };
+        let jumps = words(text)
+            .zip(words(text).skip(1))
+            .filter(|(word, _)| signs.jump.contains(word));
         // A verdict map has several: `{ 1 : jump a, 2 : jump b }`.
         let names = jumps.map(|(_, to)| shown(to.trim_end_matches([',', '}', ';'])));
         let room = MOST.saturating_sub(chain.leads_to.len());
@@ -148,7 +164,15 @@ const IPTABLES: Signs = Signs {
     lookup: &["--match-set", "multiport"],
     prefix: None,
     log: &["LOG", "NFLOG"],
-    track: &["conntrack", "state", "connmark", "MASQUERADE", "SNAT", "DNAT", "REDIRECT"],
+    track: &[
+        "conntrack",
+        "state",
+        "connmark",
+        "MASQUERADE",
+        "SNAT",
+        "DNAT",
+        "REDIRECT",
+    ],
     jump: &["-j", "-g"],
     counts: true,
 };
@@ -157,7 +181,9 @@ const PF: Signs = Signs {
     lookup: &[],
     prefix: Some("<"),
     log: &["log"],
-    track: &["keep", "modulate", "synproxy", "nat", "rdr", "binat", "nat-to", "rdr-to", "binat-to"],
+    track: &[
+        "keep", "modulate", "synproxy", "nat", "rdr", "binat", "nat-to", "rdr-to", "binat-to",
+    ],
     jump: &[],
     counts: true,
 };
@@ -174,14 +200,24 @@ const IPFW: Signs = Signs {
 /// `pfctl -sr`. Every rule is tried; the last that matches decides. One that passes keeps state unless it says `no state` (OpenBSD from
 /// 4.1 on, which does not print it, and FreeBSD from 7.0 on).
 pub fn pf(text: &str) -> Option<RuleSet> {
-    const BEGINNINGS: [&str; 9] =
-        ["pass", "block", "match", "scrub", "anchor", "nat", "rdr", "binat", "antispoof"];
+    const BEGINNINGS: [&str; 9] = [
+        "pass",
+        "block",
+        "match",
+        "scrub",
+        "anchor",
+        "nat",
+        "rdr",
+        "binat",
+        "antispoof",
+    ];
     // With -v, each begins with its number.
     let plain = |line| match str::split_once(line, ' ') {
         Some((number, rule)) if number.starts_with('@') => rule,
         _ => line,
     };
-    let is_rule = |line: &&str| BEGINNINGS.contains(&line.split([' ', '-']).next().unwrap_or_default());
+    let is_rule =
+        |line: &&str| BEGINNINGS.contains(&line.split([' ', '-']).next().unwrap_or_default());
     let whole = |line: &str| match line.starts_with("pass ") && !line.contains(" state") {
         true => format!("{line} keep state"),
         false => line.to_string(),
@@ -192,8 +228,9 @@ pub fn pf(text: &str) -> Option<RuleSet> {
 
 /// `ipfstat -io`: `pass in quick on lo0`. The last rule that matches decides, unless it is quick.
 pub fn ipf(text: &str) -> Option<RuleSet> {
-    let is_rule =
-        |line: &&str| ["pass", "block", "count", "log"].contains(&line.split(' ').next().unwrap_or_default());
+    let is_rule = |line: &&str| {
+        ["pass", "block", "count", "log"].contains(&line.split(' ').next().unwrap_or_default())
+    };
     one_chain("ipf", text.lines().map(str::trim).filter(is_rule), &PF)
 }
 
@@ -206,13 +243,29 @@ pub fn ipfw(text: &str) -> Option<RuleSet> {
     };
     let rules: Vec<String> = text.lines().map_while(rule).take(MOST * 10).collect();
     // The last one is always there.
-    if rules.len() < 2 { None } else { one_chain("ipfw", rules.iter().map(String::as_str), &IPFW) }
+    if rules.len() < 2 {
+        None
+    } else {
+        one_chain("ipfw", rules.iter().map(String::as_str), &IPFW)
+    }
 }
 
 /// A filter without chains: forwarded packets pass by all rules.
-fn one_chain<'a>(filter: &str, rules: impl Iterator<Item = &'a str>, signs: &Signs) -> Option<RuleSet> {
-    let chain = Chain { name: "rules".into(), hook: Some("forward".into()), ..Chain::default() };
-    let mut found = RuleSet { filter: filter.into(), chains: vec![chain], ..RuleSet::default() };
+fn one_chain<'a>(
+    filter: &str,
+    rules: impl Iterator<Item = &'a str>,
+    signs: &Signs,
+) -> Option<RuleSet> {
+    let chain = Chain {
+        name: "rules".into(),
+        hook: Some("forward".into()),
+        ..Chain::default()
+    };
+    let mut found = RuleSet {
+        filter: filter.into(),
+        chains: vec![chain],
+        ..RuleSet::default()
+    };
     rules.for_each(|rule| found.rule(rule, signs));
     found.some()
 }
@@ -222,8 +275,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
-        let quoted = rest.strip_prefix('"').and_then(|inner| inner.find('"')).map(|end| end + 2);
-        let end = quoted.or_else(|| rest.find(char::is_whitespace)).unwrap_or(rest.len());
+        let quoted = rest
+            .strip_prefix('"')
+            .and_then(|inner| inner.find('"'))
+            .map(|end| end + 2);
+        let end = quoted
+            .or_else(|| rest.find(char::is_whitespace))
+            .unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         rest = after;
         (!word.is_empty()).then_some(word)
@@ -245,7 +303,10 @@ fn depth(line: &str) -> i32 {
 
 /// `nft -s -t list ruleset`.
 pub fn nftables(text: &str) -> Option<RuleSet> {
-    let mut found = RuleSet { filter: "nftables".into(), ..RuleSet::default() };
+    let mut found = RuleSet {
+        filter: "nftables".into(),
+        ..RuleSet::default()
+    };
     let (mut level, mut table, mut in_chain) = (0, (String::new(), String::new()), false);
     for line in text.lines() {
         let line = line.trim();
@@ -266,12 +327,19 @@ pub fn nftables(text: &str) -> Option<RuleSet> {
                     "flowtable" if found.flow_tables.len() < MOST => found.flow_tables.push(name),
                     "chain" if in_chain => {
                         let (family, table) = table.clone();
-                        found.chains.push(Chain { family, table, name, ..Chain::default() });
+                        found.chains.push(Chain {
+                            family,
+                            table,
+                            name,
+                            ..Chain::default()
+                        });
                     }
                     _ => {}
                 }
             }
-            (2, "type") if in_chain && line.contains(" hook ") => base(line, found.chains.last_mut()),
+            (2, "type") if in_chain && line.contains(" hook ") => {
+                base(line, found.chains.last_mut())
+            }
             (2, "}") => {}
             (2, word) if in_chain && word != "comment" => found.rule(line, &NFT),
             // A rule with a long set goes on over several lines.
@@ -286,8 +354,13 @@ pub fn nftables(text: &str) -> Option<RuleSet> {
 /// `type filter hook forward priority filter - 10; policy accept;`
 fn base(line: &str, chain: Option<&mut Chain>) {
     let Some(chain) = chain else { return };
-    let after = |key: &str| line.split_once(key).map(|(_, rest)| rest.split(';').next().unwrap_or_default());
-    chain.hook = after(" hook ").and_then(|rest| rest.split_ascii_whitespace().next()).map(shown);
+    let after = |key: &str| {
+        line.split_once(key)
+            .map(|(_, rest)| rest.split(';').next().unwrap_or_default())
+    };
+    chain.hook = after(" hook ")
+        .and_then(|rest| rest.split_ascii_whitespace().next())
+        .map(shown);
     chain.priority = after(" priority ").map(shown);
     chain.policy = after(" policy ").map(shown);
 }
@@ -299,17 +372,32 @@ fn iptables(found: &mut RuleSet, family: &str, text: &str) {
     for line in text.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix('*') {
             table = shown(name);
-        } else if let Some((name, rest)) = line.strip_prefix(':').and_then(|line| line.split_once(' ')) {
+        } else if let Some((name, rest)) =
+            line.strip_prefix(':').and_then(|line| line.split_once(' '))
+        {
             if found.chains.len() >= MOST {
                 continue;
             }
-            let policy = rest.split(' ').next().filter(|policy| *policy != "-").map(shown);
+            let policy = rest
+                .split(' ')
+                .next()
+                .filter(|policy| *policy != "-")
+                .map(shown);
             let hook = policy.is_some().then(|| shown(name).to_ascii_lowercase());
             let (family, table, name) = (family.to_string(), table.clone(), shown(name));
-            found.chains.push(Chain { family, table, name, hook, policy, ..Chain::default() });
+            found.chains.push(Chain {
+                family,
+                table,
+                name,
+                hook,
+                policy,
+                ..Chain::default()
+            });
         } else if let Some(rule) = line.strip_prefix("-A ") {
             let name = rule.split(' ').next().unwrap_or_default();
-            let place = found.chains[first..].iter().position(|c| c.table == table && c.name == name);
+            let place = found.chains[first..]
+                .iter()
+                .position(|c| c.table == table && c.name == name);
             let Some(place) = place else { continue };
             // Rules are entered into the last chain.
             let last = found.chains.len() - 1;
@@ -323,6 +411,8 @@ fn iptables(found: &mut RuleSet, family: &str, text: &str) {
 /// The rules of both families, if there are any.
 pub fn of_iptables(answer: &str) -> Option<RuleSet> {
     let mut found = RuleSet::default();
-    sections(answer).into_iter().for_each(|(family, text)| iptables(&mut found, family, text));
+    sections(answer)
+        .into_iter()
+        .for_each(|(family, text)| iptables(&mut found, family, text));
     found.some()
 }

@@ -17,9 +17,13 @@ pub(super) type Convert = fn(&str, &str) -> String;
 pub(super) fn glob(form: &str, name: &str) -> bool {
     let mut parts = form.split('*');
     let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
     for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { return false };
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
         rest = after;
     }
     last.map_or(rest.is_empty(), |last| rest.ends_with(last))
@@ -30,13 +34,20 @@ pub fn is_wanted(path: &str) -> bool {
     boot::path_of(path).is_some()
         || path.starts_with("proc/sys/")
         || !path.contains('/') && ["sysctl", "ethtool"].contains(&words(path).0)
-        || ALL.iter().flat_map(|kernel| of_family(*kernel)).any(|asked| convert(asked, path).is_some())
+        || ALL
+            .iter()
+            .flat_map(|kernel| of_family(*kernel))
+            .any(|asked| convert(asked, path).is_some())
 }
 
 /// How a file of a saved directory becomes an answer to a question, if it does.
 fn convert((.., saved): &Asked, path: &str) -> Option<Convert> {
     let (program, arguments) = words(path);
-    let name = if path.contains('/') { path.into() } else { format!("{program}-{}", arguments.concat()) };
+    let name = if path.contains('/') {
+        path.into()
+    } else {
+        format!("{program}-{}", arguments.concat())
+    };
     let is_so = |(forms, _): &&(&str, Convert)| forms.split(' ').any(|form| glob(form, &name));
     saved.iter().find(is_so).map(|(_, convert)| *convert)
 }
@@ -45,10 +56,16 @@ fn convert((.., saved): &Asked, path: &str) -> Option<Convert> {
 fn words(path: &str) -> (&str, Vec<&str>) {
     let name = path.rsplit('/').next().unwrap_or_default();
     let ends = [".txt", ".out", ".log", ".json"];
-    let name = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let name = ends
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name);
     let mut words = name.split(['-', '_', ' ']).filter(|word| !word.is_empty());
     // `dmesg.boot`, `sysctl.all`.
-    let program = words.next().and_then(|word| word.split('.').next()).unwrap_or_default();
+    let program = words
+        .next()
+        .and_then(|word| word.split('.').next())
+        .unwrap_or_default();
     (program, words.collect())
 }
 
@@ -61,7 +78,11 @@ pub fn of_saved(files: &BTreeMap<String, String>) -> Result<SlotFacts, String> {
     let kernel = kernel(files).ok_or(
         "no file in it shows the system: save uname-a.txt, sysctl-a.txt, boot/loader.conf, etc/rc.conf, proc/sys or etc/os-release",
     )?;
-    let mut saved = Saved { kernel, answers: Vec::new(), settings: String::new() };
+    let mut saved = Saved {
+        kernel,
+        answers: Vec::new(),
+        settings: String::new(),
+    };
     for (path, text) in files {
         saved.file(path, text);
     }
@@ -72,7 +93,10 @@ fn kernel(files: &BTreeMap<String, String>) -> Option<Kernel> {
     let said = files.iter().find_map(|(path, text)| match words(path).0 {
         "uname" => Kernel::said(text),
         "sysctl" if boot::path_of(path).is_none() => lines(text).find_map(|line| {
-            Kernel::said(line.strip_prefix("kern.ostype")?.trim_start_matches([':', '=', ' ']))
+            Kernel::said(
+                line.strip_prefix("kern.ostype")?
+                    .trim_start_matches([':', '=', ' ']),
+            )
         }),
         _ => None,
     });
@@ -83,17 +107,28 @@ fn kernel(files: &BTreeMap<String, String>) -> Option<Kernel> {
         any(&|path, text| words(path).0 == "sysctl" && text.lines().any(set))
     };
     let boots = |path: &str, _: &str| {
-        boot::path_of(path).is_some_and(|of| of.starts_with("/boot/") || of.starts_with("/etc/rc.conf"))
+        boot::path_of(path)
+            .is_some_and(|of| of.starts_with("/boot/") || of.starts_with("/etc/rc.conf"))
     };
     let signs = [
-        (Kernel::Linux, has(&["proc/", "sys/", "etc/os-release", "ethtool", "nft", "lscpu"])),
+        (
+            Kernel::Linux,
+            has(&["proc/", "sys/", "etc/os-release", "ethtool", "nft", "lscpu"]),
+        ),
         (Kernel::FreeBsd, any(&boots)),
         (Kernel::Linux, sets(&["net.ipv4.", "net.core."])),
         (Kernel::FreeBsd, sets(&["kern.random.harvest", "dev."])),
-        (Kernel::FreeBsd, any(&|path, text| path.starts_with("dmesg") && text.contains("FreeBSD"))),
+        (
+            Kernel::FreeBsd,
+            any(&|path, text| path.starts_with("dmesg") && text.contains("FreeBSD")),
+        ),
         (Kernel::FreeBsd, has(&["pciconf"])),
     ];
-    said.or_else(|| signs.into_iter().find_map(|(kernel, shows)| shows.then_some(kernel)))
+    said.or_else(|| {
+        signs
+            .into_iter()
+            .find_map(|(kernel, shows)| shows.then_some(kernel))
+    })
 }
 
 struct Saved {
@@ -115,12 +150,23 @@ impl Saved {
 
     fn file(&mut self, path: &str, text: &str) {
         if let Some(file) = boot::path_of(path) {
-            let text = if file.starts_with("/proc/") { &text.replace(' ', "\n") } else { text };
+            let text = if file.starts_with("/proc/") {
+                &text.replace(' ', "\n")
+            } else {
+                text
+            };
             let asked = lines(text).filter(|line| boot::is_asked(self.kernel, &file, line));
-            return self.add("boot", &section(&file, &asked.collect::<Vec<_>>().join("\n")));
+            return self.add(
+                "boot",
+                &section(&file, &asked.collect::<Vec<_>>().join("\n")),
+            );
         }
         if let Some(name) = path.strip_prefix("proc/sys/") {
-            return self.settings.push_str(&format!("{} = {}\n", name.replace('/', "."), text.trim()));
+            return self.settings.push_str(&format!(
+                "{} = {}\n",
+                name.replace('/', "."),
+                text.trim()
+            ));
         }
         for asked in of_family(self.kernel) {
             if let Some(convert) = convert(asked, path) {
@@ -139,7 +185,10 @@ impl Saved {
                 if let (Some(letter), Some(name), Some(last)) =
                     (letter, words.iter().find(is_name), words.last())
                 {
-                    self.add(&format!("ethtool {name}"), &section(&format!("-{letter} {name} {last}"), text));
+                    self.add(
+                        &format!("ethtool {name}"),
+                        &section(&format!("-{letter} {name} {last}"), text),
+                    );
                 }
             }
             _ => {}
@@ -148,15 +197,19 @@ impl Saved {
 
     fn facts(mut self) -> SlotFacts {
         let found = self.interfaces();
-        let devices: Vec<(String, String)> =
-            found.iter().filter_map(|name| Some((name.clone(), device(name)?))).collect();
+        let devices: Vec<(String, String)> = found
+            .iter()
+            .filter_map(|name| Some((name.clone(), device(name)?)))
+            .collect();
         let settings = std::mem::take(&mut self.settings);
         let kernel = self.kernel;
         let is_wanted = |name: &str| {
-            settings::is_asked(kernel, name) || ["kernel.osrelease", "kern.osrelease"].contains(&name)
+            settings::is_asked(kernel, name)
+                || ["kernel.osrelease", "kern.osrelease"].contains(&name)
         };
         // Before the cards, which correct it.
-        self.answers.insert(0, ("sysctl".into(), chosen(&settings, is_wanted)));
+        self.answers
+            .insert(0, ("sysctl".into(), chosen(&settings, is_wanted)));
         if kernel == Kernel::FreeBsd {
             for (_, device) in devices {
                 let prefix = format!("{device}.");
@@ -164,9 +217,14 @@ impl Saved {
                 self.add(&format!("sysctl -i {device}"), &own);
             }
         }
-        let answers = self.answers.into_iter().filter(|(_, text)| !text.trim().is_empty());
-        let answers =
-            answers.map(|(command, text)| Collected { command, output: Ok(kept(text, MOST_BYTES)) });
+        let answers = self
+            .answers
+            .into_iter()
+            .filter(|(_, text)| !text.trim().is_empty());
+        let answers = answers.map(|(command, text)| Collected {
+            command,
+            output: Ok(kept(text, MOST_BYTES)),
+        });
         SlotFacts {
             version: VERSION,
             slot: 0,
@@ -179,11 +237,18 @@ impl Saved {
     /// Interfaces of the listing; without one, those with settings of their own.
     fn interfaces(&self) -> Vec<String> {
         let answer = |question: &str| {
-            self.answers.iter().find(|(known, _)| known == question).map_or("", |(_, text)| text.as_str())
+            self.answers
+                .iter()
+                .find(|(known, _)| known == question)
+                .map_or("", |(_, text)| text.as_str())
         };
         let listed = interfaces(
             self.kernel,
-            answer(if self.kernel == Kernel::Linux { "ip -d -j addr show" } else { "ifconfig -a" }),
+            answer(if self.kernel == Kernel::Linux {
+                "ip -d -j addr show"
+            } else {
+                "ifconfig -a"
+            }),
         );
         if !listed.is_empty() {
             return listed;
@@ -199,8 +264,8 @@ impl Saved {
             }
         };
         for (_, text) in sections(answer("boot")) {
-            for name in
-                lines(text).filter_map(|line| line.trim().strip_prefix("ifconfig_")?.split('=').next())
+            for name in lines(text)
+                .filter_map(|line| line.trim().strip_prefix("ifconfig_")?.split('=').next())
             {
                 let is_plain = name.ends_with(|c: char| c.is_ascii_digit()) && !name.contains('_');
                 if is_plain && !is_stacked(name) {
@@ -211,7 +276,9 @@ impl Saved {
         // Interfaces with a device; without any, all.
         for with in ["/device/", "/"] {
             for line in lines(answer("interfaces")) {
-                let of = line.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once(with));
+                let of = line
+                    .strip_prefix("/sys/class/net/")
+                    .and_then(|rest| rest.split_once(with));
                 of.into_iter().for_each(|(name, _)| see(name));
             }
             if answer("interfaces").contains("/device/") {
@@ -219,11 +286,19 @@ impl Saved {
             }
         }
         for (question, _) in &self.answers {
-            question.strip_prefix("ethtool ").into_iter().for_each(&mut see);
+            question
+                .strip_prefix("ethtool ")
+                .into_iter()
+                .for_each(&mut see);
         }
         for line in lines(answer("vmstat -i")) {
-            let name = line.strip_prefix("irq").and_then(|rest| rest.split_once(": ")).map(|(_, name)| name);
-            let name = name.and_then(|name| name.split([':', ' ']).next()).unwrap_or_default();
+            let name = line
+                .strip_prefix("irq")
+                .and_then(|rest| rest.split_once(": "))
+                .map(|(_, name)| name);
+            let name = name
+                .and_then(|name| name.split([':', ' ']).next())
+                .unwrap_or_default();
             if CARDS.contains(&kind(name)) {
                 see(name);
             } else if kind(name).ends_with("nex") {
@@ -237,8 +312,8 @@ impl Saved {
 
 /// Drivers of cards, as FreeBSD and OpenBSD name interfaces.
 const CARDS: [&str; 16] = [
-    "em", "igb", "igc", "ix", "ixl", "ice", "cxl", "cc", "mce", "mlxen", "oce", "re", "bge", "bce", "bxe",
-    "vtnet",
+    "em", "igb", "igc", "ix", "ixl", "ice", "cxl", "cc", "mce", "mlxen", "oce", "re", "bge", "bce",
+    "bxe", "vtnet",
 ];
 
 /// Settings of these names, with the lines that belong to them.
@@ -248,7 +323,10 @@ fn chosen(settings: &str, wanted: impl Fn(&str) -> bool) -> String {
     for line in lines(settings) {
         let name = line.find([':', '=']).map(|at| line[..at].trim());
         let name = name.filter(|name| {
-            name.contains('.') && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-%/".contains(c))
+            name.contains('.')
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "._-%/".contains(c))
         });
         if let Some(name) = name {
             keep = wanted(name) && !is_secret(name);
@@ -268,7 +346,10 @@ pub(super) fn text(_: &str, text: &str) -> String {
 
 /// Without lines that may hold a key or a password.
 pub(super) fn plain(_: &str, text: &str) -> String {
-    lines(text).filter(|line| !is_secret(line)).map(|line| format!("{line}\n")).collect()
+    lines(text)
+        .filter(|line| !is_secret(line))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 /// Under the path as its title.
@@ -283,13 +364,21 @@ pub(super) fn uname(_: &str, text: &str) -> String {
 
 /// As grep(1) prints lines of files.
 pub(super) fn listed(path: &str, text: &str) -> String {
-    lines(text).filter(|line| !line.is_empty()).map(|line| format!("/{path}:{line}\n")).collect()
+    lines(text)
+        .filter(|line| !line.is_empty())
+        .map(|line| format!("/{path}:{line}\n"))
+        .collect()
 }
 
 /// Two lines of a machine that may have a thousand CPUs.
 pub(super) fn cpuinfo(_: &str, text: &str) -> String {
     let of = |key: &str| lines(text).find(|line| line.starts_with(key));
-    listed("proc/cpuinfo", &["model name", "flags"].map(|key| of(key).unwrap_or_default()).join("\n"))
+    listed(
+        "proc/cpuinfo",
+        &["model name", "flags"]
+            .map(|key| of(key).unwrap_or_default())
+            .join("\n"),
+    )
 }
 
 pub(super) fn meminfo(_: &str, text: &str) -> String {
@@ -299,23 +388,34 @@ pub(super) fn meminfo(_: &str, text: &str) -> String {
 
 /// The output of lscpu(1) as files of the kernel.
 pub(super) fn lscpu(_: &str, text: &str) -> String {
-    let value = |key: &str| pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
-    let number =
-        |key: &str| value(key).and_then(|n| n.parse::<u32>().ok()).filter(|n| (1..=8192).contains(n));
-    let mut out: String =
-        value("Model name").map(|model| format!("/proc/cpuinfo:model name: {model}\n")).unwrap_or_default();
+    let value = |key: &str| {
+        pairs(text, ':')
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
+    };
+    let number = |key: &str| {
+        value(key)
+            .and_then(|n| n.parse::<u32>().ok())
+            .filter(|n| (1..=8192).contains(n))
+    };
+    let mut out: String = value("Model name")
+        .map(|model| format!("/proc/cpuinfo:model name: {model}\n"))
+        .unwrap_or_default();
     if let Some(kind) = value("Hypervisor vendor") {
         out += &format!("/proc/cpuinfo:flags: hypervisor\n/sys/hypervisor/type:{kind}\n");
     }
     let cpu = "/sys/devices/system/cpu";
-    let (threads, cores) =
-        (number("Thread(s) per core").unwrap_or(1), number("Core(s) per socket").unwrap_or(1));
+    let (threads, cores) = (
+        number("Thread(s) per core").unwrap_or(1),
+        number("Core(s) per socket").unwrap_or(1),
+    );
     let all = number("CPU(s)").unwrap_or(0);
     // The usual order of Linux: first one thread of each core, then the others.
     for nth in 0..all {
         let core = nth % (all / threads).max(1);
-        let siblings: Vec<String> =
-            (0..threads).map(|thread| (core + thread * (all / threads)).to_string()).collect();
+        let siblings: Vec<String> = (0..threads)
+            .map(|thread| (core + thread * (all / threads)).to_string())
+            .collect();
         out += &format!(
             "{cpu}/cpu{nth}/topology/physical_package_id:{}\n{cpu}/cpu{nth}/topology/core_id:{core}\n{cpu}/cpu{nth}/topology/thread_siblings_list:{}\n",
             core / cores,
@@ -342,15 +442,23 @@ pub(super) fn netstat(_: &str, text: &str) -> String {
             _ => {}
         }
     }
-    counts.iter().map(|(family, n)| format!("{family}: {n}\n")).collect()
+    counts
+        .iter()
+        .map(|(family, n)| format!("{family}: {n}\n"))
+        .collect()
 }
 
 /// How many neighbours `arp -an` lists, by state.
 pub(super) fn arp(_: &str, text: &str) -> String {
     let mut counts = BTreeMap::<&str, u64>::new();
     for line in lines(text).filter(|line| line.contains(" at ")) {
-        let state = ["incomplete", "permanent"].into_iter().find(|state| line.contains(state));
+        let state = ["incomplete", "permanent"]
+            .into_iter()
+            .find(|state| line.contains(state));
         *counts.entry(state.unwrap_or("reachable")).or_default() += 1;
     }
-    counts.iter().map(|(state, n)| format!("{n} {}\n", state.to_ascii_uppercase())).collect()
+    counts
+        .iter()
+        .map(|(state, n)| format!("{n} {}\n", state.to_ascii_uppercase()))
+        .collect()
 }

@@ -58,7 +58,10 @@ pub(super) fn of(kernel: Kernel) -> Vec<&'static str> {
         Kernel::FreeBsd => &[FREEBSD],
         Kernel::OpenBsd | Kernel::NetBsd => &[OPENBSD],
     };
-    lists.iter().flat_map(|list| list.split_ascii_whitespace()).collect()
+    lists
+        .iter()
+        .flat_map(|list| list.split_ascii_whitespace())
+        .collect()
 }
 
 /// Whether a setting is one that is asked for. A BSD system may have settings of each other.
@@ -68,7 +71,9 @@ pub(super) fn is_asked(kernel: Kernel, name: &str) -> bool {
         None if kernel == Kernel::Linux => asked == name,
         None => {
             asked.contains('.')
-                && name.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                && name
+                    .strip_prefix(asked)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         }
     };
     let kernels = if kernel == Kernel::Linux { LINUX } else { BSD };
@@ -78,6 +83,7 @@ pub(super) fn is_asked(kernel: Kernel, name: &str) -> bool {
 /// The command for them. sysctl(8) fails if one of them is not there, or is for root alone; the others are answers all the same. The
 /// shell expands patterns.
 pub(super) fn command(names: &[&str]) -> Vec<String> {
-    const ALL: &str = "command -v sysctl >/dev/null || exit 127\ncd /proc/sys 2>/dev/null\nsysctl $@; :";
+    const ALL: &str =
+        "command -v sysctl >/dev/null || exit 127\ncd /proc/sys 2>/dev/null\nsysctl $@; :";
     script(ALL, "sysctl", names)
 }

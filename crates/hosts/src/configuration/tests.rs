@@ -10,7 +10,11 @@ fn of(answers: &[(&str, &str)]) -> Configuration {
         command: (*command).into(),
         output: Ok((*output).to_string()),
     };
-    Configuration::of(Kernel::Linux, &ends(), &answers.iter().map(answer).collect::<Vec<_>>())
+    Configuration::of(
+        Kernel::Linux,
+        &ends(),
+        &answers.iter().map(answer).collect::<Vec<_>>(),
+    )
 }
 
 #[test]
@@ -31,11 +35,20 @@ fn files_of_cpus() {
          /sys/class/dmi/id/product_name:Standard PC (Q35 + ICH9, 2009)\n",
     )]);
     let machine = found.machine;
-    assert_eq!(machine.model.as_deref(), Some("Intel(R) Xeon(R) CPU E5-2650 v2"));
-    assert_eq!(machine.virtual_machine.as_deref(), Some("Standard PC (Q35 + ICH9, 2009)"));
+    assert_eq!(
+        machine.model.as_deref(),
+        Some("Intel(R) Xeon(R) CPU E5-2650 v2")
+    );
+    assert_eq!(
+        machine.virtual_machine.as_deref(),
+        Some("Standard PC (Q35 + ICH9, 2009)")
+    );
     assert_eq!((machine.cpus.len(), &machine.nodes[&1]), (4, &vec![1, 3]));
     let cpu = &machine.cpus[0];
-    assert_eq!((cpu.core, cpu.siblings.as_slice()), (Some(0), [0, 2].as_slice()));
+    assert_eq!(
+        (cpu.core, cpu.siblings.as_slice()),
+        (Some(0), [0, 2].as_slice())
+    );
     assert_eq!(cpu.governor.as_deref(), Some("powersave"));
     assert_eq!((cpu.frequency, cpu.possible), (Some(1.2e9), Some(2.6e9)));
     assert_eq!(machine.mitigations["meltdown"], "Mitigation: PTI");
@@ -71,16 +84,45 @@ fn files_of_interfaces() {
     )]);
     let card = found.card("eth0").unwrap();
     assert!(card.found && !found.card("eth1").unwrap().found);
-    assert_eq!((card.speed, card.napi_threaded, card.taps), (Some(1e10), Some(true), Some(2)));
-    assert_eq!(card.receive[&0], ReceiveQueue { rps: vec![0, 1, 32], rfs: 4096 });
+    assert_eq!(
+        (card.speed, card.napi_threaded, card.taps),
+        (Some(1e10), Some(true), Some(2))
+    );
+    assert_eq!(
+        card.receive[&0],
+        ReceiveQueue {
+            rps: vec![0, 1, 32],
+            rfs: 4096
+        }
+    );
     assert_eq!(card.xps[&0], [1]);
-    let Pci { node, width, most_width, speed, most_speed, .. } = card.pci;
+    let Pci {
+        node,
+        width,
+        most_width,
+        speed,
+        most_speed,
+        ..
+    } = card.pci;
     assert_eq!((node, width, most_width), (Some(1), Some(4), Some(8)));
     assert_eq!((speed, most_speed), (Some(2.5), Some(8.0)));
-    let names: Vec<&str> = card.interrupts.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = card
+        .interrupts
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
     assert_eq!(names, ["eth0-TxRx-0", "eth0-TxRx-1"]);
-    assert_eq!((card.interrupts[0].allowed.len(), card.interrupts[0].cpus.as_slice()), (4, [2].as_slice()));
-    assert_eq!(found.routes, BTreeMap::from([("IPv4".into(), 800), ("IPv6".into(), 16)]));
+    assert_eq!(
+        (
+            card.interrupts[0].allowed.len(),
+            card.interrupts[0].cpus.as_slice()
+        ),
+        (4, [2].as_slice())
+    );
+    assert_eq!(
+        found.routes,
+        BTreeMap::from([("IPv4".into(), 800), ("IPv6".into(), 16)])
+    );
 }
 
 #[test]
@@ -105,11 +147,33 @@ fn ethtool_in_sections() {
     assert_eq!(card.driver.as_deref(), Some("ixgbe"));
     assert_eq!(card.pci.slot.as_deref(), Some("0000:01:00.0"));
     assert!(card.features["large-receive-offload"] && !card.features["rx-udp-gro-forwarding"]);
-    assert_eq!(card.combined_queues, Bounded { now: Some(8), most: Some(63) });
-    assert_eq!((card.rx_queues, card.receive_queues()), (Bounded::default(), Some(8)));
-    assert_eq!(card.rx_ring, Bounded { now: Some(512), most: Some(4096) });
-    let expected = [("adaptive-rx", "on"), ("adaptive-tx", "off"), ("rx-usecs", "1")];
-    assert_eq!(card.coalescing, expected.map(|(k, v)| (k.into(), v.into())).into());
+    assert_eq!(
+        card.combined_queues,
+        Bounded {
+            now: Some(8),
+            most: Some(63)
+        }
+    );
+    assert_eq!(
+        (card.rx_queues, card.receive_queues()),
+        (Bounded::default(), Some(8))
+    );
+    assert_eq!(
+        card.rx_ring,
+        Bounded {
+            now: Some(512),
+            most: Some(4096)
+        }
+    );
+    let expected = [
+        ("adaptive-rx", "on"),
+        ("adaptive-tx", "off"),
+        ("rx-usecs", "1"),
+    ];
+    assert_eq!(
+        card.coalescing,
+        expected.map(|(k, v)| (k.into(), v.into())).into()
+    );
     assert_eq!((card.pause.rx, card.pause.tx), (Some(true), Some(false)));
     assert_eq!(card.indirection, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(card.hash_key.as_deref(), Some("6d:5a:56:da"));
@@ -134,8 +198,15 @@ fn refusals_of_ethtool_are_no_facts() {
         ),
     )]);
     let card = found.card("eth0").unwrap();
-    assert!(card.coalescing.is_empty() && card.hash_fields.is_empty(), "{card:?}");
-    let silent: Vec<_> = found.unanswered.iter().map(|of| (of.question.as_str(), of.why.as_str())).collect();
+    assert!(
+        card.coalescing.is_empty() && card.hash_fields.is_empty(),
+        "{card:?}"
+    );
+    let silent: Vec<_> = found
+        .unanswered
+        .iter()
+        .map(|of| (of.question.as_str(), of.why.as_str()))
+        .collect();
     let why = "netlink error: Operation not supported";
     let expected = [
         ("ethtool -c eth0", why),
@@ -170,13 +241,34 @@ fn links_and_queueing() {
     ]);
     let card = found.card("eth0").unwrap();
     assert_eq!((card.mtu, card.kind.as_deref()), (Some(9000), Some("veth")));
-    assert_eq!((card.master.as_deref(), card.master_kind.as_deref()), (Some("br0"), Some("bridge")));
-    assert_eq!(card.xdp, Some(Xdp { mode: "generic".into(), program: Some("pass".into()) }));
-    let of_links: Vec<_> =
-        found.links.iter().map(|l| (l.name.as_str(), l.kind.as_str(), l.below.as_deref())).collect();
-    assert_eq!(of_links, [("br0", "bridge", None), ("eth1.7", "vlan", Some("eth1"))]);
+    assert_eq!(
+        (card.master.as_deref(), card.master_kind.as_deref()),
+        (Some("br0"), Some("bridge"))
+    );
+    assert_eq!(
+        card.xdp,
+        Some(Xdp {
+            mode: "generic".into(),
+            program: Some("pass".into())
+        })
+    );
+    let of_links: Vec<_> = found
+        .links
+        .iter()
+        .map(|l| (l.name.as_str(), l.kind.as_str(), l.below.as_deref()))
+        .collect();
+    assert_eq!(
+        of_links,
+        [("br0", "bridge", None), ("eth1.7", "vlan", Some("eth1"))]
+    );
     assert_eq!(found.links[0].settings["nf_call_iptables"], "1");
-    assert_eq!(card.qdiscs, [Qdisc { kind: "fq_codel".into(), parent: "root".into() }]);
+    assert_eq!(
+        card.qdiscs,
+        [Qdisc {
+            kind: "fq_codel".into(),
+            parent: "root".into()
+        }]
+    );
     assert_eq!(found.card("eth1").unwrap().filters["ingress"], 1);
     assert_eq!(found.neighbours["FAILED"], 12);
 }
@@ -233,20 +325,47 @@ table ip nat { # handle 3
              -A mine -j LOG\nCOMMIT\n==> ip6 <==\n*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n",
         ),
     ]);
-    let [nft, iptables] = found.rule_sets.as_slice() else { panic!("{:?}", found.rule_sets) };
+    let [nft, iptables] = found.rule_sets.as_slice() else {
+        panic!("{:?}", found.rule_sets)
+    };
     assert_eq!(
         (nft.filter.as_str(), nft.sets, nft.flow_tables.as_slice()),
         ("nftables", 1, ["fast".to_string()].as_slice())
     );
-    let forwarding: Vec<(&str, u64)> = nft.forwarding().iter().map(|c| (c.name.as_str(), c.rules)).collect();
-    assert_eq!(forwarding, [("forward", 4), ("post", 1), ("fresh", 1), ("rest", 1)]);
+    let forwarding: Vec<(&str, u64)> = nft
+        .forwarding()
+        .iter()
+        .map(|c| (c.name.as_str(), c.rules))
+        .collect();
+    assert_eq!(
+        forwarding,
+        [("forward", 4), ("post", 1), ("fresh", 1), ("rest", 1)]
+    );
     let chain = nft.longest().unwrap();
-    assert_eq!((chain.hook.as_deref(), chain.priority.as_deref()), (Some("forward"), Some("filter - 10")));
-    assert_eq!((chain.lookups, chain.counting, chain.logging, chain.tracking), (2, 1, 1, 1));
+    assert_eq!(
+        (chain.hook.as_deref(), chain.priority.as_deref()),
+        (Some("forward"), Some("filter - 10"))
+    );
+    assert_eq!(
+        (chain.lookups, chain.counting, chain.logging, chain.tracking),
+        (2, 1, 1, 1)
+    );
     assert!(nft.tracks());
     let chain = iptables.longest().unwrap();
-    assert_eq!((chain.name.as_str(), chain.rules, chain.lookups, chain.logging), ("mine", 2, 1, 1));
-    let names: Vec<&str> = iptables.forwarding().iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(
+        (
+            chain.name.as_str(),
+            chain.rules,
+            chain.lookups,
+            chain.logging
+        ),
+        ("mine", 2, 1, 1)
+    );
+    let names: Vec<&str> = iptables
+        .forwarding()
+        .iter()
+        .map(|c| c.name.as_str())
+        .collect();
     assert_eq!(names, ["FORWARD", "FORWARD", "mine"]);
     assert!(iptables.tracks());
 }
@@ -257,25 +376,48 @@ fn silence_has_its_reason_and_a_cut_answer_says_so() {
     let kept = kept(long, MOST_BYTES);
     assert!(kept.len() <= MOST_BYTES + CUT.len() && kept.ends_with(CUT));
     let answers = [
-        Collected { command: "nft".into(), output: Err("the program is not there".into()) },
-        Collected { command: "neighbours".into(), output: Ok(kept) },
+        Collected {
+            command: "nft".into(),
+            output: Err("the program is not there".into()),
+        },
+        Collected {
+            command: "neighbours".into(),
+            output: Ok(kept),
+        },
     ];
     let found = Configuration::of(Kernel::Linux, &ends(), &answers);
     let said: Vec<&str> = found.unanswered.iter().map(|u| u.why.as_str()).collect();
-    assert_eq!(said, ["the program is not there", "only the first 256 KiB are known"]);
+    assert_eq!(
+        said,
+        [
+            "the program is not there",
+            "only the first 256 KiB are known"
+        ]
+    );
     let json = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Configuration>(&json).unwrap(), found);
 }
 
 #[test]
 fn questions_change_nothing_and_quote_nothing_strange() {
-    for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd] {
+    for kernel in [
+        Kernel::Linux,
+        Kernel::FreeBsd,
+        Kernel::OpenBsd,
+        Kernel::NetBsd,
+    ] {
         let strange = ["a b".to_string(), "$(reboot)".to_string()];
         for argv in questions(kernel, &strange) {
-            assert!(argv.iter().skip(3).all(|word| !word.contains(['(', ' '])), "{argv:?}");
+            assert!(
+                argv.iter().skip(3).all(|word| !word.contains(['(', ' '])),
+                "{argv:?}"
+            );
         }
     }
-    let labels: Vec<String> = questions(Kernel::Linux, &ends()).iter().map(|argv| label(argv)).collect();
+    let labels: Vec<String> = questions(Kernel::Linux, &ends())
+        .iter()
+        .map(|argv| label(argv))
+        .collect();
     assert!(
         labels.contains(&"ethtool eth1".to_string()) && labels.contains(&"cpus".to_string()),
         "{labels:?}"

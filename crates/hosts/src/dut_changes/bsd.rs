@@ -17,7 +17,11 @@ const APPEND: &str = concat!(writable!(), r#"cat >>"$1""#);
 const MODULE_READ: &str = r#"kldstat -q -n "$1" && echo there || echo absent"#;
 
 pub(super) const FREEBSD: Family = Family {
-    modules: Ok(Modules { look: MODULE_READ, load: ["kldload", "-n"], unload: "kldunload" }),
+    modules: Ok(Modules {
+        look: MODULE_READ,
+        load: ["kldload", "-n"],
+        unload: "kldunload",
+    }),
     no_boot_settings: None,
     no_cpus: "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
     interface,
@@ -54,18 +58,28 @@ fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet
 
 /// The loader's settings, for the next boot.
 pub fn boot(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
-    let own = settings.boot.iter().map(|(name, value)| (list.target.fill(name), list.target.fill(value)));
-    let all: Vec<(String, String)> =
-        own.chain(rules.map(RuleSet::loader_settings).unwrap_or_default()).collect();
+    let own = settings
+        .boot
+        .iter()
+        .map(|(name, value)| (list.target.fill(name), list.target.fill(value)));
+    let all: Vec<(String, String)> = own
+        .chain(rules.map(RuleSet::loader_settings).unwrap_or_default())
+        .collect();
     if all.is_empty() {
         return;
     }
     for (name, value) in &all {
         if name.contains(['"', '\n', '=']) || value.contains(['"', '\n']) {
-            list.refuse(format!("boot setting {name}"), "loader.conf has no way to write this name or value");
+            list.refuse(
+                format!("boot setting {name}"),
+                "loader.conf has no way to write this name or value",
+            );
         }
     }
-    let lines: String = all.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect();
+    let lines: String = all
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{value}\"\n"))
+        .collect();
     let at = list.steps.steps.len();
     list.file(LOADER, lines.clone());
     if let Some(step) = list.steps.steps.get_mut(at) {
@@ -94,9 +108,17 @@ fn flags_of(system: System, name: &str, given: &str) -> Program {
 /// A flag of an interface, as ifconfig is given it: `lro`, `-lro`; `None` for one that it does not show.
 pub(super) fn ifconfig(system: System, name: &str, given: &str) -> Option<Step> {
     let plain = given.trim_start_matches('-');
-    let [shown, plain] =
-        OFFLOADS.iter().filter_map(|offload| offload.flag(system)).find(|[_, known]| *known == plain)?;
-    let read = Read { program: flags_of(system, name, given), form: Form::Flag { shown, given: plain } };
+    let [shown, plain] = OFFLOADS
+        .iter()
+        .filter_map(|offload| offload.flag(system))
+        .find(|[_, known]| *known == plain)?;
+    let read = Read {
+        program: flags_of(system, name, given),
+        form: Form::Flag {
+            shown,
+            given: plain,
+        },
+    };
     let set = |to: &str| Program::new(["ifconfig", name, to]);
     Some(Step::value(format!("{plain} of {name}"), read, set, given))
 }
@@ -110,20 +132,38 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         // The kernel turns TSO off with txcsum, and does not turn it on again with it. The first value read is the last one
         // restored.
         for [shown, given] in Offload::of(Feature::Tso).filter_map(|offload| offload.flag(system)) {
-            let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
+            let (read, form) = (
+                Program::new(["ifconfig", name]),
+                Form::Flag { shown, given },
+            );
             let back = Program::new(["ifconfig", name, super::WAS]);
-            list.change(format!("{given} of {name} beside txcsum"), read, form, Program::new(["true"]), back);
+            list.change(
+                format!("{given} of {name} beside txcsum"),
+                read,
+                form,
+                Program::new(["true"]),
+                back,
+            );
         }
     }
     for (feature, on) in &wanted.features {
-        let flags: Vec<Flag> = Offload::of(*feature).filter_map(|offload| offload.flag(system)).collect();
+        let flags: Vec<Flag> = Offload::of(*feature)
+            .filter_map(|offload| offload.flag(system))
+            .collect();
         flags.iter().for_each(|flag| list.flag(name, *flag, *on));
         if flags.is_empty() {
-            list.refuse(format!("{} of {name}", feature.key()), format!("{system} has no switch for it"));
+            list.refuse(
+                format!("{} of {name}", feature.key()),
+                format!("{system} has no switch for it"),
+            );
         }
     }
     // Plans name nothing else there.
-    let known = Interface { mtu: wanted.mtu, features: wanted.features.clone(), ..Interface::default() };
+    let known = Interface {
+        mtu: wanted.mtu,
+        features: wanted.features.clone(),
+        ..Interface::default()
+    };
     if *wanted != known {
         let why = "its driver's own sysctls and boot settings have these";
         list.refuse(format!("queues, interrupts and steering of {name}"), why);
@@ -178,10 +218,19 @@ fn turn_on(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
         }
         Firewall::Ipf if list.target.system == System::FreeBsd => {
             let back = Program::script(IPF_BACK, [WAS]);
-            list.change("IP Filter", script(IPF_READ), Form::Trimmed, script(IPF_ON), back);
+            list.change(
+                "IP Filter",
+                script(IPF_READ),
+                Form::Trimmed,
+                script(IPF_ON),
+                back,
+            );
         }
         other => {
-            list.refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
+            list.refuse(
+                format!("rules of {other}"),
+                format!("{} has no such firewall", list.target.system),
+            );
             return false;
         }
     }
@@ -206,7 +255,10 @@ fn written(list: &mut List<'_>, set: &RuleSet) {
         (!address.is_unicast_link_local()).then_some(address)
     };
     let address6 = list.target.outside.addresses.iter().find_map(global);
-    let set = &RuleSet { address6, ..set.clone() };
+    let set = &RuleSet {
+        address6,
+        ..set.clone()
+    };
     for load in set.loads() {
         let what = format!("rule set by {}", load.program);
         super::shared::load(list, set.firewall, what, Program::loading(set, &load), &[]);
@@ -218,8 +270,17 @@ fn written(list: &mut List<'_>, set: &RuleSet) {
 
 /// A part of the kernel by its module.
 fn part(list: &mut List<'_>, module: &str) {
-    let (read, apply) = (Program::script(PART_READ, [module]), Program::script(PART_LOAD, [module]));
-    list.change(module, read, Form::Trimmed, apply, Program::script(PART_BACK, [WAS, module]));
+    let (read, apply) = (
+        Program::script(PART_READ, [module]),
+        Program::script(PART_LOAD, [module]),
+    );
+    list.change(
+        module,
+        read,
+        Form::Trimmed,
+        apply,
+        Program::script(PART_BACK, [WAS, module]),
+    );
 }
 
 /// pf with the variant's rules; without rules it is off: the variant is a router without a firewall.
@@ -242,25 +303,49 @@ impl List<'_> {
     fn mtu(&mut self, name: &str, mtu: u32) {
         let set = |to: &str| Program::new(["ifconfig", name, "mtu", to]);
         let read = Program::new(["ifconfig", name]);
-        self.value(format!("MTU of {name}"), read, Form::After("mtu"), set, &mtu.to_string());
+        self.value(
+            format!("MTU of {name}"),
+            read,
+            Form::After("mtu"),
+            set,
+            &mtu.to_string(),
+        );
     }
 
     /// An offload, by ifconfig.
     fn flag(&mut self, name: &str, [shown, given]: Flag, on: bool) {
         let set = |to: &str| Program::new(["ifconfig", name, to]);
-        let wanted = if on { given.to_string() } else { format!("-{given}") };
-        let (read, form) = (flags_of(self.target.system, name, &wanted), Form::Flag { shown, given });
+        let wanted = if on {
+            given.to_string()
+        } else {
+            format!("-{given}")
+        };
+        let (read, form) = (
+            flags_of(self.target.system, name, &wanted),
+            Form::Flag { shown, given },
+        );
         self.value(format!("{given} of {name}"), read, form, set, &wanted);
     }
 
     /// A bridge of both interfaces.
     fn bsd_bridge(&mut self, add: &'static str, delete: &'static str) {
         let bridge = "bridge198";
-        let (read, make) =
-            (Program::script(INTERFACE_READ, [bridge]), Program::new(["ifconfig", bridge, "create"]));
-        self.change(bridge, read, Form::Trimmed, make, Program::script(INTERFACE_BACK, [WAS, bridge]));
-        let port =
-            |name: &str, to: bool| Program::new(["ifconfig", bridge, if to { add } else { delete }, name]);
-        self.bridged(bridge, port, |state| Program::new(["ifconfig", bridge, state]));
+        let (read, make) = (
+            Program::script(INTERFACE_READ, [bridge]),
+            Program::new(["ifconfig", bridge, "create"]),
+        );
+        self.change(
+            bridge,
+            read,
+            Form::Trimmed,
+            make,
+            Program::script(INTERFACE_BACK, [WAS, bridge]),
+        );
+        let port = |name: &str, to: bool| {
+            Program::new(["ifconfig", bridge, if to { add } else { delete }, name])
+        };
+        self.bridged(bridge, port, |state| {
+            Program::new(["ifconfig", bridge, state])
+        });
     }
 }

@@ -7,8 +7,7 @@ use linerate_plan::offload::{self, Offload};
 use linerate_plan::settings::{Feature, Interface, cpu_list, cpu_mask};
 
 /// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with its content.
-const QUEUES_READ: &str =
-    r#"for f in /sys/class/net/"$1"/queues/"$2"-*/"$3"; do [ -e "$f" ] && echo "$f $(cat "$f")"; done"#;
+const QUEUES_READ: &str = r#"for f in /sys/class/net/"$1"/queues/"$2"-*/"$3"; do [ -e "$f" ] && echo "$f $(cat "$f")"; done"#;
 /// Prints their contents, by number.
 const QUEUES_SHOWN: &str = r#"n=0
 while f=/sys/class/net/$1/queues/$2-$n/$3; [ -e "$f" ]; do
@@ -148,14 +147,23 @@ is Autonegotiate "$2" && { [ "$2" = on ] || { is RX "$4" && is TX "$6"; }; } || 
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 
 pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
-    let resets = wanted.queues.or(wanted.rx_ring).or(wanted.tx_ring).or(wanted.mtu).is_some()
+    let resets = wanted
+        .queues
+        .or(wanted.rx_ring)
+        .or(wanted.tx_ring)
+        .or(wanted.mtu)
+        .is_some()
         || !wanted.features.is_empty();
     if resets {
         // Some drivers ask for their interrupts anew, and they may come elsewhere.
         all_interrupts(list, name);
     }
     if let Some(mtu) = wanted.mtu {
-        list.kernel_file(format!("MTU of {name}"), &format!("/sys/class/net/{name}/mtu"), &mtu.to_string());
+        list.kernel_file(
+            format!("MTU of {name}"),
+            &format!("/sys/class/net/{name}/mtu"),
+            &mtu.to_string(),
+        );
     }
     for (feature, on) in &wanted.features {
         feature_of(list, name, *feature, *on);
@@ -177,7 +185,12 @@ pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         (wanted.rx_ring, "receive ring", RINGS, "rx"),
         (wanted.tx_ring, "transmit ring", RINGS, "tx"),
         (wait, "receive interrupt wait", COALESCING, "rx-usecs"),
-        (wanted.rx_wait_frames, "frames per receive interrupt", COALESCING, "rx-frames"),
+        (
+            wanted.rx_wait_frames,
+            "frames per receive interrupt",
+            COALESCING,
+            "rx-frames",
+        ),
     ] {
         if let Some(value) = value {
             list.steps.steps.push(ethtool(
@@ -220,7 +233,10 @@ fn shown<'a>(option: &str, given: &'a str) -> &'a str {
 pub(super) fn ethtool(what: String, option: &str, name: &str, given: &str, to: &str) -> Step {
     let set = |value: &str| Program::new(["ethtool", option, name, given, value]);
     let program = Program::new(["ethtool", &option.to_lowercase(), name]);
-    let shown = Read { program, form: Form::Line(shown(option, given).into()) };
+    let shown = Read {
+        program,
+        form: Form::Line(shown(option, given).into()),
+    };
     match option {
         OFFLOADS => {
             let (read, back) = kept_offloads(&[name]);
@@ -233,14 +249,23 @@ pub(super) fn ethtool(what: String, option: &str, name: &str, given: &str, to: &
 
 /// A change of pause frames, whose undoing restores all of their settings.
 fn pause(what: String, name: &str, apply: Program) -> Step {
-    let read = Read { program: Program::new(["ethtool", "-a", name]), form: Form::Lines(PAUSES) };
+    let read = Read {
+        program: Program::new(["ethtool", "-a", name]),
+        form: Form::Lines(PAUSES),
+    };
     Step::change(what, read, apply, Program::script(PAUSE_BACK, [name, WAS]))
 }
 
 /// The question for all offloads of interfaces, and the program that restores them: one drags others along.
 fn kept_offloads(names: &[&str]) -> (Read, Program) {
-    let read = Read { program: Program::script(OFFLOADS_READ, names.iter().copied()), form: Form::Whole };
-    (read, Program::script(OFFLOADS_BACK, [""; 0]).reading(Input::Was))
+    let read = Read {
+        program: Program::script(OFFLOADS_READ, names.iter().copied()),
+        form: Form::Whole,
+    };
+    (
+        read,
+        Program::script(OFFLOADS_BACK, [""; 0]).reading(Input::Was),
+    )
 }
 
 impl List<'_> {
@@ -249,7 +274,9 @@ impl List<'_> {
         let names = self.target.ports().map(|port| port.name.as_str());
         let (read, back) = kept_offloads(&names);
         let what = format!("offloads of {} as they are", names.join(" and "));
-        self.steps.steps.push(Step::change(what, read, Program::new(["true"]), back));
+        self.steps
+            .steps
+            .push(Step::change(what, read, Program::new(["true"]), back));
     }
 }
 
@@ -269,17 +296,32 @@ fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
         let flows = flows.to_string();
         list.sysctl("net.core.rps_sock_flow_entries", &flows);
         let what = format!("receive flow steering of {name}");
-        queues(list, what, [name, "rx", "rps_flow_cnt"], vec![flows.clone()], vec![flows]);
+        queues(
+            list,
+            what,
+            [name, "rx", "rps_flow_cnt"],
+            vec![flows.clone()],
+            vec![flows],
+        );
     }
     if let Some(cpus) = wanted.xps.as_ref().filter(|cpus| !cpus.is_empty()) {
         let masks = cpus.iter().map(|cpu| cpu_mask(&[*cpu])).collect();
         let shown = cpus.iter().map(u32::to_string).collect();
-        queues(list, steered("transmit"), [name, "tx", "xps_cpus"], masks, shown);
+        queues(
+            list,
+            steered("transmit"),
+            [name, "tx", "xps_cpus"],
+            masks,
+            shown,
+        );
     }
     if let Some(cpus) = wanted.irq.as_ref().filter(|cpus| !cpus.is_empty()) {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
         let (read, back) = interrupts(name);
-        let takers = Read { form: Form::InterruptCpus(name.into()), ..read.clone() };
+        let takers = Read {
+            form: Form::InterruptCpus(name.into()),
+            ..read.clone()
+        };
         let apply = Program::script(IRQS_PUT, cpus.clone()).reading(Input::Was);
         let step = Step::change(format!("interrupts of {name}"), read, apply, back);
         list.steps.steps.push(step.checked(takers, cpus));
@@ -289,32 +331,68 @@ fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
 /// Changes nothing, and restores the interrupts that later steps move.
 pub(super) fn all_interrupts(list: &mut List<'_>, name: &str) {
     let (read, back) = interrupts(name);
-    let read = Read { form: Form::AllInterrupts(name.into()), ..read };
-    list.steps.steps.push(Step::change(format!("interrupts of {name}"), read, Program::new(["true"]), back));
+    let read = Read {
+        form: Form::AllInterrupts(name.into()),
+        ..read
+    };
+    list.steps.steps.push(Step::change(
+        format!("interrupts of {name}"),
+        read,
+        Program::new(["true"]),
+        back,
+    ));
 }
 
 /// The question for the interrupts of an interface's queues, and the program that restores them.
 fn interrupts(name: &str) -> (Read, Program) {
-    let read = Read { program: Program::script(INTERFACES, [name]), form: Form::Interrupts(name.into()) };
-    (read, Program::script(IRQS_BACK, [""; 0]).reading(Input::Was))
+    let read = Read {
+        program: Program::script(INTERFACES, [name]),
+        form: Form::Interrupts(name.into()),
+    };
+    (
+        read,
+        Program::script(IRQS_BACK, [""; 0]).reading(Input::Was),
+    )
 }
 
 /// One interrupt, by number, on these CPUs.
 pub(super) fn interrupt(what: &str, number: &str, cpus: &str) -> Step {
-    let read = Read { program: Program::script(IRQ_READ, [number]), form: Form::Whole };
+    let read = Read {
+        program: Program::script(IRQ_READ, [number]),
+        form: Form::Whole,
+    };
     let apply = Program::script(IRQS_PUT, [cpus]).reading(Input::Was);
-    let may = Read { program: Program::new(["cat", what]), form: Form::Trimmed };
+    let may = Read {
+        program: Program::new(["cat", what]),
+        form: Form::Trimmed,
+    };
     let back = Program::script(IRQS_BACK, [""; 0]).reading(Input::Was);
     Step::change(what, read, apply, back).checked(may, [cpus])
 }
 
 /// Values for the files of queues, and how they are read: CPUs of masks as lists.
-fn queues(list: &mut List<'_>, what: String, which: [&str; 3], values: Vec<String>, wanted: Vec<String>) {
+fn queues(
+    list: &mut List<'_>,
+    what: String,
+    which: [&str; 3],
+    values: Vec<String>,
+    wanted: Vec<String>,
+) {
     let arguments = which.into_iter().map(String::from).chain(values);
     let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-    let read = Read { program: Program::script(QUEUES_READ, which), form: Form::Whole };
-    let form = if which[2] == "rps_flow_cnt" { Form::Values } else { Form::Masks };
-    let shown = Read { program: Program::script(QUEUES_SHOWN, which), form };
+    let read = Read {
+        program: Program::script(QUEUES_READ, which),
+        form: Form::Whole,
+    };
+    let form = if which[2] == "rps_flow_cnt" {
+        Form::Values
+    } else {
+        Form::Masks
+    };
+    let shown = Read {
+        program: Program::script(QUEUES_SHOWN, which),
+        form,
+    };
     let step = Step::change(what, read, Program::script(QUEUES_PUT, arguments), back);
     list.steps.steps.push(step.checked(shown, wanted));
 }
@@ -329,17 +407,29 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
         Feature::FlowControl => {
             let to = on_off(on);
             let apply = Program::script(PAUSE_PUT, [name, to]);
-            let shown =
-                Read { program: Program::new(["ethtool", "-a", name]), form: Form::Lines(&PAUSES[1..]) };
+            let shown = Read {
+                program: Program::new(["ethtool", "-a", name]),
+                form: Form::Lines(&PAUSES[1..]),
+            };
             let step = pause(format!("flow-control of {name}"), name, apply);
-            return list.steps.steps.push(step.checked(shown, [format!("rx {to} tx {to}")]));
+            return list
+                .steps
+                .steps
+                .push(step.checked(shown, [format!("rx {to} tx {to}")]));
         }
         Feature::ThreadedNapi => {
             let path = format!("/sys/class/net/{name}/threaded");
-            return list.kernel_file(format!("threaded NAPI of {name}"), &path, if on { "1" } else { "0" });
+            return list.kernel_file(
+                format!("threaded NAPI of {name}"),
+                &path,
+                if on { "1" } else { "0" },
+            );
         }
         Feature::VlanTso => {
-            return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
+            return list.refuse(
+                "vlan-tso",
+                "Linux has no such switch: tso is for tagged frames as well",
+            );
         }
         offload => (OFFLOADS, Offload::words(offload)),
     };
@@ -348,6 +438,8 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
             OFFLOADS => format!("{given} of {name}"),
             _ => format!("{} ({given}) of {name}", feature.key()),
         };
-        list.steps.steps.push(ethtool(what, option, name, given, on_off(on)));
+        list.steps
+            .steps
+            .push(ethtool(what, option, name, given, on_off(on)));
     }
 }

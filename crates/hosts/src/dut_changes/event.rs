@@ -22,10 +22,15 @@ pub fn event(
 ) -> Result<Vec<Step>, String> {
     if settings.dut == Dut::Nested {
         return Err(
-            "linerate interrupts the host itself only, not a router in a network stack of its own".into()
+            "linerate interrupts the host itself only, not a router in a network stack of its own"
+                .into(),
         );
     }
-    let mut list = List { target: Cow::Borrowed(target), steps: Steps::default(), unsupported: Vec::new() };
+    let mut list = List {
+        target: Cow::Borrowed(target),
+        steps: Steps::default(),
+        unsupported: Vec::new(),
+    };
     let linux = matches!(target.system, System::Linux | System::Vyos);
     let shell = |line: &String| Program::new(["sh", "-c", &target.fill(line)]);
     match event.what {
@@ -48,8 +53,14 @@ pub fn event(
             let find = Program::new(["pgrep", "-x", name]);
             let kill = Program::new(["pkill", "-KILL", "-x", name]);
             // One that does not run is not started either.
-            let found = Some(Read { program: find, form: Form::Whole });
-            let started = event.run.as_ref().map_or(Undo::Stays, |line| Undo::Run(shell(line)));
+            let found = Some(Read {
+                program: find,
+                form: Form::Whole,
+            });
+            let started = event
+                .run
+                .as_ref()
+                .map_or(Undo::Stays, |line| Undo::Run(shell(line)));
             list.add(format!("process {name}"), found, kill, started);
         }
         EventKind::Command => {
@@ -60,8 +71,15 @@ pub fn event(
         EventKind::Reboot | EventKind::PowerOff => {}
     }
     // A router under load may not answer in time: the losses show what became of it.
-    list.steps.steps.iter_mut().for_each(|step| step.check = None);
-    if list.unsupported.is_empty() { Ok(list.steps.steps) } else { Err(list.unsupported.join("; ")) }
+    list.steps
+        .steps
+        .iter_mut()
+        .for_each(|step| step.check = None);
+    if list.unsupported.is_empty() {
+        Ok(list.steps.steps)
+    } else {
+        Err(list.unsupported.join("; "))
+    }
 }
 
 fn forwarding(family: IpVersion, linux: bool) -> &'static str {
@@ -96,10 +114,15 @@ const LINK_BACK: &str = r#"{ echo "link set dev $1 up"; cat; } | ip -batch -"#;
 
 fn link_down(list: &mut List<'_>, end: End) {
     let name = list.target.end(end).name.clone();
-    let read = Read { program: Program::script(LINK_READ, [&name]), form: Form::Whole };
+    let read = Read {
+        program: Program::script(LINK_READ, [&name]),
+        form: Form::Whole,
+    };
     let down = Program::new(["ip", "link", "set", "dev", &name, "down"]);
     let up = Program::script(LINK_BACK, [&name]).reading(Input::Was);
-    list.steps.steps.push(Step::change(format!("{name} down"), read, down, up));
+    list.steps
+        .steps
+        .push(Step::change(format!("{name} down"), read, down, up));
 }
 
 /// Rules of ipfw are added to those that there are.
@@ -117,5 +140,12 @@ fn again(step: Step) -> Option<Step> {
         _ => Program::new(argv),
     };
     let what = format!("{}, once more", step.what);
-    Some(Step { what, read: None, apply: apply.reading(input), check: None, undo: Undo::Stays, ..step })
+    Some(Step {
+        what,
+        read: None,
+        apply: apply.reading(input),
+        check: None,
+        undo: Undo::Stays,
+        ..step
+    })
 }

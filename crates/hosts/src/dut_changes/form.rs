@@ -49,33 +49,59 @@ impl Form {
     /// The value; `None` where it is not there.
     pub fn value(&self, output: &str) -> Option<String> {
         match self {
-            Form::Trimmed => Some(output.trim()).filter(|text| !text.is_empty()).map(String::from),
+            Form::Trimmed => Some(output.trim())
+                .filter(|text| !text.is_empty())
+                .map(String::from),
             Form::Whole => Some(output.into()),
             Form::After(word) => {
                 let mut words = output.split_whitespace().skip_while(|w| w != word);
                 let value = words.nth(1)?;
-                value.chars().all(|c| c.is_ascii_digit()).then(|| value.into())
+                value
+                    .chars()
+                    .all(|c| c.is_ascii_digit())
+                    .then(|| value.into())
             }
             Form::Flag { shown, given } if output.contains('<') => {
-                let lists = output.split('<').skip(1).filter_map(|rest| Some(rest.split_once('>')?.0));
-                let on = lists.flat_map(|list| list.split(',')).any(|flag| flag.trim() == *shown);
-                Some(if on { (*given).into() } else { format!("-{given}") })
+                let lists = output
+                    .split('<')
+                    .skip(1)
+                    .filter_map(|rest| Some(rest.split_once('>')?.0));
+                let on = lists
+                    .flat_map(|list| list.split(','))
+                    .any(|flag| flag.trim() == *shown);
+                Some(if on {
+                    (*given).into()
+                } else {
+                    format!("-{given}")
+                })
             }
             Form::Flag { .. } => None,
             Form::Lines(words) => {
-                let of =
-                    |(given, shown): &(&str, &str)| Some(format!("{given} {}", word_of_line(shown, output)?));
+                let of = |(given, shown): &(&str, &str)| {
+                    Some(format!("{given} {}", word_of_line(shown, output)?))
+                };
                 Some(words.iter().map(of).collect::<Option<Vec<_>>>()?.join(" "))
             }
             Form::Values | Form::Masks => {
                 let of = |line: &str| {
                     let value = line.split_once(' ')?.1;
-                    Some(if *self == Form::Masks { cpu_list(&mask_of(value)) } else { value.into() })
+                    Some(if *self == Form::Masks {
+                        cpu_list(&mask_of(value))
+                    } else {
+                        value.into()
+                    })
                 };
-                output.lines().map(of).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
+                output
+                    .lines()
+                    .map(of)
+                    .collect::<Option<Vec<_>>>()
+                    .map(|lines| lines.join("\n"))
             }
             Form::Interrupts(name) => Some(
-                by_queue(name, output).iter().map(|(rank, irq)| line_of(&rank.to_string(), irq)).collect(),
+                by_queue(name, output)
+                    .iter()
+                    .map(|(rank, irq)| line_of(&rank.to_string(), irq))
+                    .collect(),
             ),
             Form::AllInterrupts(name) => {
                 let card = card(name, output);
@@ -97,11 +123,19 @@ impl Form {
 
 /// The value of [`Form::Line`].
 fn word_of_line(name: &str, output: &str) -> Option<String> {
-    let (name, second) = name.split_once('/').map_or((name, None), |(n, s)| (n, Some(s)));
+    let (name, second) = name
+        .split_once('/')
+        .map_or((name, None), |(n, s)| (n, Some(s)));
     let of_line = |line: &str| -> Option<String> {
-        let rest = line.trim_start().strip_prefix(name)?.trim_start().strip_prefix(':')?;
+        let rest = line
+            .trim_start()
+            .strip_prefix(name)?
+            .trim_start()
+            .strip_prefix(':')?;
         let mut words = rest.split_whitespace();
-        let Some(second) = second else { return words.next().map(String::from) };
+        let Some(second) = second else {
+            return words.next().map(String::from);
+        };
         words.find(|word| word.strip_suffix(':') == Some(second))?;
         words.next().map(String::from)
     };
@@ -109,16 +143,27 @@ fn word_of_line(name: &str, output: &str) -> Option<String> {
 }
 
 fn cpus_of_cpuset(output: &str) -> Option<String> {
-    let cpus = output.lines().find_map(|line| line.strip_prefix("irq ")?.split_once(" mask: "));
+    let cpus = output
+        .lines()
+        .find_map(|line| line.strip_prefix("irq ")?.split_once(" mask: "));
     let cpus = cpus.map(|(_, cpus)| cpus.replace(' ', ""));
-    cpus.filter(|cpus| !cpus.is_empty() && cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c)))
+    cpus.filter(|cpus| {
+        !cpus.is_empty() && cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c))
+    })
 }
 
 /// An interface by the files that Linux was asked for.
 fn card(name: &str, files: &str) -> Card {
     let name = name.to_string();
-    let answer = Collected { command: format!("interfaces {name}"), output: Ok(files.into()) };
-    Configuration::of(Kernel::Linux, &[name], &[answer]).cards.into_iter().next().unwrap_or_default()
+    let answer = Collected {
+        command: format!("interfaces {name}"),
+        output: Ok(files.into()),
+    };
+    Configuration::of(Kernel::Linux, &[name], &[answer])
+        .cards
+        .into_iter()
+        .next()
+        .unwrap_or_default()
 }
 
 /// The interrupts of its queues, each with the rank of its queue.
@@ -127,8 +172,16 @@ fn by_queue(name: &str, files: &str) -> Vec<(usize, Interrupt)> {
     let queues = card.queue_interrupts();
     let mut numbers: Vec<u32> = queues.iter().map(|(queue, _)| *queue).collect();
     numbers.dedup();
-    let rank = |queue: &u32| numbers.iter().position(|of| of == queue).unwrap_or_default();
-    queues.into_iter().map(|(queue, irq)| (rank(&queue), irq.clone())).collect()
+    let rank = |queue: &u32| {
+        numbers
+            .iter()
+            .position(|of| of == queue)
+            .unwrap_or_default()
+    };
+    queues
+        .into_iter()
+        .map(|(queue, irq)| (rank(&queue), irq.clone()))
+        .collect()
 }
 
 fn cpus_by_queue(name: &str, files: &str) -> String {
@@ -165,12 +218,22 @@ mod tests {
     #[test]
     fn the_second_of_two_on_a_line() {
         let shown = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: on\nrx-usecs: 3\n";
-        assert_eq!(Form::Line("Adaptive RX/TX".into()).value(shown).as_deref(), Some("on"));
-        assert_eq!(Form::Line("Adaptive RX".into()).value(shown).as_deref(), Some("off"));
-        assert_eq!(Form::Line("Adaptive RX/TX".into()).value("Adaptive RX: off\n"), None);
+        assert_eq!(
+            Form::Line("Adaptive RX/TX".into()).value(shown).as_deref(),
+            Some("on")
+        );
+        assert_eq!(
+            Form::Line("Adaptive RX".into()).value(shown).as_deref(),
+            Some("off")
+        );
+        assert_eq!(
+            Form::Line("Adaptive RX/TX".into()).value("Adaptive RX: off\n"),
+            None
+        );
     }
 
-    const FREEBSD: &str = "ix0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
+    const FREEBSD: &str =
+        "ix0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
 \toptions=e407bb<RXCSUM,TXCSUM,VLAN_MTU,TSO4,LRO>
 \tether 00:0c:bd:00:00:01
 ";
@@ -182,7 +245,14 @@ mod tests {
         assert_eq!(flag("TSO4", "tso4").as_deref(), Some("tso4"));
         assert_eq!(flag("TSO6", "tso6").as_deref(), Some("-tso6"));
         assert_eq!(flag("UP", "up").as_deref(), Some("up"));
-        assert_eq!(Form::Flag { shown: "LRO", given: "lro" }.value("no such interface"), None);
+        assert_eq!(
+            Form::Flag {
+                shown: "LRO",
+                given: "lro"
+            }
+            .value("no such interface"),
+            None
+        );
     }
 
     #[test]
@@ -190,9 +260,18 @@ mod tests {
         let rings = "Ring parameters for eth1:\nPre-set maximums:\nRX:\t\t4096\nTX:\t\t4096\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\tn/a\nTX:\t\t256\n";
         assert_eq!(Form::Line("RX".into()).value(rings).as_deref(), Some("512"));
         assert_eq!(Form::Line("TX".into()).value(rings).as_deref(), Some("256"));
-        let features = "generic-segmentation-offload: on\ngeneric-receive-offload: off [requested on]\n";
-        assert_eq!(Form::Line("generic-receive-offload".into()).value(features).as_deref(), Some("off"));
-        assert_eq!(Form::Line("large-receive-offload".into()).value(features), None);
+        let features =
+            "generic-segmentation-offload: on\ngeneric-receive-offload: off [requested on]\n";
+        assert_eq!(
+            Form::Line("generic-receive-offload".into())
+                .value(features)
+                .as_deref(),
+            Some("off")
+        );
+        assert_eq!(
+            Form::Line("large-receive-offload".into()).value(features),
+            None
+        );
     }
 
     /// The files of a vmxnet3 with two queues, whose second interrupt is to leave its CPU when it comes next.
@@ -209,7 +288,10 @@ mod tests {
             + &of(100, "in0-rxtx-1", "1", "3")
             + &of(101, "in0-event-2", "0-3", "0");
         let value = |form: Form| form.value(&files).unwrap();
-        assert_eq!(value(Form::Interrupts("in0".into())), "0 99 2 0-3 in0-rxtx-0\n1 100 1 1 in0-rxtx-1\n");
+        assert_eq!(
+            value(Form::Interrupts("in0".into())),
+            "0 99 2 0-3 in0-rxtx-0\n1 100 1 1 in0-rxtx-1\n"
+        );
         assert_eq!(value(Form::InterruptCpus("in0".into())), "2\n1");
         assert!(value(Form::AllInterrupts("in0".into())).ends_with("- 101 0 0-3 in0-event-2\n"));
         assert_eq!(Form::Interrupts("in0".into()).value("").unwrap(), "");

@@ -66,5 +66,11 @@ done"##
 pub(super) fn load(list: &mut List<'_>, what: String, apply: Program, tables: &[&str]) {
     let name = apply.argv[0].trim_end_matches("-restore").to_string();
     let script = |script| Program::script(script, [&[name.as_str()], tables].concat());
-    list.change(what, script(READ), Form::Whole, apply, script(BACK).reading(Input::Was));
+    list.change(
+        what,
+        script(READ),
+        Form::Whole,
+        apply,
+        script(BACK).reading(Input::Was),
+    );
 }

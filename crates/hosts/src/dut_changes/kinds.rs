@@ -93,8 +93,10 @@ for i; do printf '%s\n' "$was" | sed -n "s/^$i //p" | put "$i" || bad=1; done
 exit $bad"#
 );
 /// Takes the addresses of the arguments away.
-const BSD_CLEAR: &str =
-    concat!(bsd_functions!(), r#"ssh_by "$@"; for i; do state "$i" | clear "$i" || exit 1; done"#);
+const BSD_CLEAR: &str = concat!(
+    bsd_functions!(),
+    r#"ssh_by "$@"; for i; do state "$i" | clear "$i" || exit 1; done"#
+);
 /// Gives an interface (the second) what the first has; it is made by the rest.
 const BSD_STACK: &str = concat!(
     bsd_functions!(),
@@ -150,7 +152,8 @@ jail -r "$jail" >/dev/null || bad=1
 n=0; while [ $n -lt 50 ] && jls -d -j "$jail" >/dev/null 2>&1; do sleep 0.1; n=$((n + 1)); done
 exit $bad"#;
 /// A setting of a jail's own network stack. One that the host has once is there already.
-const JAIL_SYSCTL: &str = r#"[ "$(jexec "$1" sysctl -n "$2")" = "$3" ] || jexec "$1" sysctl "$2=$3""#;
+const JAIL_SYSCTL: &str =
+    r#"[ "$(jexec "$1" sysctl -n "$2")" = "$3" ] || jexec "$1" sysctl "$2=$3""#;
 
 /// Functions of Linux, as those of the BSDs; `conf` prints the kernel's files of an interface.
 macro_rules! linux_functions {
@@ -176,7 +179,10 @@ clear() {
 const LINUX_READ: &str = r#"read=$1; shift; for i; do ip link show dev "$i" >/dev/null || exit 1; sh -c "$read" linerate "$i"; done"#;
 /// Puts it back.
 const LINUX_BACK: &str = r#"{ for i; do echo "link set dev $i up"; done; cat; } | ip -batch -"#;
-const LINUX_CLEAR: &str = concat!(linux_functions!(), r#"ssh_by "$@"; for i; do clear "$i"; done"#);
+const LINUX_CLEAR: &str = concat!(
+    linux_functions!(),
+    r#"ssh_by "$@"; for i; do clear "$i"; done"#
+);
 /// An interface (the second) on top of the first, with what that had.
 const LINUX_STACK: &str = concat!(
     linux_functions!(),
@@ -191,11 +197,9 @@ esac && clear "$from" && printf '%s\n' "$kept" | put_conf "$to" &&
 	{ echo "link set dev $to up"; printf '%s\n' "$was"; } | ip -batch -"#
 );
 /// Takes a link away that was absent.
-const LINK_GONE: &str =
-    r#"[ "$1" = absent ] && ip link show dev "$2" >/dev/null 2>&1 || exit 0; exec ip link del dev "$2""#;
+const LINK_GONE: &str = r#"[ "$1" = absent ] && ip link show dev "$2" >/dev/null 2>&1 || exit 0; exec ip link del dev "$2""#;
 const LINK_THERE: &str = r#"ip link show dev "$1" >/dev/null 2>&1 && echo there || echo absent"#;
-const NETNS_THERE: &str =
-    r#"ip netns list | awk -v n="$1" '$1 == n { found = 1 } END { print found ? "there" : "absent" }'"#;
+const NETNS_THERE: &str = r#"ip netns list | awk -v n="$1" '$1 == n { found = 1 } END { print found ? "there" : "absent" }'"#;
 /// A network namespace with these interfaces and what they had; it forwards.
 const NETNS_MAKE: &str = concat!(
     linux_functions!(),
@@ -267,16 +271,34 @@ impl List<'_> {
                 self.remembered(linux);
                 let names = self.names();
                 let of = |first: &[&'static str]| -> Vec<String> {
-                    first.iter().map(|s| (*s).to_string()).chain(names.iter().cloned()).collect()
+                    first
+                        .iter()
+                        .map(|s| (*s).to_string())
+                        .chain(names.iter().cloned())
+                        .collect()
                 };
                 let (look, make, gone) = match linux {
-                    true => (NETNS_THERE, Program::script(NETNS_MAKE, of(&[NESTED, LINK_READ])), NETNS_GONE),
-                    false => (JAIL_READ, Program::script(JAIL_MAKE, of(&[NESTED, BSD_PUT])), JAIL_GONE),
+                    true => (
+                        NETNS_THERE,
+                        Program::script(NETNS_MAKE, of(&[NESTED, LINK_READ])),
+                        NETNS_GONE,
+                    ),
+                    false => (
+                        JAIL_READ,
+                        Program::script(JAIL_MAKE, of(&[NESTED, BSD_PUT])),
+                        JAIL_GONE,
+                    ),
                 };
                 let what = if linux { "network namespace" } else { "jail" };
                 let what = format!("{what} {NESTED} with {}", names.join(" and "));
                 let back = Program::script(gone, of(&[WAS, NESTED]));
-                self.change(what, Program::script(look, [NESTED]), Form::Trimmed, make, back);
+                self.change(
+                    what,
+                    Program::script(look, [NESTED]),
+                    Form::Trimmed,
+                    make,
+                    back,
+                );
             }
             other => self.refuse(format!("dut {other}"), NO_KIND),
         }
@@ -289,7 +311,10 @@ impl List<'_> {
     /// Addresses, neighbours and routes of both interfaces, which are put back last.
     fn remembered(&mut self, linux: bool) {
         let names = self.names();
-        let what = format!("addresses, neighbours and routes of {}", names.join(" and "));
+        let what = format!(
+            "addresses, neighbours and routes of {}",
+            names.join(" and ")
+        );
         let (read, back) = match linux {
             true => {
                 // A bridge turns LRO off, and leaves it off.
@@ -307,11 +332,23 @@ impl List<'_> {
                     );
                 }
                 let arguments = std::iter::once(LINK_READ.to_string()).chain(names.iter().cloned());
-                (Program::script(LINUX_READ, arguments), Program::script(LINUX_BACK, names))
+                (
+                    Program::script(LINUX_READ, arguments),
+                    Program::script(LINUX_BACK, names),
+                )
             }
-            false => (Program::script(BSD_READ, names.clone()), Program::script(BSD_BACK, names)),
+            false => (
+                Program::script(BSD_READ, names.clone()),
+                Program::script(BSD_BACK, names),
+            ),
         };
-        self.change(what, read, Form::Whole, Program::new(["true"]), back.reading(Input::Was));
+        self.change(
+            what,
+            read,
+            Form::Whole,
+            Program::new(["true"]),
+            back.reading(Input::Was),
+        );
     }
 
     fn bsd_stack(&mut self, dut: Dut, from: &str, end: usize, tag: &str) -> String {
@@ -323,10 +360,18 @@ impl List<'_> {
             (_, false) => ("bridge", format!("bridge{UNIT}"), String::new()),
         };
         if !open {
-            let module = if dut == Dut::Vlan { "if_vlan" } else { "if_bridge" };
+            let module = if dut == Dut::Vlan {
+                "if_vlan"
+            } else {
+                "if_bridge"
+            };
             self.module(module, MODULE);
         }
-        let made: Vec<&str> = if kind == "veb" { vec![&other, &to] } else { vec![&to] };
+        let made: Vec<&str> = if kind == "veb" {
+            vec![&other, &to]
+        } else {
+            vec![&to]
+        };
         let make = Program::script(BSD_STACK, [from, &to, kind, &other]);
         let back = Program::script(GONE, [&[WAS], &made[..]].concat());
         self.change(
@@ -346,24 +391,40 @@ impl List<'_> {
         };
         let make = Program::script(LINUX_STACK, [from, &to, kind, tag, LINK_READ]);
         let back = Program::script(LINK_GONE, [WAS, &to]);
-        self.change(format!("{to} on {from}"), Program::script(LINK_THERE, [&to]), Form::Trimmed, make, back);
+        self.change(
+            format!("{to} on {from}"),
+            Program::script(LINK_THERE, [&to]),
+            Form::Trimmed,
+            make,
+            back,
+        );
         to
     }
 
     fn renamed(&mut self, end: usize, to: String) {
         let target = self.target.to_mut();
-        let port = if end == 0 { &mut target.inside } else { &mut target.outside };
+        let port = if end == 0 {
+            &mut target.inside
+        } else {
+            &mut target.outside
+        };
         port.name = to;
     }
 
     /// The steps from this one on, in the network stack of a nested router: its end undoes them.
     pub(super) fn inside_nested(&mut self, from: usize) {
         let linux = matches!(self.target.system, System::Linux | System::Vyos);
-        let prefix: &[&str] = if linux { &["ip", "netns", "exec", NESTED] } else { &["jexec", NESTED] };
+        let prefix: &[&str] = if linux {
+            &["ip", "netns", "exec", NESTED]
+        } else {
+            &["jexec", NESTED]
+        };
         for step in self.steps.steps.iter_mut().skip(from) {
             let question = step.check.as_mut().map(|check| &mut check.read.program);
             for program in [&mut step.apply].into_iter().chain(question) {
-                program.argv.splice(0..0, prefix.iter().map(|s| (*s).to_string()));
+                program
+                    .argv
+                    .splice(0..0, prefix.iter().map(|s| (*s).to_string()));
             }
             (step.read, step.undo) = (None, Undo::Stays);
         }
@@ -389,13 +450,21 @@ impl List<'_> {
             ]),
             false => Program::script(JAIL_SYSCTL, [NESTED, name, value]),
         };
-        self.add(format!("sysctl {name} in {NESTED}"), None, apply, Undo::Stays);
+        self.add(
+            format!("sysctl {name} in {NESTED}"),
+            None,
+            apply,
+            Undo::Stays,
+        );
     }
 }
 
 /// FreeBSD's modules by the part of the kernel: some are built in.
-pub(super) const MODULE: Modules =
-    Modules { look: super::bsd::PART_READ, load: ["kldload", "-n"], unload: "kldunload" };
+pub(super) const MODULE: Modules = Modules {
+    look: super::bsd::PART_READ,
+    load: ["kldload", "-n"],
+    unload: "kldunload",
+};
 
 /// The interface by which a kind of DUT routes at an end, for rule sets.
 pub fn routes_by(dut: Dut, system: System, end: usize, card: &str) -> String {

@@ -7,16 +7,23 @@ use linerate_plan::rules::{Firewall, Kind, Part, RuleSet};
 /// Takes our table away, whether or not it is there.
 const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table inet linerate";
 /// Removes our ipsets, if there are any.
-const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
+const IPSETS_GONE: &str =
+    "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
 
 /// Loads the module whose settings say how many states there may be. The rules would load it later, and it stays, as the rules' own modules do.
-const CONNTRACK: &str = "[ -e /proc/sys/net/netfilter/nf_conntrack_max ] || exec modprobe -- nf_conntrack";
+const CONNTRACK: &str =
+    "[ -e /proc/sys/net/netfilter/nf_conntrack_max ] || exec modprobe -- nf_conntrack";
 
 /// Prints whether a module is loaded, or a part of the kernel.
-const MODULE_READ: &str = r#"[ -e "/sys/module/$(printf %s "$1" | tr - _)" ] && echo there || echo absent"#;
+const MODULE_READ: &str =
+    r#"[ -e "/sys/module/$(printf %s "$1" | tr - _)" ] && echo there || echo absent"#;
 
 pub(super) const FAMILY: Family = Family {
-    modules: Ok(Modules { look: MODULE_READ, load: ["modprobe", "--"], unload: "rmmod" }),
+    modules: Ok(Modules {
+        look: MODULE_READ,
+        load: ["modprobe", "--"],
+        unload: "rmmod",
+    }),
     no_boot_settings: Some(
         "each boot loader of Linux has its own file: set the kernel's command line by hand",
     ),
@@ -36,8 +43,17 @@ fn bridge(list: &mut List<'_>) {
         Program::new(["ip", "link", "del", "dev", bridge]),
     );
     let port = |name: &str, to: bool| {
-        let master: &[&str] = if to { &["master", bridge] } else { &["nomaster"] };
-        Program::new(["ip", "link", "set", "dev", name].iter().chain(master).copied())
+        let master: &[&str] = if to {
+            &["master", bridge]
+        } else {
+            &["nomaster"]
+        };
+        Program::new(
+            ["ip", "link", "set", "dev", name]
+                .iter()
+                .chain(master)
+                .copied(),
+        )
     };
     let up = |state: &str| Program::new(["ip", "link", "set", "dev", bridge, state]);
     list.bridged("bridge linerate0", port, up);
@@ -54,7 +70,12 @@ fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet
 
 fn rule_set(list: &mut List<'_>, set: &RuleSet) {
     if set.states.is_some() {
-        list.add("connection tracking", None, Program::script(CONNTRACK, [""; 0]), Undo::Stays);
+        list.add(
+            "connection tracking",
+            None,
+            Program::script(CONNTRACK, [""; 0]),
+            Undo::Stays,
+        );
     }
     for (name, value) in set.sysctls() {
         list.sysctl(&name, &value);
@@ -68,7 +89,11 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
             }
             (_, Part::Ipset) => list.with_undo(what, apply, Program::script(IPSETS_GONE, [""; 0])),
             (firewall, _) => {
-                let tables = if set.kind == Kind::Nat { &["filter", "nat"][..] } else { &["filter"] };
+                let tables = if set.kind == Kind::Nat {
+                    &["filter", "nat"][..]
+                } else {
+                    &["filter"]
+                };
                 super::shared::load(list, firewall, what, apply, tables);
             }
         }

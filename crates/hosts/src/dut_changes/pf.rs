@@ -15,16 +15,27 @@ pub(super) fn turn(list: &mut List<'_>, on: bool) {
     let pf = |mode: &str| Program::script(PF, [mode]);
     let back = Program::script(PF, std::iter::once("back".into()).chain(networks(list)));
     let apply = pf(if on { "on" } else { "off" });
-    let read = Read { program: pf("read"), form: Form::Whole };
+    let read = Read {
+        program: pf("read"),
+        form: Form::Whole,
+    };
     // Whoever has no state when pf goes on is cut: see `turn_on` of pf.sh, which does what it can.
-    list.steps.steps.push(Step { cuts: true, ..Step::change("pf", read, apply, back.reading(Input::Was)) });
+    list.steps.steps.push(Step {
+        cuts: true,
+        ..Step::change("pf", read, apply, back.reading(Input::Was))
+    });
 }
 
 /// Kills the states of the test networks, so that each frame meets the new rules. States outlive the rules that made them. Those of
 /// other networks, and of ssh, stay.
 pub(super) fn forget(list: &mut List<'_>) {
     let program = forget_networks(networks(list));
-    list.add("states of the test networks killed", None, program, Undo::Stays);
+    list.add(
+        "states of the test networks killed",
+        None,
+        program,
+        Undo::Stays,
+    );
 }
 
 pub(super) fn forget_networks(networks: Vec<String>) -> Program {
@@ -35,14 +46,23 @@ pub(super) fn forget_networks(networks: Vec<String>) -> Program {
 pub(super) fn load_file(list: &mut List<'_>, what: String, file: &RuleFile, ends: &[LabEnd; 2]) {
     let text = before_first_rule(&file.mapped(ends), SSH_RULES);
     let apply = Program::script(PF, ["file"]).reading(Input::Text(text));
-    list.add(format!("{what}, after two rules that pass linerate's ssh"), None, apply, Undo::Stays);
+    list.add(
+        format!("{what}, after two rules that pass linerate's ssh"),
+        None,
+        apply,
+        Undo::Stays,
+    );
     forget(list);
 }
 
 /// The networks of test frames.
 fn networks(list: &List<'_>) -> Vec<String> {
-    let mut all: Vec<String> =
-        list.target.ports().into_iter().flat_map(|port| port.networks.clone()).collect();
+    let mut all: Vec<String> = list
+        .target
+        .ports()
+        .into_iter()
+        .flat_map(|port| port.networks.clone())
+        .collect();
     all.sort();
     all.dedup();
     all
@@ -69,7 +89,11 @@ fn before_first_rule(text: &str, lines: &str) -> String {
         at += line.len();
     }
     let (head, rest) = text.split_at(at);
-    let end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    let end = if head.is_empty() || head.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     format!("{head}{end}{lines}{rest}")
 }
 
@@ -81,7 +105,10 @@ mod tests {
     fn rules_for_ssh_come_first_among_those_that_filter() {
         let text = "ext = \"{ em0 }\" # pass\nset skip on { lo0,\n pass }\nnat on em0 \\\n pass from a to b\nblock all\npass quick on em1\n";
         let with = before_first_rule(text, "X\n");
-        assert!(with.ends_with(" pass from a to b\nX\nblock all\npass quick on em1\n"), "{with}");
+        assert!(
+            with.ends_with(" pass from a to b\nX\nblock all\npass quick on em1\n"),
+            "{with}"
+        );
         assert_eq!(before_first_rule("a = 1", "X\n"), "a = 1\nX\n");
         assert_eq!(before_first_rule("pass", "X\n"), "X\npass");
     }

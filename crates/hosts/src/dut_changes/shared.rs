@@ -52,7 +52,8 @@ pub(super) use file_write;
 /// A plan's file may hold a key.
 const FILE_WRITE: &str = file_write!("077");
 /// Unloads a module that was absent. One that is in use stays loaded, which does not affect others.
-const MODULE_BACK: &str = r#"[ "$1" != absent ] || "$2" "$3" || echo "$3 is in use, and stays" >&2; exit 0"#;
+const MODULE_BACK: &str =
+    r#"[ "$1" != absent ] || "$2" "$3" || echo "$3 is in use, and stays" >&2; exit 0"#;
 /// Restores the file that [`FILE_READ`] printed.
 const FILE_BACK: &str = concat!(
     writable!(),
@@ -129,22 +130,42 @@ const WITH_OTHERS: [(&[&str], &str); 2] = [
 /// A kernel setting.
 pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
     let is_linux = matches!(system, System::Linux | System::Vyos);
-    let options: &[&str] = if is_linux { &["sysctl", "-q", "-w"] } else { &["sysctl"] };
-    let set =
-        |to: &str| Program::new(options.iter().map(|o| (*o).to_string()).chain([format!("{name}={to}")]));
+    let options: &[&str] = if is_linux {
+        &["sysctl", "-q", "-w"]
+    } else {
+        &["sysctl"]
+    };
+    let set = |to: &str| {
+        Program::new(
+            options
+                .iter()
+                .map(|o| (*o).to_string())
+                .chain([format!("{name}={to}")]),
+        )
+    };
     let what = format!("sysctl {name}");
     let known = WITH_OTHERS.iter().find(|(names, _)| names.contains(&name));
     // Interfaces without a value of their own follow (`devinet_copy_dflt_conf`).
-    let follow =
-        name.strip_prefix("net.ipv4.conf.default.").map(|of| format!("/proc/sys/net/ipv4/conf/*/{of}"));
-    let others = known.map(|(_, pattern)| (*pattern).to_string()).or(follow).filter(|_| is_linux);
-    let shown = Read { program: Program::new(["sysctl", "-n", name]), form: Form::Trimmed };
+    let follow = name
+        .strip_prefix("net.ipv4.conf.default.")
+        .map(|of| format!("/proc/sys/net/ipv4/conf/*/{of}"));
+    let others = known
+        .map(|(_, pattern)| (*pattern).to_string())
+        .or(follow)
+        .filter(|_| is_linux);
+    let shown = Read {
+        program: Program::new(["sysctl", "-n", name]),
+        form: Form::Trimmed,
+    };
     if let Some(pattern) = others {
         let [read, back] = match name.ends_with("forward") || name.ends_with(".forwarding") {
             true => [FORWARDING_READ, FORWARDING_BACK],
             false => [FILES_READ, LINES_BACK],
         };
-        let read = Read { program: Program::script(read, [pattern]), form: Form::Whole };
+        let read = Read {
+            program: Program::script(read, [pattern]),
+            form: Form::Whole,
+        };
         let back = Program::script(back, [""; 0]).reading(Input::Was);
         return Step::change(what, read, set(value), back).checked(shown, [value]);
     }
@@ -161,7 +182,11 @@ impl List<'_> {
                 Err(why) => self.refuse(format!("module {module}"), why),
             }
         }
-        for (name, why) in settings.boot.keys().zip(family.no_boot_settings.into_iter().cycle()) {
+        for (name, why) in settings
+            .boot
+            .keys()
+            .zip(family.no_boot_settings.into_iter().cycle())
+        {
             self.refuse(format!("boot setting {name}"), why);
         }
         if settings.cpus.is_some() {
@@ -177,7 +202,10 @@ impl List<'_> {
         self.kind(settings.dut);
         let nested = settings.dut == Dut::Nested;
         if nested {
-            settings.sysctls.iter().for_each(|(name, value)| self.nested_sysctl(name, value));
+            settings
+                .sysctls
+                .iter()
+                .for_each(|(name, value)| self.nested_sysctl(name, value));
         }
         let made = self.steps.steps.len();
         self.tables(settings, family);
@@ -223,14 +251,22 @@ impl List<'_> {
         up: impl Fn(&str) -> Program,
     ) {
         for name in self.names() {
-            self.with_undo(format!("{name} in the bridge"), port(&name, true), port(&name, false));
+            self.with_undo(
+                format!("{name} in the bridge"),
+                port(&name, true),
+                port(&name, false),
+            );
         }
         self.with_undo(format!("{bridge} up"), up("up"), up("down"));
     }
 
     /// A kernel setting.
     pub fn sysctl(&mut self, name: &str, value: &str) {
-        let step = sysctl(self.target.system, &self.target.fill(name), &self.target.fill(value));
+        let step = sysctl(
+            self.target.system,
+            &self.target.fill(name),
+            &self.target.fill(value),
+        );
         self.steps.steps.push(step);
     }
 
@@ -238,7 +274,11 @@ impl List<'_> {
     /// and so is its undoing: undoing goes backwards, and saves once everything is restored.
     pub fn lasting(&mut self, settings: &Settings, rules: Option<&RuleSet>) {
         self.image(settings);
-        let save = self.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));
+        let save = self
+            .target
+            .config_save
+            .as_ref()
+            .map(|save| Program::new(save.split_whitespace()));
         if let Some(save) = save.clone() {
             self.with_undo("saved configuration", Program::new(["true"]), save);
         }
@@ -246,7 +286,10 @@ impl List<'_> {
         for file in &settings.files {
             self.file(&file.path, self.target.fill(&file.text));
         }
-        if matches!(self.target.system, System::FreeBsd | System::PfSense | System::OpnSense) {
+        if matches!(
+            self.target.system,
+            System::FreeBsd | System::PfSense | System::OpnSense
+        ) {
             super::bsd::boot(self, settings, rules);
         }
         match save {
@@ -275,20 +318,37 @@ impl List<'_> {
     pub fn module(&mut self, module: &str, Modules { look, load, unload }: Modules) {
         let back = Program::script(MODULE_BACK, [WAS, unload, module]);
         let apply = Program::new(load.into_iter().chain([module]));
-        self.change(format!("module {module}"), Program::script(look, [module]), Form::Trimmed, apply, back);
+        self.change(
+            format!("module {module}"),
+            Program::script(look, [module]),
+            Form::Trimmed,
+            apply,
+            back,
+        );
     }
 
     /// A file with this content.
     pub fn file(&mut self, path: &str, text: String) {
         let path = self.target.fill(path);
         if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
-            self.refuse(format!("file {path}"), "write its whole path, from / on and without ..");
+            self.refuse(
+                format!("file {path}"),
+                "write its whole path, from / on and without ..",
+            );
             return;
         }
         let script = |script| Program::script(script, [path.clone()]);
-        let (apply, back) =
-            (script(FILE_WRITE).reading(Input::Text(text)), script(FILE_BACK).reading(Input::Was));
-        self.change(format!("file {path}"), script(FILE_READ), Form::Whole, apply, back);
+        let (apply, back) = (
+            script(FILE_WRITE).reading(Input::Text(text)),
+            script(FILE_BACK).reading(Input::Was),
+        );
+        self.change(
+            format!("file {path}"),
+            script(FILE_READ),
+            Form::Whole,
+            apply,
+            back,
+        );
     }
 
     /// One of the kernel's files, with one line.
@@ -310,7 +370,12 @@ impl List<'_> {
                 Some(undo) => Undo::Run(Program::new(["sh", "-c", &self.target.fill(undo)])),
                 None => Undo::Reboot,
             };
-            self.add(format!("command `{line}`"), None, Program::new(["sh", "-c", &line]), undo);
+            self.add(
+                format!("command `{line}`"),
+                None,
+                Program::new(["sh", "-c", &line]),
+                undo,
+            );
             self.within(command.within_ns);
         }
     }
@@ -336,15 +401,31 @@ pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
     }
     if file.firewall == Firewall::Nftables {
         let back = Program::script(NFT_BACK, [""; 0]).reading(Input::Was);
-        return list.change(what, Program::script(NFT_READ, [""; 0]), Form::Whole, apply, back);
+        return list.change(
+            what,
+            Program::script(NFT_READ, [""; 0]),
+            Form::Whole,
+            apply,
+            back,
+        );
     }
-    let named = |table: &&str| file.text.lines().any(|l| l.trim().strip_prefix('*') == Some(table));
+    let named = |table: &&str| {
+        file.text
+            .lines()
+            .any(|l| l.trim().strip_prefix('*') == Some(table))
+    };
     let tables: Vec<&str> = super::iptables::TABLES.into_iter().filter(named).collect();
     load(list, file.firewall, what, apply, &tables);
 }
 
 /// Loads rules by a program, which replaces these tables where it is one of iptables.
-pub fn load(list: &mut List<'_>, firewall: Firewall, what: String, apply: Program, tables: &[&str]) {
+pub fn load(
+    list: &mut List<'_>,
+    firewall: Firewall,
+    what: String,
+    apply: Program,
+    tables: &[&str],
+) {
     match firewall {
         Firewall::Iptables => super::iptables::load(list, what, apply, tables),
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),

@@ -71,7 +71,10 @@ pub enum Single {
 
 /// The question for the content of a file.
 pub fn content_of(path: &str) -> Read {
-    Read { program: Program::script(FILE_READ, [path]), form: Form::Whole }
+    Read {
+        program: Program::script(FILE_READ, [path]),
+        form: Form::Whole,
+    }
 }
 
 /// The content in the answer; `None` where there is no file.
@@ -95,22 +98,37 @@ impl Single {
             Single::KernelFiles { pattern, value } => Ok(kernel_files(pattern, value)),
             Single::CpuSet { irq, cpus } => {
                 let irq = irq.to_string();
-                let read = Read { program: Program::new(["cpuset", "-g", "-x", &irq]), form: Form::CpuSet };
+                let read = Read {
+                    program: Program::new(["cpuset", "-g", "-x", &irq]),
+                    form: Form::CpuSet,
+                };
                 let set = |cpus: &str| Program::new(["cpuset", "-l", cpus, "-x", &irq]);
-                Ok(Step::value(format!("CPUs of interrupt {irq}"), read, set, cpus))
+                Ok(Step::value(
+                    format!("CPUs of interrupt {irq}"),
+                    read,
+                    set,
+                    cpus,
+                ))
             }
             Single::Ethtool { arguments } => of_ethtool(arguments),
             Single::Ifconfig { arguments } => match &arguments[..] {
                 [name, given] => super::bsd::ifconfig(system, name, given),
                 _ => None,
             }
-            .ok_or_else(|| format!("the present value of `ifconfig {}` cannot be read", arguments.join(" "))),
+            .ok_or_else(|| {
+                format!(
+                    "the present value of `ifconfig {}` cannot be read",
+                    arguments.join(" ")
+                )
+            }),
             Single::Text { path, text } if text.len() <= MOST && !text.contains('\0') => {
                 let apply = Program::script(TEXT_WRITE, [path]).reading(Input::Text(text.clone()));
                 let back = Program::script(FILE_TAKEN_BACK, [path, text]).reading(Input::Was);
                 Ok(Step::change(path, content_of(path), apply, back))
             }
-            Single::Text { path, .. } => Err(format!("{path} is larger than {MOST} bytes, or no text")),
+            Single::Text { path, .. } => {
+                Err(format!("{path} is larger than {MOST} bytes, or no text"))
+            }
         }
     }
 }
@@ -120,13 +138,33 @@ fn kernel_files(pattern: &str, value: &str) -> Step {
     if let Some(number) = number.and_then(|rest| rest.strip_suffix("/smp_affinity_list")) {
         return interrupt(pattern, number, value);
     }
-    let read = Read { program: Program::script(FILES_READ, [pattern]), form: Form::Whole };
+    let read = Read {
+        program: Program::script(FILES_READ, [pattern]),
+        form: Form::Whole,
+    };
     let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-    let step = Step::change(pattern, read.clone(), Program::script(FILES_PUT, [pattern, value]), back);
+    let step = Step::change(
+        pattern,
+        read.clone(),
+        Program::script(FILES_PUT, [pattern, value]),
+        back,
+    );
     if pattern.ends_with("/rps_cpus") {
-        step.checked(Read { form: Form::Masks, ..read }, [cpu_list(&mask_of(value))])
+        step.checked(
+            Read {
+                form: Form::Masks,
+                ..read
+            },
+            [cpu_list(&mask_of(value))],
+        )
     } else {
-        step.checked(Read { form: Form::Values, ..read }, [value])
+        step.checked(
+            Read {
+                form: Form::Values,
+                ..read
+            },
+            [value],
+        )
     }
 }
 
@@ -134,19 +172,43 @@ fn kernel_files(pattern: &str, value: &str) -> Step {
 fn of_ethtool(arguments: &[String]) -> Result<Step, String> {
     match arguments {
         [option, name, hash, flow, letters] if option == "-N" && hash == "rx-flow-hash" => {
-            let read =
-                Read { program: Program::new(["ethtool", "-n", name, hash, flow]), form: Form::HashFields };
+            let read = Read {
+                program: Program::new(["ethtool", "-n", name, hash, flow]),
+                form: Form::HashFields,
+            };
             let set = |letters: &str| Program::new(["ethtool", "-N", name, hash, flow, letters]);
-            Ok(Step::value(format!("hash of {flow} of {name}"), read, set, letters))
+            Ok(Step::value(
+                format!("hash of {flow} of {name}"),
+                read,
+                set,
+                letters,
+            ))
         }
         [option, name, equal, queues] if option == "-X" && equal == "equal" => {
-            let read = Read { program: Program::new(["ethtool", "-x", name]), form: Form::Indirection };
+            let read = Read {
+                program: Program::new(["ethtool", "-x", name]),
+                form: Form::Indirection,
+            };
             let set = |words: &str| Program::script(SPREAD, [name, words]);
-            Ok(Step::value(format!("queues of {name}'s hash"), read, set, &format!("{equal} {queues}")))
+            Ok(Step::value(
+                format!("queues of {name}'s hash"),
+                read,
+                set,
+                &format!("{equal} {queues}"),
+            ))
         }
         [option, name, given, value] if option.len() == 2 && option.to_uppercase() == *option => {
-            Ok(ethtool(format!("{given} of {name}"), option, name, given, value))
+            Ok(ethtool(
+                format!("{given} of {name}"),
+                option,
+                name,
+                given,
+                value,
+            ))
         }
-        _ => Err(format!("the present value of `ethtool {}` cannot be read", arguments.join(" "))),
+        _ => Err(format!(
+            "the present value of `ethtool {}` cannot be read",
+            arguments.join(" ")
+        )),
     }
 }

@@ -92,9 +92,15 @@ exec route -n delete "$1" "$2" "$3""#;
 pub fn linux_route(list: &mut List<'_>, route: &Route, via: &str) {
     let dev = list.target.end(route.end).name.as_str();
     let to: &str = &route.to.to_string();
-    let version = if route.to.address.is_ipv6() { "-6" } else { "-4" };
+    let version = if route.to.address.is_ipv6() {
+        "-6"
+    } else {
+        "-4"
+    };
     let read = Program::new(["ip", version, "-o", "route", "show", "to", "exact", to]);
-    let apply = Program::new(["ip", version, "route", "replace", to, "via", via, "dev", dev]);
+    let apply = Program::new([
+        "ip", version, "route", "replace", to, "via", via, "dev", dev,
+    ]);
     let back = Program::script(ROUTE_BACK, [version, to, via, dev]).reading(Input::Was);
     list.change(format!("route to {to}"), read, Form::Whole, apply, back);
 }
@@ -104,16 +110,36 @@ pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
     let dev = list.target.end(neighbour.end).name.as_str();
     let (address, mac): (&str, &str) = (&neighbour.address.to_string(), &neighbour.mac.to_string());
     let read = Program::new(["ip", "neigh", "show", "to", address, "dev", dev]);
-    let apply =
-        Program::new(["ip", "neigh", "replace", address, "lladdr", mac, "dev", dev, "nud", "permanent"]);
+    let apply = Program::new([
+        "ip",
+        "neigh",
+        "replace",
+        address,
+        "lladdr",
+        mac,
+        "dev",
+        dev,
+        "nud",
+        "permanent",
+    ]);
     let back = Program::script(NEIGHBOUR_BACK, [address, dev]).reading(Input::Was);
-    list.change(format!("neighbour {address}"), read, Form::Whole, apply, back);
+    list.change(
+        format!("neighbour {address}"),
+        read,
+        Form::Whole,
+        apply,
+        back,
+    );
 }
 
 /// A route, by `route`.
 pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
     let to: &str = &route.to.to_string();
-    let family = if route.to.address.is_ipv6() { "-inet6" } else { "-inet" };
+    let family = if route.to.address.is_ipv6() {
+        "-inet6"
+    } else {
+        "-inet"
+    };
     let [network, mask] = network(route.to);
     let which = [family, to, &network, &mask];
     let read = Program::script(BSD_ROUTE_READ, which);
@@ -126,11 +152,21 @@ pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
 pub fn bsd_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
     let (address, mac): (&str, &str) = (&neighbour.address.to_string(), &neighbour.mac.to_string());
     let tool = if address.contains(':') { "ndp" } else { "arp" };
-    let permanent = if tool == "arp" && list.target.system == System::OpenBsd { "permanent" } else { "" };
+    let permanent = if tool == "arp" && list.target.system == System::OpenBsd {
+        "permanent"
+    } else {
+        ""
+    };
     let read = Program::script(BSD_NEIGHBOUR_READ, [tool, address]);
     let apply = Program::script(BSD_NEIGHBOUR_PUT, [tool, address, mac]);
     let back = Program::script(BSD_NEIGHBOUR_BACK, [tool, address, permanent]).reading(Input::Was);
-    list.change(format!("neighbour {address}"), read, Form::Whole, apply, back);
+    list.change(
+        format!("neighbour {address}"),
+        read,
+        Form::Whole,
+        apply,
+        back,
+    );
 }
 
 /// A network's address and mask, as `route get` prints them.
@@ -158,7 +194,11 @@ mod tests {
             ("203.0.113.0/24", "203.0.113.0", "255.255.255.0"),
             ("0.0.0.0/0", "0.0.0.0", "0.0.0.0"),
             ("192.0.2.1/32", "192.0.2.1", "255.255.255.255"),
-            ("2001:DB8:0:5::/64", "2001:db8:0:5::", "ffff:ffff:ffff:ffff::"),
+            (
+                "2001:DB8:0:5::/64",
+                "2001:db8:0:5::",
+                "ffff:ffff:ffff:ffff::",
+            ),
             ("::/0", "::", "::"),
         ] {
             assert_eq!(network(to.parse().unwrap()), [address, mask], "{to}");

@@ -52,8 +52,18 @@ impl Host {
             (false, true, true) => Undone::WithFailures,
             (false, true, false) => Undone::All,
         };
-        let Host { failed_steps, lost, cut_short, .. } = *self;
-        Verdict { failed_steps, lost, cut_short, undone }
+        let Host {
+            failed_steps,
+            lost,
+            cut_short,
+            ..
+        } = *self;
+        Verdict {
+            failed_steps,
+            lost,
+            cut_short,
+            undone,
+        }
     }
 }
 
@@ -78,7 +88,16 @@ impl Machine {
         let hosts = vec![Host::default(); design.hosts.len()];
         let (running, actions) = (BTreeSet::new(), Vec::new());
         let (stage, held, interrupted) = (Stage::Between, false, false);
-        Machine { design, trial: 0, stage, hosts, running, held, interrupted, actions }
+        Machine {
+            design,
+            trial: 0,
+            stage,
+            hosts,
+            running,
+            held,
+            interrupted,
+            actions,
+        }
     }
 
     pub fn design(&self) -> &Design {
@@ -113,8 +132,10 @@ impl Machine {
         if !self.running.remove(&step) {
             return;
         }
-        let failed =
-            end.may_still_run || self.mode(step).fails(end.outcome, self.stage == Stage::Phase(step.phase));
+        let failed = end.may_still_run
+            || self
+                .mode(step)
+                .fails(end.outcome, self.stage == Stage::Phase(step.phase));
         let host = &mut self.hosts[step.host];
         if host.foreground == Some(step) {
             host.foreground = None;
@@ -124,7 +145,8 @@ impl Machine {
         let resets = matches!(self.stage, Stage::Phase(Phase::Reset) | Stage::Ending);
         host.not_undone |= end.may_still_run && resets;
         let may_still_run = end.may_still_run;
-        self.actions.push(Action::Report(Report { step, failed, end }));
+        self.actions
+            .push(Action::Report(Report { step, failed, end }));
         if may_still_run {
             self.lose(step.host);
         }
@@ -135,9 +157,11 @@ impl Machine {
     }
 
     fn lost(&mut self, host: usize) {
-        let possible = host < self.hosts.len() && !matches!(self.stage, Stage::Between | Stage::Over);
+        let possible =
+            host < self.hosts.len() && !matches!(self.stage, Stage::Between | Stage::Over);
         // At the end of a trial, nothing is left to be done on a host where nothing runs.
-        let matters = self.stage != Stage::Ending || self.running.iter().any(|step| step.host == host);
+        let matters =
+            self.stage != Stage::Ending || self.running.iter().any(|step| step.host == host);
         if possible && matters {
             self.lose(host);
         }
@@ -157,7 +181,8 @@ impl Machine {
 
     fn end_foreground(&mut self) {
         let waited = self.hosts.iter().filter_map(|host| host.foreground);
-        self.actions.extend(waited.map(|step| Action::End(step, Cause::Trial)));
+        self.actions
+            .extend(waited.map(|step| Action::End(step, Cause::Trial)));
     }
 
     fn enough(&mut self) {
@@ -175,7 +200,8 @@ impl Machine {
     }
 
     fn end_all(&mut self, cause: Cause) {
-        self.actions.extend(self.running.iter().map(|step| Action::End(*step, cause)));
+        self.actions
+            .extend(self.running.iter().map(|step| Action::End(*step, cause)));
     }
 
     /// Goes as far as it can without anything happening.
@@ -211,17 +237,28 @@ impl Machine {
             return false;
         }
         for host in &mut self.hosts {
-            *host = Host { losses: host.losses, ..Host::default() };
+            *host = Host {
+                losses: host.losses,
+                ..Host::default()
+            };
         }
         true
     }
 
     /// Begins the next phase that is wanted and has a host to run on, or the end of the trial.
     fn enter(&mut self, last: Option<Phase>) {
-        let later = Phase::ALL.into_iter().filter(|phase| last.is_none_or(|last| *phase > last));
-        let mut possible = later.filter(|phase| self.design.phases[*phase as usize]).filter(|phase| {
-            *phase == Phase::Reset || self.hosts.iter().any(|host| host.goes_on(*phase, self.interrupted))
-        });
+        let later = Phase::ALL
+            .into_iter()
+            .filter(|phase| last.is_none_or(|last| *phase > last));
+        let mut possible = later
+            .filter(|phase| self.design.phases[*phase as usize])
+            .filter(|phase| {
+                *phase == Phase::Reset
+                    || self
+                        .hosts
+                        .iter()
+                        .any(|host| host.goes_on(*phase, self.interrupted))
+            });
         let Some(phase) = possible.next() else {
             self.stage = Stage::Ending;
             return self.end_all(Cause::Trial);
@@ -233,7 +270,10 @@ impl Machine {
             // A host that was lost may be back by the time of its reset.
             host.unreachable &= phase != Phase::Reset;
         }
-        self.actions.push(Action::Phase { trial: self.trial, phase });
+        self.actions.push(Action::Phase {
+            trial: self.trial,
+            phase,
+        });
     }
 
     /// Starts the next steps; whether the phase is over on all hosts.
@@ -254,7 +294,12 @@ impl Machine {
     }
 
     fn start(&mut self, host: usize, phase: Phase) {
-        let step = StepId { trial: self.trial, phase, host, step: self.hosts[host].next };
+        let step = StepId {
+            trial: self.trial,
+            phase,
+            host,
+            step: self.hosts[host].next,
+        };
         self.hosts[host].next += 1;
         self.hosts[host].foreground = Some(step).filter(|step| !self.mode(*step).is_background());
         self.running.insert(step);
@@ -263,14 +308,22 @@ impl Machine {
 
     fn end_trial(&mut self) {
         let with_reset = self.design.phases[Phase::Reset as usize];
-        let verdicts = self.hosts.iter().map(|host| host.verdict(with_reset)).collect();
-        self.actions.push(Action::Trial { trial: self.trial, verdicts });
+        let verdicts = self
+            .hosts
+            .iter()
+            .map(|host| host.verdict(with_reset))
+            .collect();
+        self.actions.push(Action::Trial {
+            trial: self.trial,
+            verdicts,
+        });
         self.trial += 1;
         self.stage = Stage::Between;
         let most = self.design.rules.give_up_after.max(1);
         for (number, host) in self.hosts.iter_mut().enumerate() {
             host.losses = if host.lost { host.losses + 1 } else { 0 };
-            self.actions.extend((host.losses >= most).then_some(Action::GivenUp(number)));
+            self.actions
+                .extend((host.losses >= most).then_some(Action::GivenUp(number)));
         }
         if self.interrupted
             || self.trial >= self.design.trials

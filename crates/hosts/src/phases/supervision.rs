@@ -55,13 +55,20 @@ pub struct Supervision {
 impl Supervision {
     /// `limit_ns`: how long the command may run; `grace_ns`: how long it may take to end after each signal.
     pub fn new(limit_ns: Option<u64>, grace_ns: u64) -> Self {
-        Supervision { limit_ns, grace_ns, deadline_ns: None, ending: None }
+        Supervision {
+            limit_ns,
+            grace_ns,
+            deadline_ns: None,
+            ending: None,
+        }
     }
 
     /// The command begins: its limit counts from here.
     pub fn begin(&mut self, now_ns: u64) {
         if self.ending.is_none() {
-            self.deadline_ns = self.limit_ns.map(|limit_ns| now_ns.saturating_add(limit_ns));
+            self.deadline_ns = self
+                .limit_ns
+                .map(|limit_ns| now_ns.saturating_add(limit_ns));
         }
     }
 
@@ -128,7 +135,13 @@ impl Output {
     /// No output yet; keeps `most` bytes of later output: the first half and the last.
     pub fn new(most: usize) -> Self {
         let most_head = most.div_ceil(2);
-        Output { head: Vec::new(), tail: VecDeque::new(), most_head, most_tail: most - most_head, total: 0 }
+        Output {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            most_head,
+            most_tail: most - most_head,
+            total: 0,
+        }
     }
 
     /// Takes the next piece.
@@ -156,7 +169,9 @@ impl Output {
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = self.head.clone();
         if self.missing() > 0 {
-            all.extend_from_slice(format!("\n[... {} bytes are missing ...]\n", self.missing()).as_bytes());
+            all.extend_from_slice(
+                format!("\n[... {} bytes are missing ...]\n", self.missing()).as_bytes(),
+            );
         }
         let (a, b) = self.tail.as_slices();
         all.extend_from_slice(a);
@@ -179,7 +194,10 @@ mod output_tests {
         }
         output.push(b"e n d");
         assert_eq!((output.total(), output.missing()), (5010, 5000));
-        assert_eq!(output.bytes(), b"begin\n[... 5000 bytes are missing ...]\ne n d");
+        assert_eq!(
+            output.bytes(),
+            b"begin\n[... 5000 bytes are missing ...]\ne n d"
+        );
     }
 
     proptest! {

@@ -32,10 +32,25 @@ impl Command {
         let mut words = words(&text).into_iter();
         let first = words.next().unwrap_or_default();
         let sudo = first == "sudo";
-        let program = if sudo { words.next().unwrap_or_default() } else { first }.to_string();
-        let values = if program.ends_with("pkt-gen") { PKT_GEN_VALUES } else { EQUILIBRIUM_VALUES };
+        let program = if sudo {
+            words.next().unwrap_or_default()
+        } else {
+            first
+        }
+        .to_string();
+        let values = if program.ends_with("pkt-gen") {
+            PKT_GEN_VALUES
+        } else {
+            EQUILIBRIUM_VALUES
+        };
         let options = options(words, values);
-        Command { host, sudo, program, options, text }
+        Command {
+            host,
+            sudo,
+            program,
+            options,
+            text,
+        }
     }
 
     /// The program: `pkt-gen`, `equilibrium`; empty where the log names none.
@@ -45,7 +60,11 @@ impl Command {
 
     /// The value of an option, empty for a flag; `None` where the option is not given. The last one counts.
     pub fn option(&self, option: char) -> Option<&str> {
-        self.options.iter().rev().find(|(o, _)| *o == option).map(|(_, value)| value.as_str())
+        self.options
+            .iter()
+            .rev()
+            .find(|(o, _)| *o == option)
+            .map(|(_, value)| value.as_str())
     }
 
     fn value(&self, option: char) -> Option<&str> {
@@ -117,12 +136,17 @@ impl Command {
         ];
         let mut facts: Vec<(&'static str, String)> = Vec::new();
         if self.program().ends_with("pkt-gen") {
-            let said = NAMES.iter().filter_map(|(o, name)| Some((*name, self.value(*o)?.to_string())));
+            let said = NAMES
+                .iter()
+                .filter_map(|(o, name)| Some((*name, self.value(*o)?.to_string())));
             facts.extend(said);
         }
         facts.extend(self.host.iter().map(|h| ("host", h.clone())));
         facts.extend(self.length().map(|l| ("length", l.to_string())));
-        facts.extend(self.length().map(|l| ("length_fcs", l.saturating_add(4).to_string())));
+        facts.extend(
+            self.length()
+                .map(|l| ("length_fcs", l.saturating_add(4).to_string())),
+        );
         facts.extend(self.family().map(|f| ("family", f.to_string())));
         facts.extend(self.flows().map(|f| ("flows", f.to_string())));
         facts.extend(self.rate().map(|r| ("rate_pps", r.to_string())));
@@ -145,21 +169,29 @@ fn words(text: &str) -> Vec<&str> {
         }
         false
     };
-    text.split(separates).filter(|word| !word.is_empty()).collect()
+    text.split(separates)
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// `-f tx`, `-ftx` and `-N`, as getopt reads them.
 fn options<'a>(mut words: impl Iterator<Item = &'a str>, values: &str) -> Vec<(char, String)> {
     let mut options = Vec::with_capacity(16);
     while let Some(word) = words.next() {
-        let Some(mut letters) = word.strip_prefix('-').map(str::chars) else { continue };
+        let Some(mut letters) = word.strip_prefix('-').map(str::chars) else {
+            continue;
+        };
         while let Some(option) = letters.next().filter(char::is_ascii) {
             if !values.contains(option) {
                 options.push((option, String::new()));
                 continue;
             }
             let attached = letters.as_str();
-            let value = if attached.is_empty() { words.next().unwrap_or_default() } else { attached };
+            let value = if attached.is_empty() {
+                words.next().unwrap_or_default()
+            } else {
+                attached
+            };
             options.push((option, value.trim_matches(['"', '\'']).to_string()));
             break;
         }
@@ -177,7 +209,9 @@ fn range(text: &str) -> Option<u64> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (End::parse(first)?, End::parse(last)?);
     let addresses = match (first.address, last.address) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => u64::from(u32::from(from).abs_diff(u32::from(to))) + 1,
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            u64::from(u32::from(from).abs_diff(u32::from(to))) + 1
+        }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let group = first.group.unwrap_or(7);
             let others = |a: Ipv6Addr| {
@@ -208,7 +242,11 @@ struct End {
 impl End {
     fn parse(text: &str) -> Option<End> {
         if let Ok(address) = text.parse() {
-            return Some(End { address, port: None, group: None });
+            return Some(End {
+                address,
+                port: None,
+                group: None,
+            });
         }
         let (group, text) = match text.split_once('@') {
             Some((group, text)) => (Some(group.parse::<usize>().ok()?.min(7)), text),
@@ -230,6 +268,10 @@ impl End {
             None if rest.is_empty() => None,
             None => return None,
         };
-        Some(End { address, port, group })
+        Some(End {
+            address,
+            port,
+            group,
+        })
     }
 }

@@ -99,7 +99,13 @@ fn sample(line: &[u8]) -> Option<Sample> {
     };
     let (interval_us, rest) = integer(rest)?;
     after(rest, b" usec)")?;
-    Some(Sample { time_us, pps, packets, bps, interval_us })
+    Some(Sample {
+        time_us,
+        pps,
+        packets,
+        bps,
+        interval_us,
+    })
 }
 
 /// A sample whose quantities have unit prefixes (`14.880 Mpps`), as pkt-gen writes them without -N.
@@ -119,7 +125,13 @@ fn scaled_sample(time_us: u64, rest: &[u8]) -> Option<Sample> {
     let (interval_us, rest) = integer(after(rest, b"in ")?)?;
     after(rest, b" usec)")?;
     let sane = [pps, packets].iter().all(|q| (0.0..1e18).contains(q));
-    sane.then_some(Sample { time_us, pps: pps as u64, packets: packets as u64, bps, interval_us })
+    sane.then_some(Sample {
+        time_us,
+        pps: pps as u64,
+        packets: packets as u64,
+        bps,
+        interval_us,
+    })
 }
 
 #[cold]
@@ -134,7 +146,9 @@ fn other(line: &[u8]) -> Line<'_> {
             None => message(rest),
         };
     }
-    command(line).or_else(|| summary(line)).unwrap_or_else(|| shell(line))
+    command(line)
+        .or_else(|| summary(line))
+        .unwrap_or_else(|| shell(line))
 }
 
 /// pkt-gen's messages, behind their time stamp: ` function [line] text`.
@@ -142,7 +156,10 @@ fn message(rest: &[u8]) -> Line<'_> {
     const NOT_OPENED: &str = "pkt-gen could not open the interface";
     const CRASHES: [(&[u8], &str); 7] = [
         (b"poll err", "pkt-gen crashed: poll err"),
-        (b"ouch, thread", "pkt-gen crashed: ouch, thread exited with error"),
+        (
+            b"ouch, thread",
+            "pkt-gen crashed: ouch, thread exited with error",
+        ),
         (b"Unable to open", NOT_OPENED),
         (b"NIOCREGIF failed", NOT_OPENED),
         (b"could not open", NOT_OPENED),
@@ -150,7 +167,9 @@ fn message(rest: &[u8]) -> Line<'_> {
         (b"aborting", NOT_OPENED),
     ];
     let text = memchr::memchr(b']', rest).map_or(rest, |end| rest[end + 1..].trim_ascii_start());
-    let found = CRASHES.iter().find(|(beginning, _)| text.starts_with(beginning));
+    let found = CRASHES
+        .iter()
+        .find(|(beginning, _)| text.starts_with(beginning));
     // A sender that found a ring full for too long goes on.
     let found = found.filter(|_| !text.starts_with(b"poll error"));
     found.map_or(Line::Message, |(_, words)| Line::Crash(words))
@@ -197,12 +216,20 @@ fn speed(rest: &[u8]) -> Option<SummaryLine> {
 /// `1000 packets 60000 bytes 8 events 60 bytes each in 1.00 seconds.`, `nothing.`
 fn total(rest: &[u8]) -> Option<SummaryLine> {
     if rest.starts_with(b"nothing.") {
-        return Some(SummaryLine::Total { packets: 0, length: None, seconds: 0.0 });
+        return Some(SummaryLine::Total {
+            packets: 0,
+            length: None,
+            seconds: 0.0,
+        });
     }
     let (packets, rest) = integer(rest)?;
     if let Some(rest) = after(rest, b" packets, in ") {
         let (seconds, _) = decimal(rest)?;
-        return Some(SummaryLine::Total { packets, length: None, seconds });
+        return Some(SummaryLine::Total {
+            packets,
+            length: None,
+            seconds,
+        });
     }
     let rest = match after(rest, b" packets, ") {
         Some(rest) => rest,
@@ -215,11 +242,19 @@ fn total(rest: &[u8]) -> Option<SummaryLine> {
     let (length, rest) = integer(rest)?;
     let rest = after(rest, b" bytes each")?;
     let (seconds, _) = decimal(after(rest, b", in ").or_else(|| after(rest, b" in "))?)?;
-    Some(SummaryLine::Total { packets, length: Some(length), seconds })
+    Some(SummaryLine::Total {
+        packets,
+        length: Some(length),
+        seconds,
+    })
 }
 
 fn shell(line: &[u8]) -> Line<'_> {
-    let known: [&[u8]; 3] = [b"+", b"Warning: no access to tty", b"Thus no job control in this shell"];
+    let known: [&[u8]; 3] = [
+        b"+",
+        b"Warning: no access to tty",
+        b"Thus no job control in this shell",
+    ];
     match line == b"Terminated" || known.iter().any(|k| line.starts_with(k)) {
         true => Line::Shell,
         false => Line::Unknown,
@@ -231,7 +266,11 @@ fn shell(line: &[u8]) -> Line<'_> {
 pub fn integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value: u64 = 0;
     let mut at = 0;
-    while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|d| *d <= 9) {
+    while let Some(digit) = bytes
+        .get(at)
+        .map(|b| b.wrapping_sub(b'0'))
+        .filter(|d| *d <= 9)
+    {
         // 19 digits always fit: only longer numbers need a check.
         value = if at < 19 {
             value * 10 + u64::from(digit)
@@ -251,9 +290,14 @@ pub fn after<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
 
 /// A decimal number with an optional sign and fraction (`-1505074016.06`), and the rest.
 pub fn decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
-    let end =
-        bytes.iter().position(|b| !matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+')).unwrap_or(bytes.len());
-    let number = std::str::from_utf8(&bytes[..end]).ok()?.parse::<f64>().ok()?;
+    let end = bytes
+        .iter()
+        .position(|b| !matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+'))
+        .unwrap_or(bytes.len());
+    let number = std::str::from_utf8(&bytes[..end])
+        .ok()?
+        .parse::<f64>()
+        .ok()?;
     number.is_finite().then_some((number, &bytes[end..]))
 }
 

@@ -65,7 +65,12 @@ impl std::fmt::Display for Change {
 
 /// Finds the steady part of a log's samples. `None` with fewer than three steady samples, or where most of them are 0.
 pub fn steady(samples: &[(u64, Sample)]) -> Option<Steady> {
-    steady_rates(&samples.iter().map(|(_, s)| s.pps as f64).collect::<Vec<_>>())
+    steady_rates(
+        &samples
+            .iter()
+            .map(|(_, s)| s.pps as f64)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Finds the steady part of a series of rates, which are 0 or more: the same for figures of any tool.
@@ -85,13 +90,18 @@ pub fn steady_rates(rates: &[f64]) -> Option<Steady> {
         scratch.extend(&rates[from..to]);
         median(&mut scratch)
     };
-    let middle = if to - from < LEAST_POINTS { 0.0 } else { middle_of(from, to) };
+    let middle = if to - from < LEAST_POINTS {
+        0.0
+    } else {
+        middle_of(from, to)
+    };
     if middle <= 0.0 {
         return None;
     }
     // The long parts, one behind the other.
-    let long: Vec<(usize, usize)> =
-        bounds(&parts).filter(|(a, b)| *a >= from && *b <= to && is_long(b - a, rates.len())).collect();
+    let long: Vec<(usize, usize)> = bounds(&parts)
+        .filter(|(a, b)| *a >= from && *b <= to && is_long(b - a, rates.len()))
+        .collect();
     let mut change: Option<Change> = None;
     for pair in long.windows(2) {
         let [left, right] = [pair[0], pair[1]];
@@ -108,7 +118,12 @@ pub fn steady_rates(rates: &[f64]) -> Option<Steady> {
             change = Some(found);
         }
     }
-    Some(Steady { median: middle, first: first + from, samples: to - from, change })
+    Some(Steady {
+        median: middle,
+        first: first + from,
+        samples: to - from,
+        change,
+    })
 }
 
 /// The median, mean of the two middle points; 0 of nothing. Reorders the values.
@@ -120,7 +135,11 @@ fn median(values: &mut [f64]) -> f64 {
     let even = values.len().is_multiple_of(2);
     let (below, upper, _) = values.select_nth_unstable_by(half, f64::total_cmp);
     let upper = *upper;
-    if even { (below.iter().copied().fold(f64::NEG_INFINITY, f64::max) + upper) / 2.0 } else { upper }
+    if even {
+        (below.iter().copied().fold(f64::NEG_INFINITY, f64::max) + upper) / 2.0
+    } else {
+        upper
+    }
 }
 
 /// Each value within `reach` of the median of the five around it.
@@ -138,7 +157,9 @@ fn clamped(values: &[f64], reach: f64) -> Vec<f64> {
             ])
         }
     };
-    (0..values.len()).map(|i| values[i].clamp(near(i) - reach, near(i) + reach)).collect()
+    (0..values.len())
+        .map(|i| values[i].clamp(near(i) - reach, near(i) + reach))
+        .collect()
 }
 
 /// The middle of five values, without sorting: the median of the fifth, the greater of the lesser and the lesser of the
@@ -207,17 +228,28 @@ fn without_ends(rates: &[f64], parts: &[usize], scratch: &mut Vec<f64>) -> (usiz
     let fifth = n / 5;
     let mut middle = rates[fifth..n - fifth].to_vec();
     middle.sort_unstable_by(f64::total_cmp);
-    let (low, high) = (middle[middle.len() / 4], middle[middle.len() - 1 - middle.len() / 4]);
+    let (low, high) = (
+        middle[middle.len() / 4],
+        middle[middle.len() - 1 - middle.len() / 4],
+    );
     let reach = 1.5 * (high - low);
-    let (low, high) = ((low - reach) * (1.0 - LEAST_DIFFERENCE), (high + reach) * (1.0 + LEAST_DIFFERENCE));
+    let (low, high) = (
+        (low - reach) * (1.0 - LEAST_DIFFERENCE),
+        (high + reach) * (1.0 + LEAST_DIFFERENCE),
+    );
     let mut outside = |(from, to): (usize, usize)| {
         scratch.clear();
         scratch.extend(&rates[from..to]);
         !(low..=high).contains(&median(scratch))
     };
-    let ramp = bounds(parts).take_while(|part| part.1 <= fifth && outside(*part)).last();
+    let ramp = bounds(parts)
+        .take_while(|part| part.1 <= fifth && outside(*part))
+        .last();
     let from = ramp.map_or(0, |(_, end)| end);
-    let tail = bounds(parts).rev().take_while(|part| n - part.0 <= fifth && outside(*part)).last();
+    let tail = bounds(parts)
+        .rev()
+        .take_while(|part| n - part.0 <= fifth && outside(*part))
+        .last();
     (from, tail.map_or(n, |(begin, _)| begin))
 }
 
@@ -227,7 +259,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn steady_of(rates: &[u64]) -> Option<Steady> {
-        let sample = |pps: &u64| (0, Sample { pps: *pps, ..Sample::default() });
+        let sample = |pps: &u64| {
+            (
+                0,
+                Sample {
+                    pps: *pps,
+                    ..Sample::default()
+                },
+            )
+        };
         steady(&rates.iter().map(sample).collect::<Vec<_>>())
     }
 
@@ -248,18 +288,28 @@ mod tests {
         rates[20] = 0;
         rates[21] = 500_000;
         let steady = steady_of(&rates).unwrap();
-        assert_eq!((steady.first, steady.samples, steady.median), (5, 30, 1_000_000.0));
+        assert_eq!(
+            (steady.first, steady.samples, steady.median),
+            (5, 30, 1_000_000.0)
+        );
     }
 
     #[test]
     fn a_run_without_ramp_keeps_every_sample() {
         let rates: Vec<u64> = (0..60).map(|i| 1_000_000 + (i * 7919) % 9000).collect();
-        assert_eq!(steady_of(&rates).map(|s| (s.first, s.samples)), Some((0, 60)));
+        assert_eq!(
+            steady_of(&rates).map(|s| (s.first, s.samples)),
+            Some((0, 60))
+        );
         // A slow drift is no ramp.
-        let drift: Vec<u64> = (0..60).map(|i| 1_000_000 + i * 500 + (i * 7919) % 20_000).collect();
+        let drift: Vec<u64> = (0..60)
+            .map(|i| 1_000_000 + i * 500 + (i * 7919) % 20_000)
+            .collect();
         assert_eq!(steady_of(&drift).map(|s| s.samples), Some(60));
         // Nor is the alternation of two rates.
-        let two: Vec<u64> = (0..60).map(|i| if i % 2 == 0 { 360_000 } else { 560_000 }).collect();
+        let two: Vec<u64> = (0..60)
+            .map(|i| if i % 2 == 0 { 360_000 } else { 560_000 })
+            .collect();
         assert_eq!(steady_of(&two).map(|s| s.samples), Some(60));
     }
 
@@ -282,7 +332,10 @@ mod tests {
         let steady = steady_of(&rates).unwrap();
         assert_eq!((steady.first, steady.samples), (1, 63));
         let change = steady.change.unwrap();
-        assert_eq!((change.after, change.from, change.to), (31, 2_220_000.0, 2_950_000.0));
+        assert_eq!(
+            (change.after, change.from, change.to),
+            (31, 2_220_000.0, 2_950_000.0)
+        );
         assert!(change.to_string().contains("+32.9 %"), "{change}");
     }
 
@@ -292,7 +345,10 @@ mod tests {
         rates[10] = 9000;
         rates[50] = 12_000;
         assert_eq!(steady_of(&rates), None);
-        assert_eq!([steady_of(&[]), steady_of(&[0; 9]), steady_of(&[5, 5])], [None; 3]);
+        assert_eq!(
+            [steady_of(&[]), steady_of(&[0; 9]), steady_of(&[5, 5])],
+            [None; 3]
+        );
         assert_eq!(steady_of(&[5, 5, 5]).unwrap().median, 5.0);
     }
 

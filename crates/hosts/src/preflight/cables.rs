@@ -15,8 +15,13 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
         let interface = match port.found(station.facts) {
             Ok(interface) => interface,
             Err(why) => {
-                let names: Vec<&str> =
-                    station.facts.interfaces.iter().map(|i| i.name.as_str()).take(20).collect();
+                let names: Vec<&str> = station
+                    .facts
+                    .interfaces
+                    .iter()
+                    .map(|i| i.name.as_str())
+                    .take(20)
+                    .collect();
                 let evidence = format!("{why}; it has {}", names.join(" "));
                 out.fault(host, format!("[{key}] is not there"))
                     .evidence(evidence)
@@ -26,15 +31,22 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
         };
         let name = &interface.name;
         if managed.is_some_and(|m| m.name == *name) {
-            out.fault(host, format!("[{key}] is the interface that ssh comes in at"))
-                .evidence(format!("both are {name}"))
-                .remedy("use another interface: a load would cut the host off");
+            out.fault(
+                host,
+                format!("[{key}] is the interface that ssh comes in at"),
+            )
+            .evidence(format!("both are {name}"))
+            .remedy("use another interface: a load would cut the host off");
         }
         link(station, interface, wanted.speed.or(lab.link_speed), out);
         if interface.pause.is_on() {
             let yes = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
             out.warning(host, format!("{name} uses pause frames"))
-                .evidence(format!("obeyed {}, sent {}", yes(interface.pause.rx), yes(interface.pause.tx)))
+                .evidence(format!(
+                    "obeyed {}, sent {}",
+                    yes(interface.pause.rx),
+                    yes(interface.pause.tx)
+                ))
                 .remedy(pause_off(station, name));
         }
         addresses(station, interface, wanted, out);
@@ -45,14 +57,23 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
 fn link(station: &Station<'_>, interface: &Interface, wanted: Option<f64>, out: &mut Findings) {
     let (host, name) = (station.host, &interface.name);
     if !interface.up {
-        let by = if station.is_linux() { "ip link set" } else { "ifconfig" };
+        let by = if station.is_linux() {
+            "ip link set"
+        } else {
+            "ifconfig"
+        };
         out.fault(host, format!("{name} is switched off"))
             .evidence("its flags have no UP")
             .remedy(format!("{by} {name} up"));
     } else if interface.link == Some(false) {
-        let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
+        let media = interface
+            .media
+            .as_ref()
+            .map_or(String::new(), |media| format!("; medium: {media}"));
         let remedy = "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)";
-        out.fault(host, format!("{name} has no link")).evidence(format!("no carrier{media}")).remedy(remedy);
+        out.fault(host, format!("{name} has no link"))
+            .evidence(format!("no carrier{media}"))
+            .remedy(remedy);
     }
     if interface.full_duplex == Some(false) {
         let media = interface.media.as_deref().unwrap_or("half duplex");
@@ -60,28 +81,52 @@ fn link(station: &Station<'_>, interface: &Interface, wanted: Option<f64>, out: 
             .evidence(media)
             .remedy("let both ends negotiate, or neither");
     }
-    if let (Some(wanted), Some(is)) = (wanted, interface.speed.filter(|_| interface.link != Some(false)))
-        && (wanted / is - 1.0).abs() > 0.01
+    if let (Some(wanted), Some(is)) = (
+        wanted,
+        interface.speed.filter(|_| interface.link != Some(false)),
+    ) && (wanted / is - 1.0).abs() > 0.01
     {
-        let remedy =
-            "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that";
-        out.fault(host, format!("{name} runs at {}, not {}", speed(is), speed(wanted)))
-            .evidence(interface.media.as_deref().unwrap_or("by ethtool"))
-            .remedy(remedy);
+        let remedy = "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that";
+        out.fault(
+            host,
+            format!("{name} runs at {}, not {}", speed(is), speed(wanted)),
+        )
+        .evidence(interface.media.as_deref().unwrap_or("by ethtool"))
+        .remedy(remedy);
     }
 }
 
 /// Whether an interface has the addresses of the lab file.
-fn addresses(station: &Station<'_>, interface: &Interface, wanted: &LabInterface, out: &mut Findings) {
+fn addresses(
+    station: &Station<'_>,
+    interface: &Interface,
+    wanted: &LabInterface,
+    out: &mut Findings,
+) {
     let (host, name) = (station.host, &interface.name);
-    if let Some((said, is)) = wanted.mac.zip(interface.mac).filter(|(said, is)| said != is) {
-        out.fault(host, format!("{name} has another Ethernet address than the lab file says"))
-            .evidence(format!("it is {is}, not {said}"))
-            .remedy("correct the lab file: frames to the wrong address are dropped by the card");
+    if let Some((said, is)) = wanted
+        .mac
+        .zip(interface.mac)
+        .filter(|(said, is)| said != is)
+    {
+        out.fault(
+            host,
+            format!("{name} has another Ethernet address than the lab file says"),
+        )
+        .evidence(format!("it is {is}, not {said}"))
+        .remedy("correct the lab file: frames to the wrong address are dropped by the card");
     }
     for said in &wanted.addresses {
-        let differ = |a: &HostAddress| a.length.zip(said.length).is_some_and(|(is, said)| is != said);
-        if interface.addresses.iter().any(|a| a.address == said.address && !differ(a)) {
+        let differ = |a: &HostAddress| {
+            a.length
+                .zip(said.length)
+                .is_some_and(|(is, said)| is != said)
+        };
+        if interface
+            .addresses
+            .iter()
+            .any(|a| a.address == said.address && !differ(a))
+        {
             continue;
         }
         let remedy = match said {
@@ -90,7 +135,13 @@ fn addresses(station: &Station<'_>, interface: &Interface, wanted: &LabInterface
             _ => format!("ifconfig {name} inet {said} alias"),
         };
         out.fault(host, format!("{name} does not have the address {said}"))
-            .evidence(listed(interface.addresses.iter().map(ToString::to_string).collect()))
+            .evidence(listed(
+                interface
+                    .addresses
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
+            ))
             .remedy(format!("{remedy}, or correct the lab file"));
     }
 }
@@ -98,16 +149,33 @@ fn addresses(station: &Station<'_>, interface: &Interface, wanted: &LabInterface
 /// The interface of the ssh connection, as far as it is known.
 fn managed<'a>(station: &Station<'a>) -> Option<&'a Interface> {
     let facts = station.facts;
-    let said = station.host.management.as_ref().and_then(|wanted| match &wanted.name {
-        Some(name) => facts.interface(name),
-        None => by_address(wanted, facts),
-    });
-    let address: Option<IpAddr> = station.host.reach.ssh().and_then(|ssh| ssh.host.parse().ok());
-    said.or_else(|| facts.interfaces.iter().find(|i| i.addresses.iter().any(|a| Some(a.address) == address)))
+    let said = station
+        .host
+        .management
+        .as_ref()
+        .and_then(|wanted| match &wanted.name {
+            Some(name) => facts.interface(name),
+            None => by_address(wanted, facts),
+        });
+    let address: Option<IpAddr> = station
+        .host
+        .reach
+        .ssh()
+        .and_then(|ssh| ssh.host.parse().ok());
+    said.or_else(|| {
+        facts
+            .interfaces
+            .iter()
+            .find(|i| i.addresses.iter().any(|a| Some(a.address) == address))
+    })
 }
 
 fn listed(words: Vec<String>) -> String {
-    if words.is_empty() { "it has none".into() } else { format!("it has {}", words.join(", ")) }
+    if words.is_empty() {
+        "it has none".into()
+    } else {
+        format!("it has {}", words.join(", "))
+    }
 }
 
 fn pause_off(station: &Station<'_>, name: &str) -> String {
@@ -122,8 +190,9 @@ fn pause_off(station: &Station<'_>, name: &str) -> String {
     };
     match station.is_linux() {
         true => format!("ethtool -A {name} autoneg off rx off tx off"),
-        false => by_sysctl()
-            .unwrap_or_else(|| "switch flow control off in the driver and on a switch in between".into()),
+        false => by_sysctl().unwrap_or_else(|| {
+            "switch flow control off in the driver and on a switch in between".into()
+        }),
     }
 }
 
@@ -132,23 +201,38 @@ pub(super) fn check([a, b]: &[Plug<'_>; 2], out: &mut Findings) {
     if let (Some(left), Some(right)) = (a.found.speed, b.found.speed)
         && left != right
     {
-        out.fault(a.station.host, format!("the ends of the cable {} run at different speeds", between(a, b)))
-            .evidence(format!("{} and {}", speed(left), speed(right)))
-            .remedy("a switch in between, or the wrong interface in the lab file");
+        out.fault(
+            a.station.host,
+            format!(
+                "the ends of the cable {} run at different speeds",
+                between(a, b)
+            ),
+        )
+        .evidence(format!("{} and {}", speed(left), speed(right)))
+        .remedy("a switch in between, or the wrong interface in the lab file");
     }
     if let (Some(left), Some(right)) = (a.found.mtu, b.found.mtu)
         && left != right
     {
-        out.warning(a.station.host, format!("the ends of the cable {} have different MTUs", between(a, b)))
-            .evidence(format!("{left} and {right}"))
-            .remedy("set both alike, or long frames are dropped at one end");
+        out.warning(
+            a.station.host,
+            format!(
+                "the ends of the cable {} have different MTUs",
+                between(a, b)
+            ),
+        )
+        .evidence(format!("{left} and {right}"))
+        .remedy("set both alike, or long frames are dropped at one end");
     }
     knows(a, b, out);
     knows(b, a, out);
 }
 
 fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
-    format!("{} {} - {} {}", a.station.host.name, a.found.name, b.station.host.name, b.found.name)
+    format!(
+        "{} {} - {} {}",
+        a.station.host.name, a.found.name, b.station.host.name, b.found.name
+    )
 }
 
 /// Whether one end can send to the other: it has its address by ARP or neighbour discovery, and the right one.
@@ -157,7 +241,8 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, out: &mut Findings) {
     let silent = to.station.tool() == Some(Backend::PktGen);
     let near = &from.found.addresses;
     let in_reach = |far: &&HostAddress| {
-        near.iter().any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true))
+        near.iter()
+            .any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true))
     };
     for far in to.wanted.addresses.iter().filter(in_reach) {
         let who = format!("{} of {}", far.address, to.station.host.name);
@@ -171,27 +256,45 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, out: &mut Findings) {
                     continue;
                 }
                 // A host can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
-                None => {
-                    (silent, format!("it does not know who has {who}"), format!("no entry for it at {at}"))
-                }
+                None => (
+                    silent,
+                    format!("it does not know who has {who}"),
+                    format!("no entry for it at {at}"),
+                ),
             },
             Some(entry) => match (entry.mac, to.found.mac) {
-                (None, _) => {
-                    (true, format!("{who} does not answer it"), format!("its entry at {at} is incomplete"))
-                }
+                (None, _) => (
+                    true,
+                    format!("{who} does not answer it"),
+                    format!("its entry at {at} is incomplete"),
+                ),
                 (Some(said), Some(is)) if said != is => {
                     let what = format!("it has the wrong Ethernet address for {who}");
-                    (true, what, format!("it knows {said}, {} has {is}", to.found.name))
+                    (
+                        true,
+                        what,
+                        format!("it knows {said}, {} has {is}", to.found.name),
+                    )
                 }
                 _ if silent && !entry.permanent => {
                     let why = "expires, and ARP gets no answer while pkt-gen runs";
-                    (false, format!("it will forget who has {who}"), format!("its entry at {at} {why}"))
+                    (
+                        false,
+                        format!("it will forget who has {who}"),
+                        format!("its entry at {at} {why}"),
+                    )
                 }
                 _ => continue,
             },
         };
-        let found = if is_fault { out.fault(host, what) } else { out.warning(host, what) };
-        found.evidence(evidence).remedy(stay(from, to, &far.address.to_string()));
+        let found = if is_fault {
+            out.fault(host, what)
+        } else {
+            out.warning(host, what)
+        };
+        found
+            .evidence(evidence)
+            .remedy(stay(from, to, &far.address.to_string()));
     }
 }
 
@@ -200,7 +303,10 @@ fn stay(from: &Plug<'_>, to: &Plug<'_>, address: &str) -> String {
     let mac = to.found.mac.map_or("MAC".to_string(), |m| m.to_string());
     match address {
         _ if from.station.is_linux() => {
-            format!("ip neigh replace {address} lladdr {mac} dev {} nud permanent", from.found.name)
+            format!(
+                "ip neigh replace {address} lladdr {mac} dev {} nud permanent",
+                from.found.name
+            )
         }
         _ if address.contains(':') => format!("ndp -s {address} {mac}"),
         _ => format!("arp -s {address} {mac}"),

@@ -86,17 +86,27 @@ pub struct PortTried {
 
 /// The problems that the frames of ports show.
 pub fn judge_ports(tried: &[PortTried]) -> Vec<Diagnostic> {
-    let missing = |tried: &&PortTried| tried.sent == 0 || tried.arrived.is_some_and(|n| n < tried.sent);
-    let problem =
-        |PortTried { from: (host, interface), port, sent, arrives: (far, at), arrived, .. }: &PortTried| {
-            let what = format!("test frames that {interface} sends by {port} do not arrive");
-            let evidence = match arrived {
-                Some(arrived) => format!("{sent} frames sent; {at} of {far} counted {arrived}"),
-                None => format!("{sent} frames sent"),
-            };
-            let remedy = "see cable, switch and VLAN in between; tool = \"af-packet\" in the lab file sends another way";
-            Diagnostic::new(what).of(host).evidence(evidence).remedy(remedy)
+    let missing =
+        |tried: &&PortTried| tried.sent == 0 || tried.arrived.is_some_and(|n| n < tried.sent);
+    let problem = |PortTried {
+                       from: (host, interface),
+                       port,
+                       sent,
+                       arrives: (far, at),
+                       arrived,
+                       ..
+                   }: &PortTried| {
+        let what = format!("test frames that {interface} sends by {port} do not arrive");
+        let evidence = match arrived {
+            Some(arrived) => format!("{sent} frames sent; {at} of {far} counted {arrived}"),
+            None => format!("{sent} frames sent"),
         };
+        let remedy = "see cable, switch and VLAN in between; tool = \"af-packet\" in the lab file sends another way";
+        Diagnostic::new(what)
+            .of(host)
+            .evidence(evidence)
+            .remedy(remedy)
+    };
     tried.iter().filter(missing).map(problem).collect()
 }
 
@@ -104,7 +114,10 @@ pub fn judge_ports(tried: &[PortTried]) -> Vec<Diagnostic> {
 pub fn plan(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Plan {
     let mut plan = Plan::default();
     if !lab.isolated {
-        plan.skip("the whole lab", "its file does not say isolated = true: nothing is sent");
+        plan.skip(
+            "the whole lab",
+            "its file does not say isolated = true: nothing is sent",
+        );
         return plan;
     }
     let stations = stations(lab, facts);
@@ -124,12 +137,18 @@ pub fn plan(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Plan {
 /// The interfaces of the lab that a host has, by their names there.
 pub fn interfaces(lab: &Lab, host: &str, facts: &Facts) -> Vec<String> {
     let named = lab.hosts.iter().filter(|h| h.name == host);
-    named.flat_map(|h| ports(lab, h)).filter_map(|p| p.found(facts).ok().map(|i| i.name.clone())).collect()
+    named
+        .flat_map(|h| ports(lab, h))
+        .filter_map(|p| p.found(facts).ok().map(|i| i.name.clone()))
+        .collect()
 }
 
 impl Plan {
     fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.skipped.push(Skipped { what: what.into(), why: why.into() });
+        self.skipped.push(Skipped {
+            what: what.into(),
+            why: why.into(),
+        });
     }
 
     fn over(&mut self, from: &Plug<'_>, to: &Plug<'_>) {
@@ -137,21 +156,44 @@ impl Plan {
         if let Some(why) = obstacle(from, Some(to), &[from, to]) {
             return self.skip(what, why);
         }
-        self.pings(what, from, &to.found.addresses, &to.station.host.name, &[at(to)]);
+        self.pings(
+            what,
+            from,
+            &to.found.addresses,
+            &to.station.host.name,
+            &[at(to)],
+        );
     }
 
     /// From each host beside a black box to the addresses that the lab file gives it.
     fn beside_black_box(&mut self, lab: &Lab, stations: &[Station<'_>]) {
-        let Some(black_box) = &lab.black_box else { return };
+        let Some(black_box) = &lab.black_box else {
+            return;
+        };
         for [a, b] in cabling(lab) {
-            let (near, far) = if a.0.name == black_box.name { (b, a) } else { (a, b) };
-            let Some(station) = stations.iter().find(|station| station.host.name == near.0.name) else {
+            let (near, far) = if a.0.name == black_box.name {
+                (b, a)
+            } else {
+                (a, b)
+            };
+            let Some(station) = stations
+                .iter()
+                .find(|station| station.host.name == near.0.name)
+            else {
                 continue;
             };
-            let port =
-                ports(lab, near.0).into_iter().find(|port| port.key == near.1 && *port.wanted == *near.2);
-            let Some(found) = port.and_then(|port| port.found(station.facts).ok()) else { continue };
-            let plug = Plug { key: near.1, station, wanted: near.2, found };
+            let port = ports(lab, near.0)
+                .into_iter()
+                .find(|port| port.key == near.1 && *port.wanted == *near.2);
+            let Some(found) = port.and_then(|port| port.found(station.facts).ok()) else {
+                continue;
+            };
+            let plug = Plug {
+                key: near.1,
+                station,
+                wanted: near.2,
+                found,
+            };
             let what = format!("{} to {}", shown(&plug), black_box.name);
             match obstacle(&plug, None, &[&plug]) {
                 Some(why) => self.skip(what, why),
@@ -161,13 +203,27 @@ impl Plan {
     }
 
     /// Frames of each version of IP in which both ends of a cable have addresses of one network.
-    fn pings(&mut self, what: String, from: &Plug<'_>, far: &[HostAddress], whose: &str, arrives: &[At]) {
+    fn pings(
+        &mut self,
+        what: String,
+        from: &Plug<'_>,
+        far: &[HostAddress],
+        whose: &str,
+        arrives: &[At],
+    ) {
         let before = self.probes.len();
         for six in [false, true] {
-            let of = |all: &[HostAddress]| all.iter().filter(|a| usable(a, six)).copied().collect::<Vec<_>>();
+            let of = |all: &[HostAddress]| {
+                all.iter()
+                    .filter(|a| usable(a, six))
+                    .copied()
+                    .collect::<Vec<_>>()
+            };
             let (near, far) = (of(&from.found.addresses), of(far));
             let reach = |a: &HostAddress, b: &HostAddress| a.reaches(b.address) == Some(true);
-            let pair = near.iter().find_map(|a| Some((*a, *far.iter().find(|b| reach(a, b))?)));
+            let pair = near
+                .iter()
+                .find_map(|a| Some((*a, *far.iter().find(|b| reach(a, b))?)));
             self.probes.extend(pair.map(|(source, to)| Probe {
                 from: at(from),
                 source: source.address,
@@ -184,13 +240,19 @@ impl Plan {
     /// From each generator through the DUT to the receiver, where the generator's system knows that way.
     fn through(&mut self, lab: &Lab, stations: &[Station<'_>]) {
         let ends = cables(lab, stations);
-        let Some(receiving) = ends.iter().flatten().find(|p| p.key == "receive") else { return };
+        let Some(receiving) = ends.iter().flatten().find(|p| p.key == "receive") else {
+            return;
+        };
         for [sending, inside] in &ends {
             if sending.key != "send" {
                 continue;
             }
-            let what =
-                format!("{} through {} to {}", shown(sending), inside.station.host.name, shown(receiving));
+            let what = format!(
+                "{} through {} to {}",
+                shown(sending),
+                inside.station.host.name,
+                shown(receiving)
+            );
             let others = ends.iter().filter(|ends| ends[0].key != "send").flatten();
             let passed: Vec<&Plug<'_>> = [sending, inside].into_iter().chain(others).collect();
             if let Some(why) = obstacle(sending, Some(receiving), &passed) {
@@ -200,8 +262,11 @@ impl Plan {
             let before = self.probes.len();
             for six in [false, true] {
                 let source = sending.found.addresses.iter().find(|a| usable(a, six));
-                let to =
-                    receiving.found.addresses.iter().find(|a| usable(a, six) && leads(sending, a.address));
+                let to = receiving
+                    .found
+                    .addresses
+                    .iter()
+                    .find(|a| usable(a, six) && leads(sending, a.address));
                 if let (Some(source), Some(to)) = (source, to) {
                     self.probes.push(Probe {
                         from: at(sending),
@@ -243,7 +308,10 @@ fn obstacle(from: &Plug<'_>, to: Option<&Plug<'_>>, passed: &[&Plug<'_>]) -> Opt
     if to.is_some_and(|to| host.name == to.station.host.name) {
         return Some("they are one host, which sends nothing to itself over cables".into());
     }
-    if let Some(dark) = passed.iter().find(|plug| !plug.found.up || plug.found.link == Some(false)) {
+    if let Some(dark) = passed
+        .iter()
+        .find(|plug| !plug.found.up || plug.found.link == Some(false))
+    {
         return Some(format!("{} has no link", shown(dark)));
     }
     let facts = from.station.facts;
@@ -257,8 +325,17 @@ pub fn judge(tried: &[Tried]) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for tried in tried {
         if let Some((severity, host, what, remedy)) = problem(tried, &still) {
-            let problem = Diagnostic::new(what).of(host).evidence(evidence(tried)).remedy(remedy);
-            found.extend(Some(Diagnostic { severity, ..problem }).filter(|problem| !found.contains(problem)));
+            let problem = Diagnostic::new(what)
+                .of(host)
+                .evidence(evidence(tried))
+                .remedy(remedy);
+            found.extend(
+                Some(Diagnostic {
+                    severity,
+                    ..problem
+                })
+                .filter(|problem| !found.contains(problem)),
+            );
         }
     }
     found
@@ -266,9 +343,13 @@ pub fn judge(tried: &[Tried]) -> Vec<Diagnostic> {
 
 /// The port at the other end of a cable whose counters did not move, nor those of another port, although its host answered.
 fn still(tried: &Tried) -> Option<&(String, String)> {
-    let answered = tried.replies.count.is_some_and(|(_, answered)| answered > 0);
-    let unmoved =
-        !tried.probe.is_forwarded() && tried.arrived.first() == Some(&Some(0)) && tried.elsewhere.is_empty();
+    let answered = tried
+        .replies
+        .count
+        .is_some_and(|(_, answered)| answered > 0);
+    let unmoved = !tried.probe.is_forwarded()
+        && tried.arrived.first() == Some(&Some(0))
+        && tried.elsewhere.is_empty();
     tried.probe.arrives.first().filter(|_| answered && unmoved)
 }
 
@@ -278,22 +359,39 @@ type Problem<'a> = (Severity, &'a str, String, &'static str);
 /// The problem that the frames of a probe show, if any.
 fn problem<'a>(tried: &'a Tried, still: &[&At]) -> Option<Problem<'a>> {
     use Severity::{Fault, Warning};
-    let Tried { probe, replies, arrived, elsewhere } = tried;
+    let Tried {
+        probe,
+        replies,
+        arrived,
+        elsewhere,
+    } = tried;
     let answered = replies.count.map_or(0, |(_, answered)| answered);
     let enough = |count: &Option<u64>| count.is_some_and(|n| n >= u64::from(FRAMES));
     let (from, to, whose) = (&probe.from.0, probe.to, &probe.whose);
     let from_to = format!("what it sends from {} to {to} of {whose}", probe.source);
     let Some((first_host, first_port)) = probe.arrives.first() else {
         let remedy = "nothing is wrong if that device answers no ping; otherwise see cable, switch and VLAN in between";
-        return (answered == 0)
-            .then(|| (Warning, from.as_str(), format!("{from_to} is not answered"), remedy));
+        return (answered == 0).then(|| {
+            (
+                Warning,
+                from.as_str(),
+                format!("{from_to} is not answered"),
+                remedy,
+            )
+        });
     };
     let last = probe.arrives.len() - 1;
     if enough(&arrived[last]) && answered == 0 {
         let remedy = "nothing is wrong where frames go one way only; otherwise see for a firewall there, and for its way back";
-        Some((Warning, from, format!("{from_to} arrives, and is not answered"), remedy))
+        Some((
+            Warning,
+            from,
+            format!("{from_to} arrives, and is not answered"),
+            remedy,
+        ))
     } else if answered == 0 && probe.is_forwarded() {
-        let remedy = "see its forwarding, its routes, its firewall, and whom it takes for the next by ARP";
+        let remedy =
+            "see its forwarding, its routes, its firewall, and whom it takes for the next by ARP";
         let source = probe.source;
         Some(match enough(&arrived[0]) {
             true => (
@@ -305,17 +403,30 @@ fn problem<'a>(tried: &'a Tried, still: &[&At]) -> Option<Problem<'a>> {
             false => (Fault, from, format!("{from_to} does not arrive"), remedy),
         })
     } else if answered == 0 && elsewhere.is_empty() {
-        let remedy = "see cable, switch and VLAN in between, and whom it takes for that address by ARP";
+        let remedy =
+            "see cable, switch and VLAN in between, and whom it takes for that address by ARP";
         Some((Fault, from, format!("{from_to} does not arrive"), remedy))
     } else if answered == 0 {
         let what = format!("frames for {first_port} arrive at {}", elsewhere[0]);
-        Some((Fault, first_host, what, "see for swapped cables, or correct the lab file"))
-    } else if let Some(at) = arrived.iter().position(|count| count.is_some() && !enough(count)) {
+        Some((
+            Fault,
+            first_host,
+            what,
+            "see for swapped cables, or correct the lab file",
+        ))
+    } else if let Some(at) = arrived
+        .iter()
+        .position(|count| count.is_some() && !enough(count))
+    {
         not_counted(tried, still, at)
     } else if answered < FRAMES {
-        let remedy =
-            "see the counters of errors at both ends: a bad cable or transceiver loses frames of any load";
-        Some((Warning, from, format!("of {from_to}, not everything is answered"), remedy))
+        let remedy = "see the counters of errors at both ends: a bad cable or transceiver loses frames of any load";
+        Some((
+            Warning,
+            from,
+            format!("of {from_to}, not everything is answered"),
+            remedy,
+        ))
     } else {
         None
     }
@@ -323,10 +434,14 @@ fn problem<'a>(tried: &'a Tried, still: &[&At]) -> Option<Problem<'a>> {
 
 /// The problem of a port whose counters did not show the frames, although they were answered.
 fn not_counted<'a>(tried: &'a Tried, still: &[&At], at: usize) -> Option<Problem<'a>> {
-    let Tried { probe, elsewhere, .. } = tried;
+    let Tried {
+        probe, elsewhere, ..
+    } = tried;
     let (host, port) = &probe.arrives[at];
     if still.contains(&&probe.arrives[at]) {
-        let what = format!("the counters of {port} do not move, although frames that it takes are answered");
+        let what = format!(
+            "the counters of {port} do not move, although frames that it takes are answered"
+        );
         let remedy = "on FreeBSD, netstat may be of another release than the kernel: compare the two lines of `freebsd-version -ku`, and install the userland that fits the kernel";
         // Told once, of the cable.
         return (!probe.is_forwarded()).then_some((Severity::Fault, host, what, remedy));
@@ -345,7 +460,12 @@ fn evidence(tried: &Tried) -> String {
         Some((sent, answered)) => parts.push(format!("{answered} of {sent} pings were answered")),
         None => parts.push("ping did not end".to_string()),
     }
-    if !tried.replies.said.is_empty() && tried.replies.count.is_none_or(|(_, answered)| answered == 0) {
+    if !tried.replies.said.is_empty()
+        && tried
+            .replies
+            .count
+            .is_none_or(|(_, answered)| answered == 0)
+    {
         parts.push(tried.replies.said.clone());
     }
     for ((host, port), count) in tried.probe.arrives.iter().zip(&tried.arrived) {

@@ -46,17 +46,20 @@ fn system(host: &Host, facts: &Facts, out: &mut Findings) {
             || (said == OperatingSystem::FreeBsd && Kernel::of(told.system) == Kernel::FreeBsd)
     };
     if let Some(said) = host.system.filter(|said| !same(*said)) {
-        out.fault(host, format!("it is not the {} that the lab file says", said.key()))
-            .evidence(format!(
-                "it runs {} {}",
-                told.product.as_deref().unwrap_or(told.system.key()),
-                told.kernel
-            ))
-            .remedy(format!(
-                "write system = \"{}\", or see whether {} is the right host",
-                told.system.key(),
-                host.reach
-            ));
+        out.fault(
+            host,
+            format!("it is not the {} that the lab file says", said.key()),
+        )
+        .evidence(format!(
+            "it runs {} {}",
+            told.product.as_deref().unwrap_or(told.system.key()),
+            told.kernel
+        ))
+        .remedy(format!(
+            "write system = \"{}\", or see whether {} is the right host",
+            told.system.key(),
+            host.reach
+        ));
     }
     let saved = host.config_save.is_some() || told.system.config_save().is_some();
     if facts.read_only_root == Some(true) && !saved {
@@ -72,19 +75,30 @@ fn clock(host: &Host, facts: &Facts, out: &mut Findings) {
     if ahead.abs() <= CLOCK_S {
         return;
     }
-    let what =
-        format!("its clock is {} s {}", ahead.abs().round(), if ahead > 0.0 { "ahead" } else { "behind" });
+    let what = format!(
+        "its clock is {} s {}",
+        ahead.abs().round(),
+        if ahead > 0.0 { "ahead" } else { "behind" }
+    );
     let evidence = format!(
         "it said {:.0} between {:.0} and {:.0} of this machine",
         clock.theirs, clock.asked, clock.answered
     );
     let is_wrong = ahead.abs() > WRONG_CLOCK_S;
-    let found = if is_wrong { out.fault(host, what) } else { out.warning(host, what) };
-    found.evidence(evidence).remedy("run ntpdate or chronyd there; compare this machine's clock as well");
+    let found = if is_wrong {
+        out.fault(host, what)
+    } else {
+        out.warning(host, what)
+    };
+    found
+        .evidence(evidence)
+        .remedy("run ntpdate or chronyd there; compare this machine's clock as well");
 }
 
 fn privileges(host: &Host, facts: &Facts, out: &mut Findings) {
-    let Some(user) = facts.user.filter(|u| *u != 0) else { return };
+    let Some(user) = facts.user.filter(|u| *u != 0) else {
+        return;
+    };
     let evidence = format!("id -u says {user}");
     match (host.sudo, facts.sudo) {
         (true, Some(true)) => {}
@@ -108,9 +122,19 @@ fn privileges(host: &Host, facts: &Facts, out: &mut Findings) {
 pub fn tool(host: &Host, facts: &Facts) -> Option<Backend> {
     let measures = host.roles.contains(&Role::Generator) || host.roles.contains(&Role::Receiver);
     let has = |program: &str| facts.programs.contains_key(program);
-    let first =
-        || [(Backend::Linerate, "linerate"), (Backend::PktGen, "pkt-gen")].into_iter().find(|(_, p)| has(p));
-    if measures { host.tool.or_else(|| first().map(|(tool, _)| tool)) } else { None }
+    let first = || {
+        [
+            (Backend::Linerate, "linerate"),
+            (Backend::PktGen, "pkt-gen"),
+        ]
+        .into_iter()
+        .find(|(_, p)| has(p))
+    };
+    if measures {
+        host.tool.or_else(|| first().map(|(tool, _)| tool))
+    } else {
+        None
+    }
 }
 
 /// Findings for questions without an answer, because the host cannot answer, or did not in time.
@@ -118,14 +142,19 @@ fn unanswered(host: &Host, facts: &Facts, out: &mut Findings) {
     for question in &facts.unanswered {
         let program = question.command.split(' ').next().unwrap_or_default();
         let (what, remedy) = match question.why {
-            Silence::Missing => ("is not there, so not everything could be asked", "install it"),
+            Silence::Missing => (
+                "is not there, so not everything could be asked",
+                "install it",
+            ),
             Silence::TooSlow => (
                 "gave no answer in time, so not everything is known",
                 "run it there by hand: a file system or name server that does not answer holds programs up",
             ),
         };
         let asked = format!("asked: {}", question.command);
-        out.warning(host, format!("{program} {what}")).evidence(asked).remedy(remedy);
+        out.warning(host, format!("{program} {what}"))
+            .evidence(asked)
+            .remedy(remedy);
     }
 }
 
@@ -156,20 +185,29 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
         Runs::Linerate | Runs::Memory => &["linerate"],
     };
     for program in needed.iter().filter(|p| !has(p)) {
-        out.fault(host, format!("{program} is not there")).evidence(listed()).remedy(format!(
-            "install it, or put it on the PATH that commands have there: {} env",
-            host.reach.by_hand()
-        ));
+        out.fault(host, format!("{program} is not there"))
+            .evidence(listed())
+            .remedy(format!(
+                "install it, or put it on the PATH that commands have there: {} env",
+                host.reach.by_hand()
+            ));
     }
     if receives && !tool.capabilities().receives {
         out.fault(host, format!("{tool} does not receive"))
             .evidence(format!("tool = \"{tool}\""))
             .remedy("let linerate, pkt-gen or iperf3 receive");
     }
-    let wanted = ports(lab, host).iter().any(|port| port.wanted.netmap == Some(true));
+    let wanted = ports(lab, host)
+        .iter()
+        .any(|port| port.wanted.netmap == Some(true));
     if wanted && facts.kernel() != Some(Kernel::FreeBsd) {
         out.fault(host, "netmap = true needs FreeBSD")
-            .evidence(facts.system.as_ref().map_or("its system is not known", |s| s.system.key()))
+            .evidence(
+                facts
+                    .system
+                    .as_ref()
+                    .map_or("its system is not known", |s| s.system.key()),
+            )
             .remedy("leave netmap out, and let linerate send");
     }
 }

@@ -13,7 +13,9 @@ use std::net::IpAddr;
 
 /// The way through the DUT: it forwards, and has a route to both sides.
 pub(super) fn through(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
-    let Some(dut) = stations.iter().find(|s| s.host.roles.contains(&Role::Dut)) else { return };
+    let Some(dut) = stations.iter().find(|s| s.host.roles.contains(&Role::Dut)) else {
+        return;
+    };
     for end in [End::In, End::Out] {
         for network in lab.networks(end) {
             if let Some(to) = behind(network, dut.host, dut.facts) {
@@ -29,8 +31,13 @@ pub(super) fn through(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
 /// one at its end. In a network of the DUT's own, one that is not the DUT's.
 pub(super) fn behind(network: &str, dut: &Host, facts: &Facts) -> Option<IpAddr> {
     let HostAddress { address, length } = network.parse().ok()?;
-    let said = [&dut.inside, &dut.outside].into_iter().flatten().flat_map(|i| &i.addresses);
-    let own: Vec<&HostAddress> = said.chain(facts.interfaces.iter().flat_map(|i| &i.addresses)).collect();
+    let said = [&dut.inside, &dut.outside]
+        .into_iter()
+        .flatten()
+        .flat_map(|i| &i.addresses);
+    let own: Vec<&HostAddress> = said
+        .chain(facts.interfaces.iter().flat_map(|i| &i.addresses))
+        .collect();
     let hosts = hosts(if address.is_ipv4() { 32 } else { 128 }, length);
     let at = |host: u128| match address {
         IpAddr::V4(a) => IpAddr::V4((u32::from(a) | (host & hosts) as u32).into()),
@@ -39,7 +46,11 @@ pub(super) fn behind(network: &str, dut: &Host, facts: &Facts) -> Option<IpAddr>
     let candidates = [at(1), at((hosts / 2 + 1) | 1), at(hosts.saturating_sub(1))];
     let far = |to: &IpAddr| !own.iter().any(|a| a.reaches(*to) == Some(true));
     let other = |to: &IpAddr| own.iter().all(|a| a.address != *to);
-    candidates.iter().copied().find(far).or(candidates.into_iter().find(other))
+    candidates
+        .iter()
+        .copied()
+        .find(far)
+        .or(candidates.into_iter().find(other))
 }
 
 /// The bits of an address that are the host's; none in networks of one or two addresses, which are all hosts'.
@@ -54,12 +65,21 @@ fn hosts(bits: u32, length: Option<u8>) -> u128 {
 /// Frames for a network leave by the right interface, to the right neighbour. Ways that were not asked for are not judged.
 fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out: &mut Findings) {
     let host = dut.host;
-    let Some(way) = dut.facts.ways.get(&to) else { return };
+    let Some(way) = dut.facts.ways.get(&to) else {
+        return;
+    };
     let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
     let hop = lab.next_hop(end, family);
-    let Some(interface) = found(lab, dut, key(end)).first().copied() else { return };
+    let Some(interface) = found(lab, dut, key(end)).first().copied() else {
+        return;
+    };
     // A network that the lab does not use, in a version of IP that its cables do not have, needs no way.
-    if hop.is_none() && !interface.addresses.iter().any(|a| a.reaches(to) == Some(true)) {
+    if hop.is_none()
+        && !interface
+            .addresses
+            .iter()
+            .any(|a| a.reaches(to) == Some(true))
+    {
         return;
     }
     let remedy = add(dut, network, hop, &interface.name);
@@ -70,22 +90,35 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out:
         return;
     };
     if way.interface != interface.name {
-        out.fault(host, format!("it sends frames for {network} by another interface"))
-            .evidence(format!("the way to {to} is by {}, not {}", way.interface, interface.name))
-            .remedy(remedy);
+        out.fault(
+            host,
+            format!("it sends frames for {network} by another interface"),
+        )
+        .evidence(format!(
+            "the way to {to} is by {}, not {}",
+            way.interface, interface.name
+        ))
+        .remedy(remedy);
     } else if let (Some(is), Some(hop)) = (way.gateway, hop)
         && is != hop
     {
-        out.fault(host, format!("it sends frames for {network} to another neighbour"))
-            .evidence(format!("the way to {to} is over {is}, not {hop}"))
-            .remedy(remedy);
+        out.fault(
+            host,
+            format!("it sends frames for {network} to another neighbour"),
+        )
+        .evidence(format!("the way to {to} is over {is}, not {hop}"))
+        .remedy(remedy);
     }
 }
 
 /// The interfaces of a host that have this key in the lab file.
 fn found<'a>(lab: &Lab, station: &Station<'a>, key: &str) -> Vec<&'a Interface> {
-    let ports = ports(lab, station.host).into_iter().filter(|port| port.key == key);
-    ports.filter_map(|port| port.found(station.facts).ok()).collect()
+    let ports = ports(lab, station.host)
+        .into_iter()
+        .filter(|port| port.key == key);
+    ports
+        .filter_map(|port| port.found(station.facts).ok())
+        .collect()
 }
 
 /// The key of the DUT's interface at an end.
@@ -94,13 +127,21 @@ fn key(end: End) -> &'static str {
 }
 
 fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
-    let Some(kernel) = dut.facts.kernel() else { return };
+    let Some(kernel) = dut.facts.kernel() else {
+        return;
+    };
     let host: &Host = dut.host;
     let carries = |v4: bool| {
-        let ends = ["in", "out"].into_iter().flat_map(|key| found(lab, dut, key));
-        ends.flat_map(|i| &i.addresses).any(|a| a.address.is_ipv4() == v4 && !is_link_local(a.address))
+        let ends = ["in", "out"]
+            .into_iter()
+            .flat_map(|key| found(lab, dut, key));
+        ends.flat_map(|i| &i.addresses)
+            .any(|a| a.address.is_ipv4() == v4 && !is_link_local(a.address))
     };
-    for (key, wanted) in forwarding(kernel).into_iter().zip([carries(true), six && carries(false)]) {
+    for (key, wanted) in forwarding(kernel)
+        .into_iter()
+        .zip([carries(true), six && carries(false)])
+    {
         if let Some(value) = dut.facts.number(key).filter(|v| wanted && *v == 0) {
             out.fault(host, "it does not forward")
                 .evidence(format!("{key} is {value}"))
@@ -119,8 +160,14 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
 pub fn ways(lab: &Lab, facts: &BTreeMap<String, Facts>) -> BTreeMap<String, Vec<IpAddr>> {
     let receiver = lab.receiver();
     let of = |host: &Host, key: &str| -> Vec<IpAddr> {
-        let Some(facts) = facts.get(&host.name) else { return Vec::new() };
-        found(lab, &Station { host, facts }, key).into_iter().flat_map(addresses).take(16).collect()
+        let Some(facts) = facts.get(&host.name) else {
+            return Vec::new();
+        };
+        found(lab, &Station { host, facts }, key)
+            .into_iter()
+            .flat_map(addresses)
+            .take(16)
+            .collect()
     };
     let mut asked: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for generator in lab.generators().filter(|host| host.name != receiver.name) {
@@ -135,13 +182,25 @@ pub fn ways(lab: &Lab, facts: &BTreeMap<String, Facts>) -> BTreeMap<String, Vec<
 
 /// Addresses of an interface that frames can be sent to.
 fn addresses(interface: &Interface) -> impl Iterator<Item = IpAddr> + '_ {
-    interface.addresses.iter().map(|a| a.address).filter(|a| !is_link_local(*a))
+    interface
+        .addresses
+        .iter()
+        .map(|a| a.address)
+        .filter(|a| !is_link_local(*a))
 }
 
 /// Tools that send by their system's own stack, iperf3 and netperf: they need two hosts, and routes from each to the other.
 pub(super) fn across(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
-    let Some(receiver) = stations.iter().find(|s| s.host.roles.contains(&Role::Receiver)) else { return };
-    for generator in stations.iter().filter(|s| s.host.roles.contains(&Role::Generator)) {
+    let Some(receiver) = stations
+        .iter()
+        .find(|s| s.host.roles.contains(&Role::Receiver))
+    else {
+        return;
+    };
+    for generator in stations
+        .iter()
+        .filter(|s| s.host.roles.contains(&Role::Generator))
+    {
         let own = generator.tool().filter(|tool| tool.uses_host_stack());
         let Some(tool) = own else { continue };
         if generator.host.name == receiver.host.name {
@@ -154,10 +213,16 @@ pub(super) fn across(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
         }
         let theirs = receiver.tool();
         if theirs != Some(tool) {
-            let evidence = format!("{} uses {}", receiver.host.name, theirs.map_or("nothing", Backend::name));
+            let evidence = format!(
+                "{} uses {}",
+                receiver.host.name,
+                theirs.map_or("nothing", Backend::name)
+            );
             let remedy = format!("write tool = \"{}\" for both", tool.name());
             let what = format!("{} has no server to connect to", tool.name());
-            out.fault(generator.host, what).evidence(evidence).remedy(remedy);
+            out.fault(generator.host, what)
+                .evidence(evidence)
+                .remedy(remedy);
         }
         let needs = format!("{} sends by the system's routes", tool.name());
         reaches(lab, (generator, "send"), (receiver, "receive"), &needs, out);
@@ -174,32 +239,56 @@ fn reaches(
     needs: &str,
     out: &mut Findings,
 ) {
-    let names: Vec<&str> = found(lab, from, key).iter().map(|i| i.name.as_str()).collect();
+    let names: Vec<&str> = found(lab, from, key)
+        .iter()
+        .map(|i| i.name.as_str())
+        .collect();
     for address in found(lab, to, far).into_iter().flat_map(addresses) {
-        let Some(way) = from.facts.ways.get(&address) else { continue };
-        let what = format!("it has no route to {address} of {} over the lab", to.host.name);
+        let Some(way) = from.facts.ways.get(&address) else {
+            continue;
+        };
+        let what = format!(
+            "it has no route to {address} of {} over the lab",
+            to.host.name
+        );
         let evidence = match way {
             Some(way) if names.contains(&way.interface.as_str()) => continue,
             Some(way) => {
-                format!("{needs}, and its way there is by {}, not {}", way.interface, names.join(", "))
+                format!(
+                    "{needs}, and its way there is by {}, not {}",
+                    way.interface,
+                    names.join(", ")
+                )
             }
             None => format!("{needs}, and it has no way there"),
         };
-        out.fault(from.host, what).evidence(evidence).remedy(over_the_dut(
-            lab,
-            from,
-            key,
-            address,
-            names.first().unwrap_or(&key),
-        ));
+        out.fault(from.host, what)
+            .evidence(evidence)
+            .remedy(over_the_dut(
+                lab,
+                from,
+                key,
+                address,
+                names.first().unwrap_or(&key),
+            ));
     }
 }
 
 /// The command that makes the route: over the DUT's interface at the same cable.
 fn over_the_dut(lab: &Lab, from: &Station<'_>, key: &str, to: IpAddr, dev: &str) -> String {
-    let near =
-        lab.device().and_then(|dut| if key == "send" { dut.inside.as_ref() } else { dut.outside.as_ref() });
-    let hop = near.and_then(|i| i.addresses.iter().map(|a| a.address).find(|a| alike(*a, to)));
+    let near = lab.device().and_then(|dut| {
+        if key == "send" {
+            dut.inside.as_ref()
+        } else {
+            dut.outside.as_ref()
+        }
+    });
+    let hop = near.and_then(|i| {
+        i.addresses
+            .iter()
+            .map(|a| a.address)
+            .find(|a| alike(*a, to))
+    });
     add(from, &to.to_string(), hop, dev)
 }
 

@@ -22,7 +22,9 @@ impl Facts {
             Question::Interfaces if is_linux => self.interfaces = linux::interfaces(output),
             Question::Interfaces => self.interfaces = bsd::interfaces(answer),
             Question::Link(name) => self.with(name, |i| linux::ethtool(answer, i)),
-            Question::Pause(name) if is_linux => self.with(name, |i| i.pause = linux::pause(answer)),
+            Question::Pause(name) if is_linux => {
+                self.with(name, |i| i.pause = linux::pause(answer))
+            }
             Question::Pause(name) => {
                 let settings = text::sysctls(answer);
                 self.with(name, |i| bsd::pause(&settings, &mut i.pause));
@@ -31,9 +33,15 @@ impl Facts {
             Question::Counters if is_linux => self.counters = linux::counters(answer),
             Question::Counters => self.counters = bsd::counters(answer),
             Question::Neighbours if is_linux => self.neighbours = linux::neighbours(output),
-            Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(bsd::neighbours(answer)),
+            Question::Neighbours | Question::Neighbours6 => {
+                self.neighbours.extend(bsd::neighbours(answer))
+            }
             Question::Way(to) => {
-                let way = if is_linux { linux::way(output) } else { bsd::way(answer) };
+                let way = if is_linux {
+                    linux::way(output)
+                } else {
+                    bsd::way(answer)
+                };
                 self.ways.insert(*to, way.filter(|_| status == 0));
             }
             Question::Disk => self.disks = disks(answer),
@@ -48,8 +56,11 @@ impl Facts {
 
     /// Enters the answer to [`Question::Date`], with our clock before and after.
     pub fn date(&mut self, output: &[u8], asked: f64, answered: f64) {
-        self.clock =
-            number::<u64>(&bounded(output)).map(|theirs| Clock { theirs: theirs as f64, asked, answered });
+        self.clock = number::<u64>(&bounded(output)).map(|theirs| Clock {
+            theirs: theirs as f64,
+            asked,
+            answered,
+        });
     }
 
     fn with(&mut self, name: &str, change: impl FnOnce(&mut Interface)) {
@@ -71,9 +82,15 @@ pub(super) fn disks(text: &str) -> Vec<Disk> {
         let percent = line.find("% ")?;
         let before: Vec<&str> = line[..percent].split_ascii_whitespace().collect();
         // The free space stands before the percentage; beyond its reserve FreeBSD's is negative.
-        let free: i64 = before.len().checked_sub(2).and_then(|at| before[at].parse().ok())?;
+        let free: i64 = before
+            .len()
+            .checked_sub(2)
+            .and_then(|at| before[at].parse().ok())?;
         let free = u64::try_from(free).unwrap_or(0).saturating_mul(1024);
-        Some(Disk { mounted_on: shown(&line[percent + 2..]), free })
+        Some(Disk {
+            mounted_on: shown(&line[percent + 2..]),
+            free,
+        })
     });
     let mut disks: Vec<Disk> = Vec::new();
     for disk in parsed.take(MOST_ENTRIES) {
@@ -90,7 +107,9 @@ pub(super) fn programs(text: &str) -> BTreeMap<String, String> {
     let found = lines(text).filter_map(|line| {
         let path = line.trim();
         let name = path.strip_prefix('/')?.rsplit('/').next()?;
-        PROGRAMS.contains(&name).then(|| (name.to_string(), shown(path)))
+        PROGRAMS
+            .contains(&name)
+            .then(|| (name.to_string(), shown(path)))
     });
     found.collect()
 }

@@ -39,21 +39,35 @@ pub fn interfaces(text: &str) -> Vec<Interface> {
 fn header(line: &str) -> Option<Interface> {
     let (name, rest) = line.split_once(": ")?;
     let rest = rest.trim_start().strip_prefix("flags=")?;
-    let flags = rest.split_once('<').and_then(|(_, f)| f.split_once('>')).map_or("", |(flags, _)| flags);
+    let flags = rest
+        .split_once('<')
+        .and_then(|(_, f)| f.split_once('>'))
+        .map_or("", |(flags, _)| flags);
     let mtu = after(rest, "mtu").and_then(|mtu| mtu.parse().ok());
     let up = flags.split(',').any(|f| f == "UP");
-    is_name(name).then(|| Interface { name: name.into(), up, mtu, ..Interface::default() })
+    is_name(name).then(|| Interface {
+        name: name.into(),
+        up,
+        mtu,
+        ..Interface::default()
+    })
 }
 
 fn detail(line: &str, interface: &mut Interface) {
-    let Some((key, value)) = line.split_once([' ', '\t']) else { return };
+    let Some((key, value)) = line.split_once([' ', '\t']) else {
+        return;
+    };
     let value = value.trim();
     match key.trim_end_matches(':') {
         "ether" | "lladdr" | "address" => {
             interface.mac = interface.mac.or_else(|| mac(value.split(' ').next()?))
         }
-        "inet" if interface.addresses.len() < MOST_ENTRIES => interface.addresses.extend(inet(value)),
-        "inet6" if interface.addresses.len() < MOST_ENTRIES => interface.addresses.extend(inet6(value)),
+        "inet" if interface.addresses.len() < MOST_ENTRIES => {
+            interface.addresses.extend(inet(value))
+        }
+        "inet6" if interface.addresses.len() < MOST_ENTRIES => {
+            interface.addresses.extend(inet6(value))
+        }
         "media" => media(value, interface),
         "status" => {
             interface.link = match value {
@@ -78,21 +92,33 @@ fn inet(value: &str) -> Option<HostAddress> {
         None => mask.parse::<std::net::Ipv4Addr>().ok().map(u32::from),
     });
     // A mask with holes describes no network.
-    let length = bits.filter(|b| b.leading_ones() + b.trailing_zeros() >= 32).map(|b| b.leading_ones() as u8);
+    let length = bits
+        .filter(|b| b.leading_ones() + b.trailing_zeros() >= 32)
+        .map(|b| b.leading_ones() as u8);
     Some(HostAddress { address, length })
 }
 
 /// `fe80::20d:b9ff:fe41:ca3d%igb1 prefixlen 64 scopeid 0x2`, `fe80::1%wm0/64 flags 0`.
 fn inet6(value: &str) -> Option<HostAddress> {
     let first = value.split_ascii_whitespace().next()?;
-    let (text, attached) = first.split_once('/').map_or((first, None), |(a, l)| (a, Some(l)));
-    let length = attached.or(after(value, "prefixlen")).and_then(|l| l.parse().ok()).filter(|l| *l <= 128);
-    Some(HostAddress { address: address(text).filter(IpAddr::is_ipv6)?, length })
+    let (text, attached) = first
+        .split_once('/')
+        .map_or((first, None), |(a, l)| (a, Some(l)));
+    let length = attached
+        .or(after(value, "prefixlen"))
+        .and_then(|l| l.parse().ok())
+        .filter(|l| *l <= 128);
+    Some(HostAddress {
+        address: address(text).filter(IpAddr::is_ipv6)?,
+        length,
+    })
 }
 
 /// The word that follows a key.
 fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    line.split_ascii_whitespace().skip_while(|word| *word != key).nth(1)
+    line.split_ascii_whitespace()
+        .skip_while(|word| *word != key)
+        .nth(1)
 }
 
 /// `Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)`, `Ethernet autoselect (1000baseT full-duplex,master)`,
@@ -100,8 +126,14 @@ fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 fn media(value: &str, interface: &mut Interface) {
     interface.media = Some(shown(value));
     // The medium in use stands in brackets, the configured one before them.
-    let current = value.split_once('(').map_or(value, |(_, c)| c.trim_end_matches(')'));
-    let words = || current.split([' ', '<', '>', ',', '(', ')', '\t']).filter(|w| !w.is_empty());
+    let current = value
+        .split_once('(')
+        .map_or(value, |(_, c)| c.trim_end_matches(')'));
+    let words = || {
+        current
+            .split([' ', '<', '>', ',', '(', ')', '\t'])
+            .filter(|w| !w.is_empty())
+    };
     interface.speed = words().find_map(speed);
     let has = |what: &str| words().any(|w| w.eq_ignore_ascii_case(what));
     if has("full-duplex") || has("half-duplex") {
@@ -109,11 +141,15 @@ fn media(value: &str, interface: &mut Interface) {
     }
     // A driver that never shows pauses may use them: absence is no "off".
     let flow = |name: &str| {
-        (interface.speed.is_some() && (has(name) || has("flowcontrol") || has("flow"))).then_some(true)
+        (interface.speed.is_some() && (has(name) || has("flowcontrol") || has("flow")))
+            .then_some(true)
     };
     let (rx, tx) = (flow("rxpause"), flow("txpause"));
-    interface.pause =
-        Pause { rx: rx.or(interface.pause.rx), tx: tx.or(interface.pause.tx), ..interface.pause };
+    interface.pause = Pause {
+        rx: rx.or(interface.pause.rx),
+        tx: tx.or(interface.pause.tx),
+        ..interface.pause
+    };
 }
 
 /// Bit/s of a medium's name: `1000baseT`, `10Gbase-SR`, `2500Base-T`, `100GBase-CR4`, `10baseT/UTP`.
@@ -124,16 +160,27 @@ fn speed(word: &str) -> Option<f64> {
         Some(number) => (number, 1e9),
         None => (number, 1e6),
     };
-    number.parse::<f64>().ok().map(|n| n * unit).filter(|bits| (1e6..1e13).contains(bits))
+    number
+        .parse::<f64>()
+        .ok()
+        .map(|n| n * unit)
+        .filter(|bits| (1e6..1e13).contains(bits))
 }
 
 /// Flow control by a driver's settings, which override the negotiated state: 0 none, 1 obeyed, 2 sent, 3 both.
 pub fn pause(settings: &BTreeMap<String, String>, pause: &mut Pause) {
     let number = |key: &str| {
-        settings.iter().find(|(name, _)| name.ends_with(key)).and_then(|(_, v)| v.trim().parse::<u8>().ok())
+        settings
+            .iter()
+            .find(|(name, _)| name.ends_with(key))
+            .and_then(|(_, v)| v.trim().parse::<u8>().ok())
     };
     if let Some(mode) = number(".fc").or(number(".pause_settings")) {
-        *pause = Pause { rx: Some(mode & 1 != 0), tx: Some(mode & 2 != 0), ..Pause::default() };
+        *pause = Pause {
+            rx: Some(mode & 1 != 0),
+            tx: Some(mode & 2 != 0),
+            ..Pause::default()
+        };
     }
     if let Some(rx) = number(".rx_pauseframe_control") {
         pause.rx = Some(rx != 0);
@@ -145,7 +192,10 @@ pub fn pause(settings: &BTreeMap<String, String>, pause: &mut Pause) {
 
 /// Entries of `arp -an` and `ndp -an`.
 pub fn neighbours(text: &str) -> Vec<Neighbour> {
-    lines(text).filter_map(|line| sentence(line).or_else(|| row(line))).take(MOST_ENTRIES).collect()
+    lines(text)
+        .filter_map(|line| sentence(line).or_else(|| row(line)))
+        .take(MOST_ENTRIES)
+        .collect()
 }
 
 /// FreeBSD and NetBSD: `? (198.18.0.203) at 0c:c4:7a:ab:29:35 on igb1 expires in 1193 seconds [ethernet]`.
@@ -156,7 +206,12 @@ fn sentence(line: &str) -> Option<Neighbour> {
     let mut words = rest.split_ascii_whitespace();
     let interface = words.next().filter(|w| is_name(w))?.to_string();
     let permanent = words.any(|w| w == "permanent");
-    Some(Neighbour { address: address(host)?, mac: mac(station.trim()), interface, permanent })
+    Some(Neighbour {
+        address: address(host)?,
+        mac: mac(station.trim()),
+        interface,
+        permanent,
+    })
 }
 
 /// OpenBSD's arp, and everybody's ndp: `198.18.0.203  0c:c4:7a:ab:29:35  em1  19m58s`.
@@ -173,18 +228,28 @@ fn row(line: &str) -> Option<Neighbour> {
     // The host's own addresses are among them, flagged so.
     (rest.last() != Some(&"l")).then(|| {
         let permanent = rest.contains(&"permanent");
-        Neighbour { address, mac, interface, permanent }
+        Neighbour {
+            address,
+            mac,
+            interface,
+            permanent,
+        }
     })
 }
 
 /// The answer of `route -n get ADDRESS`: lines `  interface: igb2`.
 pub fn way(text: &str) -> Option<Way> {
-    let value = |key: &str| pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
+    let value = |key: &str| {
+        pairs(text, ':')
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
+    };
     let interface = value("interface").filter(|i| is_name(i))?.to_string();
     let flags = value("flags").unwrap_or("");
     // OpenBSD names the interface's own address as gateway of a network that is at it.
-    let gateway =
-        value("gateway").and_then(address).filter(|_| flags.is_empty() || flags.contains("GATEWAY"));
+    let gateway = value("gateway")
+        .and_then(address)
+        .filter(|_| flags.is_empty() || flags.contains("GATEWAY"));
     Some(Way { gateway, interface })
 }
 
@@ -198,12 +263,19 @@ pub fn link_rows(text: &str) -> BTreeMap<&str, BTreeMap<&str, u64>> {
     for line in lines(text) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(32).collect();
         if words.first() == Some(&"Name") {
-            let after = words.iter().position(|w| *w == "Address").map_or(words.len(), |at| at + 1);
+            let after = words
+                .iter()
+                .position(|w| *w == "Address")
+                .map_or(words.len(), |at| at + 1);
             columns = words[after..].to_vec();
             continue;
         }
         let is_link = words.get(2).is_some_and(|w| w.starts_with("<Link"));
-        if !is_link || columns.is_empty() || words.len() < 3 + columns.len() || all.len() == MOST_ENTRIES {
+        if !is_link
+            || columns.is_empty()
+            || words.len() < 3 + columns.len()
+            || all.len() == MOST_ENTRIES
+        {
             continue;
         }
         let name = words[0].trim_end_matches('*');
@@ -230,9 +302,16 @@ pub fn counters(text: &str) -> BTreeMap<String, Counters> {
         &["Oerrs", "Ofail", "Drop", "Drops", "Odrop", "Oqdrops"],
     ];
     let of = |(name, row): (&str, BTreeMap<&str, u64>)| {
-        let sum =
-            |names: &[&str]| names.iter().filter_map(|n| row.get(n).copied()).reduce(u64::saturating_add);
-        let counted = COUNTERS.iter().zip(sums).filter_map(|(name, of)| Some((name.to_string(), sum(of)?)));
+        let sum = |names: &[&str]| {
+            names
+                .iter()
+                .filter_map(|n| row.get(n).copied())
+                .reduce(u64::saturating_add)
+        };
+        let counted = COUNTERS
+            .iter()
+            .zip(sums)
+            .filter_map(|(name, of)| Some((name.to_string(), sum(of)?)));
         let mut counted: Counters = counted.collect();
         if let Some(dropped) = row.get("Idrop").filter(|_| row.contains_key("Odrop")) {
             counted.insert("rx_dropped".into(), *dropped);
@@ -247,9 +326,12 @@ pub fn counters(text: &str) -> BTreeMap<String, Counters> {
 pub fn interrupts(text: &str) -> impl Iterator<Item = (String, u64)> {
     let row = |line: &str| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [name @ .., total, _] = words.as_slice() else { return None };
+        let [name @ .., total, _] = words.as_slice() else {
+            return None;
+        };
         let name = shown(&name.join(" "));
-        Some((name, total.parse().ok()?)).filter(|(name, _)| !["", "Total"].contains(&name.as_str()))
+        Some((name, total.parse().ok()?))
+            .filter(|(name, _)| !["", "Total"].contains(&name.as_str()))
     };
     lines(text).filter_map(row).take(MOST_ENTRIES)
 }
@@ -260,8 +342,14 @@ pub fn workstreams(text: &str) -> impl Iterator<Item = (u32, &str, Vec<u64>)> {
     let rows = lines(text).skip_while(|line| !line.starts_with("WSID"));
     let rows = rows.filter_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, cpu, name, _, _, numbers @ ..] = words.as_slice() else { return None };
-        Some((cpu.parse().ok()?, *name, numbers.iter().map_while(|n| n.parse().ok()).collect()))
+        let [_, cpu, name, _, _, numbers @ ..] = words.as_slice() else {
+            return None;
+        };
+        Some((
+            cpu.parse().ok()?,
+            *name,
+            numbers.iter().map_while(|n| n.parse().ok()).collect(),
+        ))
     });
     rows.take(MOST_ENTRIES)
 }
@@ -282,13 +370,23 @@ pub fn pf(text: &str) -> Counters {
 pub fn pf_states(text: &str) -> Option<u64> {
     let below = |key| lines(text).find_map(|line| line.trim().strip_prefix(key));
     below("Status: Enabled")?;
-    below("current entries")?.split_ascii_whitespace().next()?.parse().ok()
+    below("current entries")?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The most states of pf, of `pfctl -s memory`: `states        hard limit   100000`.
 pub fn most_pf_states(text: &str) -> Option<u64> {
     let limit = |line: &str| {
-        line.trim().strip_prefix("states")?.trim().strip_prefix("hard limit")?.trim().parse().ok()
+        line.trim()
+            .strip_prefix("states")?
+            .trim()
+            .strip_prefix("hard limit")?
+            .trim()
+            .parse()
+            .ok()
     };
     lines(text).find_map(limit)
 }

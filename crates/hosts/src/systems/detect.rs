@@ -33,7 +33,8 @@ impl Kernel {
 
     /// The kernel that uname(1) names with the first word of a line; a login may print other lines, too.
     pub fn said(text: &str) -> Option<Kernel> {
-        let of = |line: &str| Kernel::named(&line.split_ascii_whitespace().next()?.to_ascii_lowercase());
+        let of =
+            |line: &str| Kernel::named(&line.split_ascii_whitespace().next()?.to_ascii_lowercase());
         lines(text).filter_map(of).last()
     }
 
@@ -75,7 +76,11 @@ pub struct System {
 impl System {
     /// A host about which no more is known.
     pub(super) fn unnamed(system: OperatingSystem) -> System {
-        System { system, kernel: String::new(), product: None }
+        System {
+            system,
+            kernel: String::new(),
+            product: None,
+        }
     }
 }
 
@@ -101,14 +106,22 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
     let kernel = Kernel::said(words[0])?;
     let files = bounded(files);
     let mount = bounded(mount);
-    let said = Said { uname: &uname, files: sections(&files), mount: &mount };
+    let said = Said {
+        uname: &uname,
+        files: sections(&files),
+        mount: &mount,
+    };
     let (system, product) = match kernel {
         Kernel::OpenBsd | Kernel::NetBsd => (kernel.plain(), None),
         Kernel::Linux => said.linux(),
         Kernel::FreeBsd => said.freebsd(),
     };
     let product = product.map(|p| shown(&p)).filter(|p| !p.is_empty());
-    Some(System { system, kernel: shown(words[2]), product })
+    Some(System {
+        system,
+        kernel: shown(words[2]),
+        product,
+    })
 }
 
 struct Said<'a> {
@@ -119,11 +132,16 @@ struct Said<'a> {
 
 impl Said<'_> {
     fn file(&self, name: &str) -> Option<&str> {
-        self.files.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+        self.files
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, text)| *text)
     }
 
     fn first_line(&self, name: &str) -> Option<&str> {
-        lines(self.file(name)?).map(str::trim).find(|l| !l.is_empty())
+        lines(self.file(name)?)
+            .map(str::trim)
+            .find(|l| !l.is_empty())
     }
 
     fn os_release(&self, key: &str) -> Option<&str> {
@@ -131,17 +149,33 @@ impl Said<'_> {
     }
 
     fn linux(&self) -> (OperatingSystem, Option<String>) {
-        let is_vyos = self.os_release("ID").is_some_and(|id| id.eq_ignore_ascii_case("vyos"));
+        let is_vyos = self
+            .os_release("ID")
+            .is_some_and(|id| id.eq_ignore_ascii_case("vyos"));
         let product = self.os_release("PRETTY_NAME").map(String::from);
-        (if is_vyos { OperatingSystem::Vyos } else { OperatingSystem::Linux }, product)
+        (
+            if is_vyos {
+                OperatingSystem::Vyos
+            } else {
+                OperatingSystem::Linux
+            },
+            product,
+        )
     }
 
     fn freebsd(&self) -> (OperatingSystem, Option<String>) {
         let version = self.first_line("/etc/version");
-        let named = |name: &str| Some(format!("{name} {}", version.unwrap_or("")).trim().to_string());
-        let is_pfsense = ["/etc/platform", "/etc/product_name"]
-            .iter()
-            .any(|f| self.first_line(f).is_some_and(|l| l.to_ascii_lowercase().contains("pfsense")));
+        let named = |name: &str| {
+            Some(
+                format!("{name} {}", version.unwrap_or(""))
+                    .trim()
+                    .to_string(),
+            )
+        };
+        let is_pfsense = ["/etc/platform", "/etc/product_name"].iter().any(|f| {
+            self.first_line(f)
+                .is_some_and(|l| l.to_ascii_lowercase().contains("pfsense"))
+        });
         if is_pfsense {
             return (OperatingSystem::PfSense, named("pfSense"));
         }
@@ -150,8 +184,15 @@ impl Said<'_> {
         }
         // A kernel may be built by BSDRP's scripts, under a path that has its name, for another system: the mounted file systems
         // are surer, and so is the kernel's own name, the last but one word.
-        let ident = self.uname.split_ascii_whitespace().rev().nth(1).unwrap_or("");
-        let built = |name: &str| self.mount.contains(&format!("/dev/ufs/{name}")) || ident.starts_with(name);
+        let ident = self
+            .uname
+            .split_ascii_whitespace()
+            .rev()
+            .nth(1)
+            .unwrap_or("");
+        let built = |name: &str| {
+            self.mount.contains(&format!("/dev/ufs/{name}")) || ident.starts_with(name)
+        };
         let path = self.uname.contains("/BSDRP/FreeBSD/") && version.is_some();
         if built("BSDRP") || path {
             return (OperatingSystem::Bsdrp, named("BSDRP"));
@@ -159,18 +200,25 @@ impl Said<'_> {
         if self.file("/etc/nanobsd.conf").is_some() {
             return (OperatingSystem::Nanobsd, version.map(String::from));
         }
-        (OperatingSystem::FreeBsd, self.os_release("PRETTY_NAME").map(String::from))
+        (
+            OperatingSystem::FreeBsd,
+            self.os_release("PRETTY_NAME").map(String::from),
+        )
     }
 }
 
 /// OPNsense's version file is JSON with one pair a line.
 fn opnsense(file: &str) -> String {
     let version = value(file, ':', "product_version").or(value(file, ':', "CORE_VERSION"));
-    format!("OPNsense {}", version.unwrap_or_default()).trim().into()
+    format!("OPNsense {}", version.unwrap_or_default())
+        .trim()
+        .into()
 }
 
 /// The value of the first line with this key, without quotation marks.
 fn value<'a>(file: &'a str, separator: char, key: &str) -> Option<&'a str> {
     let clean = |text: &'a str| text.trim_matches([',', '"', '\'', ' ']);
-    pairs(file, separator).find(|(name, _)| clean(name) == key).map(|(_, value)| clean(value))
+    pairs(file, separator)
+        .find(|(name, _)| clean(name) == key)
+        .map(|(_, value)| clean(value))
 }

@@ -163,8 +163,14 @@ pub struct Facts {
 impl Facts {
     /// A host that could not be reached, with the reason and a remedy.
     pub fn unreachable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let unreachable = Unreachable { why: why.into(), remedy: remedy.into() };
-        Facts { unreachable: Some(unreachable), ..Facts::default() }
+        let unreachable = Unreachable {
+            why: why.into(),
+            remedy: remedy.into(),
+        };
+        Facts {
+            unreachable: Some(unreachable),
+            ..Facts::default()
+        }
     }
 
     /// Takes the system from the lab file, where uname(1) names none that is known here.
@@ -174,7 +180,10 @@ impl Facts {
 
     /// Facts of a host with nothing known but its kernel, for questions that are asked again and again.
     pub fn of_kernel(kernel: Kernel) -> Self {
-        Facts { system: Some(System::unnamed(kernel.plain())), ..Facts::default() }
+        Facts {
+            system: Some(System::unnamed(kernel.plain())),
+            ..Facts::default()
+        }
     }
 
     /// Kernel of the host, where known.

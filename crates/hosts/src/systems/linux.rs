@@ -27,12 +27,29 @@ impl Signs {
     /// The hypervisor, as far as it shows itself: Xen by its own file, others by the CPU's flag, the machine's maker or the clock that
     /// only they have. `None`: no sign of one.
     pub fn hypervisor(self) -> Option<String> {
-        const MAKERS: [&str; 7] = ["QEMU", "KVM", "Virtual", "VMware", "Bochs", "BHYVE", "OpenStack"];
-        const CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
-        let Signs { kind, flags, maker, clocks } = self;
+        const MAKERS: [&str; 7] = [
+            "QEMU",
+            "KVM",
+            "Virtual",
+            "VMware",
+            "Bochs",
+            "BHYVE",
+            "OpenStack",
+        ];
+        const CLOCKS: [(&str, &str); 3] =
+            [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
+        let Signs {
+            kind,
+            flags,
+            maker,
+            clocks,
+        } = self;
         let by_flag = flags.split_whitespace().any(|flag| flag == "hypervisor");
         let by_maker = MAKERS.iter().any(|name| maker.contains(name));
-        let by_clock = CLOCKS.iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, name)| *name);
+        let by_clock = CLOCKS
+            .iter()
+            .find(|(clock, _)| clocks.contains(clock))
+            .map(|(_, name)| *name);
         match (kind, by_clock, maker.is_empty()) {
             (Some(kind), _, _) => Some(kind),
             (None, Some(name), true) => Some(name.into()),
@@ -110,12 +127,19 @@ struct RouteEntry {
 /// The entries of an answer that is a JSON array, or several; none where it is not.
 pub fn entries<'a, T: Deserialize<'a>>(output: &'a [u8]) -> Vec<T> {
     // A warning may stand before it.
-    let Some(begin) = memchr::memchr(b'[', output) else { return Vec::new() };
+    let Some(begin) = memchr::memchr(b'[', output) else {
+        return Vec::new();
+    };
     let json = &output[begin..];
     let mut entries: Vec<T> = match json.len() <= MOST_BYTES {
         true => {
             let arrays = serde_json::Deserializer::from_slice(json).into_iter::<Vec<T>>();
-            arrays.collect::<Result<Vec<_>, _>>().unwrap_or_default().into_iter().flatten().collect()
+            arrays
+                .collect::<Result<Vec<_>, _>>()
+                .unwrap_or_default()
+                .into_iter()
+                .flatten()
+                .collect()
         }
         false => Vec::new(),
     };
@@ -129,7 +153,11 @@ const NO_MEDIUM: [&str; 2] = ["veth", "tun"];
 /// All interfaces of `ip -d -j addr show`.
 pub fn interfaces(output: &[u8]) -> Vec<Interface> {
     let links: Vec<Link> = entries(output);
-    links.iter().filter(|link| is_name(&link.ifname)).map(Link::interface).collect()
+    links
+        .iter()
+        .filter(|link| is_name(&link.ifname))
+        .map(Link::interface)
+        .collect()
 }
 
 impl Link {
@@ -145,14 +173,20 @@ impl Link {
         let addresses = self.addr_info.iter().filter_map(|info| {
             let address: IpAddr = info.local.parse().ok()?;
             let longest = if address.is_ipv4() { 32.0 } else { 128.0 };
-            let length = info.prefixlen.filter(|l| (0.0..=longest).contains(l)).map(|l| l as u8);
+            let length = info
+                .prefixlen
+                .filter(|l| (0.0..=longest).contains(l))
+                .map(|l| l as u8);
             Some(HostAddress { address, length })
         });
         let kind = &self.linkinfo.info_kind;
         Interface {
             up: has("UP"),
             link,
-            mtu: self.mtu.filter(|m| (0.0..=65_536.0).contains(m)).map(|m| m as u32),
+            mtu: self
+                .mtu
+                .filter(|m| (0.0..=65_536.0).contains(m))
+                .map(|m| m as u32),
             mac: mac(&self.address),
             addresses: addresses.collect(),
             media: NO_MEDIUM.contains(&kind.as_str()).then(|| kind.clone()),
@@ -164,12 +198,17 @@ impl Link {
 
 /// Speed, duplex and link of `ethtool IF`.
 pub fn ethtool(text: &str, interface: &mut Interface) {
-    let is_virtual = interface.media.as_deref().is_some_and(|kind| NO_MEDIUM.contains(&kind));
+    let is_virtual = interface
+        .media
+        .as_deref()
+        .is_some_and(|kind| NO_MEDIUM.contains(&kind));
     for (key, value) in pairs(text, ':') {
         match key {
             "Speed" | "Port" if is_virtual => {}
             "Speed" => {
-                let megabits = value.strip_suffix("Mb/s").and_then(|n| n.parse::<f64>().ok());
+                let megabits = value
+                    .strip_suffix("Mb/s")
+                    .and_then(|n| n.parse::<f64>().ok());
                 // A card without link reports Unknown!, some virtual ones -1.
                 interface.speed = megabits.filter(|m| (1.0..1e7).contains(m)).map(|m| m * 1e6);
             }
@@ -235,15 +274,30 @@ pub fn way(output: &[u8]) -> Option<Way> {
     let entries: Vec<RouteEntry> = entries(output);
     let entry = entries.into_iter().next()?;
     let interface = entry.dev.filter(|d| is_name(d))?;
-    Some(Way { gateway: entry.gateway.and_then(|g| g.parse().ok()), interface })
+    Some(Way {
+        gateway: entry.gateway.and_then(|g| g.parse().ok()),
+        interface,
+    })
 }
 
 /// The counters of `/proc/net/dev` that all systems have.
 pub fn counters(text: &str) -> BTreeMap<String, Counters> {
     let of = |(name, n): (&str, [u64; 16])| {
         // Drivers differ in whether a frame without a place counts as an error or as a drop.
-        let sums = [n[1], n[2].saturating_add(n[3]), n[9], n[10].saturating_add(n[11])];
-        (name.to_string(), COUNTERS.into_iter().map(String::from).zip(sums).collect())
+        let sums = [
+            n[1],
+            n[2].saturating_add(n[3]),
+            n[9],
+            n[10].saturating_add(n[11]),
+        ];
+        (
+            name.to_string(),
+            COUNTERS.into_iter().map(String::from).zip(sums).collect(),
+        )
     };
-    net_dev(text).filter(|(name, _)| is_name(name)).take(MOST_ENTRIES).map(of).collect()
+    net_dev(text)
+        .filter(|(name, _)| is_name(name))
+        .take(MOST_ENTRIES)
+        .map(of)
+        .collect()
 }

@@ -40,8 +40,15 @@ pub enum Question {
 }
 
 /// Programs that are looked for.
-pub const PROGRAMS: [&str; 7] =
-    ["linerate", "pkt-gen", "iperf3", "netperf", "netserver", "trafgen", "timeout"];
+pub const PROGRAMS: [&str; 7] = [
+    "linerate",
+    "pkt-gen",
+    "iperf3",
+    "netperf",
+    "netserver",
+    "trafgen",
+    "timeout",
+];
 
 impl Question {
     /// Questions before the kernel is known: these commands are the same everywhere.
@@ -70,13 +77,17 @@ impl Question {
             Question::Neighbours6,
             sysctls,
         ];
-        all.into_iter().filter(|q| q.argv(kernel).is_some()).collect()
+        all.into_iter()
+            .filter(|q| q.argv(kernel).is_some())
+            .collect()
     }
 
     /// Questions about each interface of the lab.
     pub fn interface(kernel: Kernel, name: &str) -> Vec<Question> {
         let all = [Question::Link(name.into()), Question::Pause(name.into())];
-        all.into_iter().filter(|q| q.argv(kernel).is_some()).collect()
+        all.into_iter()
+            .filter(|q| q.argv(kernel).is_some())
+            .collect()
     }
 
     /// The command; `None` where that kernel answers by another question, or not at all, or the name of an interface is not valid.
@@ -84,7 +95,8 @@ impl Question {
         use Kernel::{FreeBsd, Linux, NetBsd, OpenBsd};
         let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
         let named = |first: &str, name: &str| {
-            (super::text::is_name(name) && !name.starts_with('-')).then(|| words(&format!("{first} {name}")))
+            (super::text::is_name(name) && !name.starts_with('-'))
+                .then(|| words(&format!("{first} {name}")))
         };
         Some(words(match (self, kernel) {
             (Question::Uname, _) => "uname -a",
@@ -97,7 +109,10 @@ impl Question {
             (Question::Cpus, OpenBsd) => "sysctl -n hw.ncpuonline",
             (Question::Cpus, FreeBsd | NetBsd) => "sysctl -n hw.ncpu",
             (Question::Interfaces, Linux) => {
-                let (all, inside) = ("ip -d -j addr show", format!("ip -n {NESTED} -d -j addr show"));
+                let (all, inside) = (
+                    "ip -d -j addr show",
+                    format!("ip -n {NESTED} -d -j addr show"),
+                );
                 let also = format!(
                     "{all} && {{ [ ! -e /run/netns/{NESTED} ] || {inside} 2>/dev/null || sudo -n {inside}; }}"
                 );
@@ -106,7 +121,8 @@ impl Question {
             // Interfaces of a nested router are there after an interrupted run.
             (Question::Interfaces, FreeBsd) => {
                 let inside = format!("jexec {NESTED} ifconfig -a");
-                let also = format!("ifconfig -a; {{ {inside} || sudo -n {inside}; }} 2>/dev/null; :");
+                let also =
+                    format!("ifconfig -a; {{ {inside} || sudo -n {inside}; }} 2>/dev/null; :");
                 return Some(["sh", "-c", &also].map(String::from).to_vec());
             }
             (Question::Interfaces, _) => "ifconfig -a",
@@ -117,8 +133,19 @@ impl Question {
             (Question::Files, _) => return Some(words(&format!("head -n 40 {}", FILES.join(" ")))),
             // which(1) is not everywhere.
             (Question::Programs, _) => {
-                let script = ["sh", "-c", "for p; do command -v \"$p\"; done; :", "linerate"];
-                return Some(script.iter().chain(&PROGRAMS).map(|w| (*w).to_string()).collect());
+                let script = [
+                    "sh",
+                    "-c",
+                    "for p; do command -v \"$p\"; done; :",
+                    "linerate",
+                ];
+                return Some(
+                    script
+                        .iter()
+                        .chain(&PROGRAMS)
+                        .map(|w| (*w).to_string())
+                        .collect(),
+                );
             }
             (Question::Link(name), Linux) => return named("ethtool", name),
             (Question::Pause(name), Linux) => return named("ethtool -a", name),
@@ -138,7 +165,8 @@ impl Question {
 fn sysctls(names: &[String], kernel: Kernel) -> Option<Vec<String>> {
     let plain = |n: &String| {
         n.starts_with(|c: char| c.is_ascii_alphabetic())
-            && n.chars().all(|c| c.is_ascii_alphanumeric() || "._-%/*".contains(c))
+            && n.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-%/*".contains(c))
     };
     // FreeBSD's ignores unknown names with -i, Linux' with -e; OpenBSD's and NetBSD's go on after them anyway.
     let first: &[&str] = match kernel {
@@ -146,14 +174,22 @@ fn sysctls(names: &[String], kernel: Kernel) -> Option<Vec<String>> {
         Kernel::Linux => &["sysctl", "-e"],
         Kernel::OpenBsd | Kernel::NetBsd => &["sysctl"],
     };
-    let argv = first.iter().map(|w| (*w).to_string()).chain(names.iter().cloned());
+    let argv = first
+        .iter()
+        .map(|w| (*w).to_string())
+        .chain(names.iter().cloned());
     (!names.is_empty() && names.iter().all(plain)).then(|| argv.collect())
 }
 
 /// Drivers' names for flow control: `fc` of em, igb, ix, ixl, ice; `pause_settings` of cxgbe; two of mlx5en.
 fn pause(name: &str) -> Option<Vec<String>> {
     let device = device(name)?;
-    let keys = ["fc", "pause_settings", "rx_pauseframe_control", "tx_pauseframe_control"];
+    let keys = [
+        "fc",
+        "pause_settings",
+        "rx_pauseframe_control",
+        "tx_pauseframe_control",
+    ];
     let names: Vec<String> = keys.iter().map(|key| format!("{device}.{key}")).collect();
     sysctls(&names, Kernel::FreeBsd)
 }
@@ -162,8 +198,9 @@ fn pause(name: &str) -> Option<Vec<String>> {
 pub fn device(name: &str) -> Option<String> {
     let (driver, unit) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
     let driver = if driver == "vcxl" { "cxl" } else { driver };
-    let whole =
-        !driver.is_empty() && driver.chars().all(|c| c.is_ascii_lowercase()) && unit.parse::<u32>().is_ok();
+    let whole = !driver.is_empty()
+        && driver.chars().all(|c| c.is_ascii_lowercase())
+        && unit.parse::<u32>().is_ok();
     whole.then(|| format!("dev.{driver}.{unit}"))
 }
 

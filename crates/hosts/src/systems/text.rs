@@ -25,14 +25,18 @@ pub fn pairs(text: &str, separator: char) -> impl Iterator<Item = (&str, &str)> 
 
 /// A number alone on a line: of `date +%s`, `id -u`, `sysctl -n hw.ncpu`, `nproc`. The last one, as logins print before it.
 pub fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
-    lines(text).filter_map(|line| line.trim().parse().ok()).last()
+    lines(text)
+        .filter_map(|line| line.trim().parse().ok())
+        .last()
 }
 
 /// A word that can be an interface's name.
 pub fn is_name(word: &str) -> bool {
     !word.is_empty()
         && word.len() <= 32
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:+".contains(c))
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-@:+".contains(c))
 }
 
 /// An Ethernet address; FreeBSD and Linux write two digits for each byte, old arp(8) of others one.
@@ -61,7 +65,8 @@ pub fn sysctls(text: &str) -> BTreeMap<String, String> {
     let name = |n: &str| {
         n.contains('.')
             && n.len() <= 128
-            && n.chars().all(|c| c.is_ascii_alphanumeric() || "._-%/".contains(c))
+            && n.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-%/".contains(c))
     };
     let pairs = lines(text).filter_map(|line| {
         let at = line.find([':', '='])?;
@@ -81,7 +86,11 @@ pub fn read_only_root(text: &str) -> Option<bool> {
     });
     // The last mount covers the others.
     let last = options.last()?;
-    Some(last.split(',').map(str::trim).any(|o| o == "read-only" || o == "ro"))
+    Some(
+        last.split(',')
+            .map(str::trim)
+            .any(|o| o == "read-only" || o == "ro"),
+    )
 }
 
 /// Lines `12 packets forwarded` below a protocol's name: the counters by protocol and name, such as `ip: packets forwarded`. Further numbers
@@ -109,7 +118,11 @@ pub fn statistics(text: &str) -> BTreeMap<String, u64> {
 fn without_number(word: &str) -> String {
     let digits = word.trim_matches(|c: char| c.is_ascii_punctuation());
     let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
-    if is_number { word.replace(digits, "N") } else { word.into() }
+    if is_number {
+        word.replace(digits, "N")
+    } else {
+        word.into()
+    }
 }
 
 /// The function of the shell that asks a program for one of several answers in one output: a line with its title, and the answer.
@@ -119,7 +132,10 @@ pub const ASK: &str = r#"ask() { echo "==> $* <=="; "$@" 2>/dev/null; }"#;
 pub fn sections(text: &str) -> Vec<(&str, &str)> {
     let (mut sections, mut open, mut at) = (Vec::new(), None, 0);
     for line in text.split_inclusive('\n') {
-        let title = line.trim_end().strip_prefix("==> ").and_then(|l| l.strip_suffix(" <=="));
+        let title = line
+            .trim_end()
+            .strip_prefix("==> ")
+            .and_then(|l| l.strip_suffix(" <=="));
         if let Some(title) = title {
             let before = open.replace((title, at + line.len()));
             sections.extend(before.map(|(title, from)| (title, &text[from..at])));
@@ -139,5 +155,10 @@ pub fn cpu_list(text: &str) -> Vec<u32> {
         let range: Option<(u32, u32)> = first.trim().parse().ok().zip(last.trim().parse().ok());
         range.map(|(first, last)| first..=last.min(MOST))
     };
-    text.trim().split(',').filter_map(range).flatten().take(MOST as usize).collect()
+    text.trim()
+        .split(',')
+        .filter_map(range)
+        .flatten()
+        .take(MOST as usize)
+        .collect()
 }

@@ -64,7 +64,11 @@ pub const LONGEST_MESSAGE: usize = 200;
 impl Fault {
     /// A fault with its first message.
     pub fn new(kind: FaultKind, message: &[u8]) -> Self {
-        Fault { kind, message: printable(message), count: 1 }
+        Fault {
+            kind,
+            message: printable(message),
+            count: 1,
+        }
     }
 }
 
@@ -74,7 +78,11 @@ pub fn printable(text: &[u8]) -> String {
     let cut = &text[..text.len().min(4 * LONGEST_MESSAGE)];
     let text = String::from_utf8_lossy(cut);
     let clean = |c: char| if c.is_control() { '?' } else { c };
-    text.trim().chars().take(LONGEST_MESSAGE).map(clean).collect()
+    text.trim()
+        .chars()
+        .take(LONGEST_MESSAGE)
+        .map(clean)
+        .collect()
 }
 
 /// Messages of shells, sudo, ssh and the system that come with any tool: a part of each, in lower case.
@@ -94,13 +102,22 @@ const COMMON: &Signs = &[
         "device not configured|no such device|cannot find interface|cannot get ifindex|\
          interface does not exist",
     ),
-    (FaultKind::Busy, "device busy|resource busy|address already in use"),
+    (
+        FaultKind::Busy,
+        "device busy|resource busy|address already in use",
+    ),
     (
         FaultKind::LinkDown,
         "link is down|network is down|network is unreachable|no route to host|host is down",
     ),
-    (FaultKind::NoMemory, "cannot allocate memory|no buffer space available|out of memory"),
-    (FaultKind::Crashed, "segmentation fault|core dumped|bus error|abort trap"),
+    (
+        FaultKind::NoMemory,
+        "cannot allocate memory|no buffer space available|out of memory",
+    ),
+    (
+        FaultKind::Crashed,
+        "segmentation fault|core dumped|bus error|abort trap",
+    ),
 ];
 
 /// Kinds of fault, with the parts of messages that show each: in lower case, with `|` between them.
@@ -118,7 +135,10 @@ pub fn common(message: &[u8]) -> Option<FaultKind> {
 pub fn find(signs: &Signs, message: &[u8]) -> Option<FaultKind> {
     let lower = message[..message.len().min(SEARCHED)].to_ascii_lowercase();
     let shows = |sign: &str| memmem::find(&lower, sign.as_bytes()).is_some();
-    signs.iter().find(|(_, signs)| signs.split('|').any(shows)).map(|(kind, _)| *kind)
+    signs
+        .iter()
+        .find(|(_, signs)| signs.split('|').any(shows))
+        .map(|(kind, _)| *kind)
 }
 
 /// The remedy for a fault.
@@ -128,15 +148,21 @@ pub fn remedy(tool: Backend, kind: FaultKind) -> &'static str {
         (NotInstalled, _) => tool.capabilities().install,
         (NoPrivilege, Backend::PktGen) => "log in as root or allow sudo -n: /dev/netmap is root's",
         (NoPrivilege, _) => "log in as root, or allow this command to sudo -n",
-        (NoInterface, _) => "correct the interface in the lab file: ifconfig -l or ip -br link lists them",
+        (NoInterface, _) => {
+            "correct the interface in the lab file: ifconfig -l or ip -br link lists them"
+        }
         (NotOpened, Backend::PktGen) => {
             "see whether /dev/netmap is there (kldload netmap) and the driver has netmap support (netmap(4)); cxgbe needs \
              hw.cxgbe.num_vis=2 and its vcxl interface"
         }
         (NotOpened, _) => "see whether the interface is there and up",
-        (Busy, Backend::Iperf3) => "end the other iperf3, or wait: a server takes one test at a time",
+        (Busy, Backend::Iperf3) => {
+            "end the other iperf3, or wait: a server takes one test at a time"
+        }
         (Busy, _) => "end what uses the interface or the port: an earlier load may still run",
-        (LinkDown, _) => "bring the link up: ifconfig IF up, look at cable, speed and the DUT's port",
+        (LinkDown, _) => {
+            "bring the link up: ifconfig IF up, look at cable, speed and the DUT's port"
+        }
         (BadArgument, _) => {
             "the tool is older or newer than the command line expects: see its usage on that host"
         }
@@ -161,7 +187,9 @@ pub fn remedy(tool: Backend, kind: FaultKind) -> &'static str {
             "run it again; if it repeats, the link goes down or the driver resets under load: see dmesg, and wait longer for the link"
         }
         (Crashed, _) => "run it again; if it repeats, see dmesg on that host",
-        (Garbled, _) => "keep other output off its terminal: set -x, login messages, two programs in one log",
+        (Garbled, _) => {
+            "keep other output off its terminal: set -x, login messages, two programs in one log"
+        }
         (NoTraffic, Backend::PktGen) => {
             "see whether the far end sent, the destination MAC is the DUT's, the DUT forwards and has ARP for the receiver, and the \
              link was up in time (wait longer)"
@@ -192,7 +220,15 @@ mod tests {
         .map(common)
         .collect();
         use FaultKind::*;
-        let told = [NotInstalled, NotInstalled, NotInstalled, NoPrivilege, NoInterface, Crashed].map(Some);
+        let told = [
+            NotInstalled,
+            NotInstalled,
+            NotInstalled,
+            NoPrivilege,
+            NoInterface,
+            Crashed,
+        ]
+        .map(Some);
         assert_eq!((&kinds[..6], kinds[6]), (&told[..], None));
     }
 
@@ -204,9 +240,17 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_remedy() {
-        assert!(COMMON.iter().all(|(_, signs)| *signs == signs.to_ascii_lowercase()));
+        assert!(
+            COMMON
+                .iter()
+                .all(|(_, signs)| *signs == signs.to_ascii_lowercase())
+        );
         for tool in <linerate_plan::Backend as linerate_plan::names::Named>::all() {
-            assert!(COMMON.iter().all(|(kind, _)| remedy(tool, *kind).len() > 20));
+            assert!(
+                COMMON
+                    .iter()
+                    .all(|(kind, _)| remedy(tool, *kind).len() > 20)
+            );
         }
     }
 }

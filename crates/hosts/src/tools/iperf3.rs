@@ -32,10 +32,14 @@ pub fn generator(task: &Task) -> Refusable {
         .option("-P", threads);
     let command = match task.traffic.frame.transport {
         Transport::Tcp if rate.is_some() => {
-            return Err("send TCP at a rate of frames: its segments are the kernel's business".into());
+            return Err(
+                "send TCP at a rate of frames: its segments are the kernel's business".into(),
+            );
         }
         Transport::Tcp if !(LEAST_MSS..=MOST_MSS).contains(&payload) => {
-            return Err(format!("set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}"));
+            return Err(format!(
+                "set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}"
+            ));
         }
         Transport::Tcp => command.option("-M", payload),
         _ if payload < LEAST_UDP => {
@@ -48,10 +52,18 @@ pub fn generator(task: &Task) -> Refusable {
             // Bits of payload for each stream; 0 is as fast as it can.
             let bits = rate.map(|pps| pps / f64::from(threads) * 8.0 * f64::from(payload));
             let bits = bits.map_or(0.0, |bits| bits.max(1.0));
-            command.option("-l", payload).option("-b", format!("{bits:.0}")).word("-u")
+            command
+                .option("-l", payload)
+                .option("-b", format!("{bits:.0}"))
+                .word("-u")
         }
     };
-    Ok(Invocation::bounded("INT", 1, task.seconds() + MARGIN_S, command))
+    Ok(Invocation::bounded(
+        "INT",
+        1,
+        task.seconds() + MARGIN_S,
+        command,
+    ))
 }
 
 /// A server for one test. It prints its document when the test is over.
@@ -76,8 +88,11 @@ pub fn between_end_hosts(
     let common = Words::new(["iperf3", "-J", "-i", "0.1"]).option("-p", port);
     let command = match side {
         Side::Generator => {
-            let client =
-                common.option("-c", to).option("-B", from).option("-t", seconds).option("-P", connections);
+            let client = common
+                .option("-c", to)
+                .option("-B", from)
+                .option("-t", seconds)
+                .option("-P", connections);
             match control {
                 Some(name) => client.option("-C", name),
                 None => client,
@@ -85,7 +100,12 @@ pub fn between_end_hosts(
         }
         Side::Receiver => common.word("-s").word("-1").option("-B", to),
     };
-    Invocation { argv: command.0, limit_s: seconds + 2 * MARGIN_S, lead_s: 1, stop_signal: "INT" }
+    Invocation {
+        argv: command.0,
+        limit_s: seconds + 2 * MARGIN_S,
+        lead_s: 1,
+        stop_signal: "INT",
+    }
 }
 
 /// Both addresses. Streams differ in their source ports, which the kernel picks.
@@ -116,12 +136,17 @@ const FAULTS: &Signs = &[
         "control socket has closed unexpectedly|connection reset by peer|broken pipe|\
          the server has terminated|the client has terminated|unable to receive",
     ),
-    (FaultKind::BadArgument, "unrecognized option|parameter error"),
+    (
+        FaultKind::BadArgument,
+        "unrecognized option|parameter error",
+    ),
 ];
 
 /// The kind of an error.
 fn kind(message: &[u8]) -> FaultKind {
-    fault::find(FAULTS, message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
+    fault::find(FAULTS, message)
+        .or_else(|| fault::common(message))
+        .unwrap_or(FaultKind::Other)
 }
 
 /// A document of a day with ten streams has some 350 MB; without `streams`, which are not looked at, 30.
@@ -159,7 +184,8 @@ impl Parse for Iperf3 {
         }
         report.moves(State::Up);
         let room = (LONGEST_DOCUMENT + 1).saturating_sub(self.document.len());
-        self.document.extend_from_slice(&line[..line.len().min(room)]);
+        self.document
+            .extend_from_slice(&line[..line.len().min(room)]);
         // The document is indented: its last brace stands alone. One that reports an error only may stand on one line.
         if line.starts_with(b"}") || begins && line.ends_with(b"}") {
             self.whole(report);
@@ -246,11 +272,19 @@ struct Sender {
 
 impl Sender {
     fn tcp(&self) -> Option<Tcp> {
-        let rtt_us = [whole(self.min_rtt?)?, whole(self.mean_rtt?)?, whole(self.max_rtt?)?];
+        let rtt_us = [
+            whole(self.min_rtt?)?,
+            whole(self.mean_rtt?)?,
+            whole(self.max_rtt?)?,
+        ];
         let [retransmits, most_cwnd] =
             [self.retransmits, self.max_snd_cwnd].map(|n| n.and_then(whole).unwrap_or(0));
         // Systems that do not know it say 0.
-        (rtt_us[1] > 0).then_some(Tcp { retransmits, rtt_us, most_cwnd })
+        (rtt_us[1] > 0).then_some(Tcp {
+            retransmits,
+            rtt_us,
+            most_cwnd,
+        })
     }
 }
 
@@ -284,14 +318,18 @@ impl Document {
     fn into_report(self, side: Side, report: &mut Report) {
         let start = self.start.test_start;
         let is_udp = start.protocol.eq_ignore_ascii_case("udp");
-        let datagram = start.blksize.and_then(whole).filter(|bytes| is_udp && *bytes > 0);
+        let datagram = start
+            .blksize
+            .and_then(whole)
+            .filter(|bytes| is_udp && *bytes > 0);
         for interval in self.intervals.iter().filter(|i| !i.sum.omitted) {
             report.sample(interval.sum.sample(datagram));
         }
         match self.error {
             // Ended by a signal to itself: its samples count, its totals are of no whole test.
-            Some(error) if error.starts_with("interrupt - ") || error.starts_with("error - interrupt - ") => {
-            }
+            Some(error)
+                if error.starts_with("interrupt - ")
+                    || error.starts_with("error - interrupt - ") => {}
             Some(error) => report.fault(kind(error.as_bytes()), error.as_bytes()),
             None => self.end.into_totals(side, datagram, report),
         }
@@ -301,8 +339,14 @@ impl Document {
 
 impl Sum {
     fn sample(&self, datagram: Option<u64>) -> Sample {
-        let seconds = self.seconds.filter(|s| s.is_finite() && (0.0..1e9).contains(s));
-        let packets = datagram.and(self.bytes).and_then(whole).zip(datagram).map(|(bytes, of)| bytes / of);
+        let seconds = self
+            .seconds
+            .filter(|s| s.is_finite() && (0.0..1e9).contains(s));
+        let packets = datagram
+            .and(self.bytes)
+            .and_then(whole)
+            .zip(datagram)
+            .map(|(bytes, of)| bytes / of);
         let end = self.end.filter(|s| (0.0..1e9).contains(s)).unwrap_or(0.0);
         Sample {
             end_us: (end * 1e6).round() as u64,
@@ -321,10 +365,19 @@ impl End {
             Side::Receiver => self.sum_received.as_ref().or(self.sum.as_ref()),
         };
         let Some(ours) = ours else { return };
-        let Some(bytes) = ours.bytes.and_then(whole) else { return };
+        let Some(bytes) = ours.bytes.and_then(whole) else {
+            return;
+        };
         let lost = |sum: &Option<Sum>| sum.as_ref().and_then(|s| s.lost_packets).and_then(whole);
-        let counted = ours.packets.and_then(whole).filter(|_| side == Side::Generator);
-        let tcp: Vec<Tcp> = self.streams.iter().filter_map(|stream| stream.sender.tcp()).collect();
+        let counted = ours
+            .packets
+            .and_then(whole)
+            .filter(|_| side == Side::Generator);
+        let tcp: Vec<Tcp> = self
+            .streams
+            .iter()
+            .filter_map(|stream| stream.sender.tcp())
+            .collect();
         report.says(Totals {
             tcp: together(&tcp).filter(|_| side == Side::Generator),
             bytes: Some(bytes),

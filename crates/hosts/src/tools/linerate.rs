@@ -26,7 +26,10 @@ pub fn generator(tool: Backend, task: &Task) -> Refusable {
         command = command.option("--transport", transport);
     }
     let command = command
-        .option("-R", task.load.rate.map_or("max".into(), |pps| pps.to_string()))
+        .option(
+            "-R",
+            task.load.rate.map_or("max".into(), |pps| pps.to_string()),
+        )
         .option("-p", task.threads)
         .option("--duration", format!("{}s", task.seconds()))
         // The receiver does not look for signatures, and they make short frames longer.
@@ -37,16 +40,31 @@ pub fn generator(tool: Backend, task: &Task) -> Refusable {
 pub fn receiver(tool: Backend, task: &Task) -> Invocation {
     let seconds = task.seconds() + task.link_wait_s + MARGIN_S;
     // Other tools' frames are not signed.
-    let command = begin(tool, task, "receive").word("--unsigned").option("--duration", format!("{seconds}s"));
+    let command = begin(tool, task, "receive")
+        .word("--unsigned")
+        .option("--duration", format!("{seconds}s"));
     invocation(task, command, seconds)
 }
 
 /// The lab's file has confirmed that it is isolated, or nothing would be run.
 fn begin(tool: Backend, task: &Task, verb: &str) -> Words {
-    let Task { interface, link_wait_s, traffic, .. } = task;
-    let words = Words::new(["linerate", verb, "-i", interface, "--isolated-lab", interface, "-N"])
-        .option("-T", REPORT_MS)
-        .option("-w", link_wait_s);
+    let Task {
+        interface,
+        link_wait_s,
+        traffic,
+        ..
+    } = task;
+    let words = Words::new([
+        "linerate",
+        verb,
+        "-i",
+        interface,
+        "--isolated-lab",
+        interface,
+        "-N",
+    ])
+    .option("-T", REPORT_MS)
+    .option("-w", link_wait_s);
     match tool.resolved(traffic.mix.max_len_fcs()) {
         Backend::Xdp => words,
         other => words.option("--port", other),
@@ -54,7 +72,12 @@ fn begin(tool: Backend, task: &Task, verb: &str) -> Words {
 }
 
 fn invocation(task: &Task, command: Words, seconds: u32) -> Invocation {
-    Invocation::bounded("INT", task.link_wait_s + 1, task.link_wait_s + seconds + MARGIN_S, command)
+    Invocation::bounded(
+        "INT",
+        task.link_wait_s + 1,
+        task.link_wait_s + seconds + MARGIN_S,
+        command,
+    )
 }
 
 /// Faults in linerate's own messages, in lower case; beside those of every tool's system.
@@ -62,7 +85,10 @@ const FAULTS: &Signs = &[
     (FaultKind::NoInterface, "no interface"),
     (FaultKind::LinkDown, "is down|has no carrier"),
     (FaultKind::FrameTooLong, "need an mtu of"),
-    (FaultKind::BadArgument, "unexpected argument|invalid value|unrecognized subcommand"),
+    (
+        FaultKind::BadArgument,
+        "unexpected argument|invalid value|unrecognized subcommand",
+    ),
 ];
 
 /// Takes the lines of a running `send` or `receive`.
@@ -86,12 +112,19 @@ impl Parse for Linerate {
             report.sample(sample);
         } else if let Some((packets, length, seconds)) = text.strip_prefix(what).and_then(totals) {
             let bytes = Some((packets as f64 * (length - 4.0).max(0.0)).round() as u64);
-            let totals =
-                Totals { packets: Some(packets), bytes, seconds: Some(seconds), ..Totals::default() };
+            let totals = Totals {
+                packets: Some(packets),
+                bytes,
+                seconds: Some(seconds),
+                ..Totals::default()
+            };
             report.says(totals);
         } else if let Some(refused) = refused(text) {
             // Refused frames never left the host.
-            let sent = report.totals.packets.map(|packets| packets.saturating_sub(refused));
+            let sent = report
+                .totals
+                .packets
+                .map(|packets| packets.saturating_sub(refused));
             report.totals.packets = sent;
         } else if text.starts_with("linerate: ") && !text.starts_with("linerate: warning: ")
             || text.starts_with("error: ")
@@ -110,10 +143,18 @@ fn sample(text: &str, verb: &str) -> Option<Sample> {
     let (at, rest) = text.split_once(" s ")?;
     let (rate, rest) = rest.trim_start().split_once(" pps  (")?;
     let (packets, rest) = rest.split_once(" frames ")?;
-    let time = rest.strip_prefix(verb)?.strip_prefix(" in ")?.strip_suffix(" ms)")?;
-    let (at, time, rate): (f64, f64, f64) = (at.parse().ok()?, time.parse().ok()?, rate.parse().ok()?);
+    let time = rest
+        .strip_prefix(verb)?
+        .strip_prefix(" in ")?
+        .strip_suffix(" ms)")?;
+    let (at, time, rate): (f64, f64, f64) =
+        (at.parse().ok()?, time.parse().ok()?, rate.parse().ok()?);
     let longest = 1e9;
-    ((0.0..longest).contains(&at) && time > 0.0 && time < longest && rate.is_finite() && rate >= 0.0)
+    ((0.0..longest).contains(&at)
+        && time > 0.0
+        && time < longest
+        && rate.is_finite()
+        && rate >= 0.0)
         .then_some(())?;
     Some(Sample {
         end_us: (at * 1e6).round() as u64,
@@ -163,9 +204,15 @@ Other frames: 2 ARP
 ";
         let report = report(Side::Receiver, text, Some(Status::Exit(130)), true);
         assert_eq!((report.state, &report.faults[..]), (State::Over, &[][..]));
-        assert_eq!((report.totals.packets, report.totals.bytes), (Some(5020), Some(5020 * 60)));
+        assert_eq!(
+            (report.totals.packets, report.totals.bytes),
+            (Some(5020), Some(5020 * 60))
+        );
         let last = report.samples[1];
-        assert_eq!((last.end_us, last.interval_us, last.packets), (500_000, 250_100, Some(5002)));
+        assert_eq!(
+            (last.end_us, last.interval_us, last.packets),
+            (500_000, 250_100, Some(5002))
+        );
     }
 
     #[test]
@@ -176,7 +223,10 @@ Sent 1000000 frames of 64.0 bytes with FCS in 1.000 s: 1.00 Mpps, 672 Mbit/s at 
 Interface: 999000 sent, 1000 refused (the other end's ring was full)
 ";
         let report = report(Side::Generator, text, Some(Status::Exit(0)), false);
-        assert_eq!((report.totals.packets, report.faults.len()), (Some(999_000), 0));
+        assert_eq!(
+            (report.totals.packets, report.faults.len()),
+            (Some(999_000), 0)
+        );
     }
 
     #[test]
@@ -197,14 +247,36 @@ Interface: 999000 sent, 1000 refused (the other end's ring was full)
                 1,
                 FaultKind::FrameTooLong,
             ),
-            ("error: unexpected argument '--unsigned' found", 2, FaultKind::BadArgument),
+            (
+                "error: unexpected argument '--unsigned' found",
+                2,
+                FaultKind::BadArgument,
+            ),
             ("linerate: the machine is on fire", 1, FaultKind::Other),
-            ("sh: 1: exec: linerate: not found", 127, FaultKind::NotInstalled),
+            (
+                "sh: 1: exec: linerate: not found",
+                127,
+                FaultKind::NotInstalled,
+            ),
         ] {
-            let report = report(Side::Generator, &format!("{text}\n"), Some(Status::Exit(status)), false);
-            assert_eq!((report.faults[0].kind, report.state), (kind, State::Over), "{report:?}");
+            let report = report(
+                Side::Generator,
+                &format!("{text}\n"),
+                Some(Status::Exit(status)),
+                false,
+            );
+            assert_eq!(
+                (report.faults[0].kind, report.state),
+                (kind, State::Over),
+                "{report:?}"
+            );
         }
-        let warned = report(Side::Generator, "linerate: warning: 5 frames/s were asked for\n", None, true);
+        let warned = report(
+            Side::Generator,
+            "linerate: warning: 5 frames/s were asked for\n",
+            None,
+            true,
+        );
         assert_eq!(warned.faults[0].kind, FaultKind::PeerGone);
     }
 

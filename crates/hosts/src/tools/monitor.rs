@@ -28,7 +28,11 @@ pub struct Monitor {
 impl Monitor {
     /// A monitor of a tool that has printed nothing yet.
     pub fn new(tool: Backend, side: Side) -> Self {
-        Monitor { report: Report::default(), lines: Default::default(), parser: parser(tool, side) }
+        Monitor {
+            report: Report::default(),
+            lines: Default::default(),
+            parser: parser(tool, side),
+        }
     }
 
     /// The report so far.
@@ -38,19 +42,31 @@ impl Monitor {
 
     /// Takes the next piece of standard output, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let Monitor { report, lines: [output, _], parser } = self;
+        let Monitor {
+            report,
+            lines: [output, _],
+            parser,
+        } = self;
         output.feed(bytes, |line| take(&mut **parser, line, false, report));
     }
 
     /// Takes the next piece of standard error.
     pub fn feed_errors(&mut self, bytes: &[u8]) {
-        let Monitor { report, lines: [_, errors], parser } = self;
+        let Monitor {
+            report,
+            lines: [_, errors],
+            parser,
+        } = self;
         errors.feed(bytes, |line| take(&mut **parser, line, false, report));
     }
 
     /// The tool has ended; `None`: the connection to its host broke. `asked`: whether it was ended on purpose, by signal or deadline.
     pub fn end(&mut self, status: Option<Status>, asked: bool) {
-        let Monitor { report, lines, parser } = self;
+        let Monitor {
+            report,
+            lines,
+            parser,
+        } = self;
         for lines in lines.iter_mut().rev() {
             lines.end(|line| take(&mut **parser, line, true, report));
         }
@@ -64,13 +80,18 @@ impl Monitor {
     /// A tool without a reported fault may still have one.
     fn judge(&mut self, status: Option<Status>, asked: bool) {
         let told = match status.map(|status| Status::of_shell(status.as_shells_say())) {
-            None => Some((FaultKind::PeerGone, "the connection to its host broke".to_string())),
-            Some(Status::Exit(127)) => {
-                Some((FaultKind::NotInstalled, "exit status 127: no such command".into()))
-            }
-            Some(Status::Exit(126)) => {
-                Some((FaultKind::NoPrivilege, "exit status 126: cannot be executed".into()))
-            }
+            None => Some((
+                FaultKind::PeerGone,
+                "the connection to its host broke".to_string(),
+            )),
+            Some(Status::Exit(127)) => Some((
+                FaultKind::NotInstalled,
+                "exit status 127: no such command".into(),
+            )),
+            Some(Status::Exit(126)) => Some((
+                FaultKind::NoPrivilege,
+                "exit status 126: cannot be executed".into(),
+            )),
             Some(Status::Signal(signal)) if !asked => {
                 Some((FaultKind::Crashed, format!("ended by signal {signal}")))
             }
@@ -78,15 +99,18 @@ impl Monitor {
             Some(Status::Exit(status))
                 if !matches!(status, 0 | 124) && !asked && !self.report.totals.said =>
             {
-                Some((FaultKind::Other, format!("exit status {status}, and no totals")))
+                Some((
+                    FaultKind::Other,
+                    format!("exit status {status}, and no totals"),
+                ))
             }
             Some(_) => None,
         };
         match told {
             Some((kind, message)) => self.report.fault(kind, message.as_bytes()),
-            None if !self.report.has_traffic() => {
-                self.report.fault(FaultKind::NoTraffic, b"it ended, and no frame had passed")
-            }
+            None if !self.report.has_traffic() => self
+                .report
+                .fault(FaultKind::NoTraffic, b"it ended, and no frame had passed"),
             None => {}
         }
     }
@@ -117,7 +141,8 @@ pub struct Sample {
 impl Sample {
     /// Whether anything passed in it.
     pub fn has_traffic(&self) -> bool {
-        self.packets.map_or(self.bps.is_some_and(|bps| bps > 0.0), |packets| packets > 0)
+        self.packets
+            .map_or(self.bps.is_some_and(|bps| bps > 0.0), |packets| packets > 0)
     }
 }
 
@@ -199,7 +224,10 @@ impl Report {
             };
             add(&mut self.totals.packets, sample.packets);
             let seconds = sample.interval_us as f64 * 1e-6;
-            add(&mut self.totals.bytes, sample.bps.map(|bps| (bps * seconds / 8.0).round() as u64));
+            add(
+                &mut self.totals.bytes,
+                sample.bps.map(|bps| (bps * seconds / 8.0).round() as u64),
+            );
             self.totals.seconds = Some(self.totals.seconds.unwrap_or(0.0) + seconds);
         }
         if self.samples.len() < MOST_SAMPLES {
@@ -214,7 +242,10 @@ impl Report {
 
     /// Enters the tool's own totals, which are its last output.
     pub(super) fn says(&mut self, totals: Totals) {
-        self.totals = Totals { said: true, ..totals };
+        self.totals = Totals {
+            said: true,
+            ..totals
+        };
         self.moves(State::Over);
     }
 
@@ -266,7 +297,8 @@ impl Lines {
 
     fn keep(&mut self, bytes: &[u8]) {
         let room = LONGEST_LINE.saturating_sub(self.partial.len());
-        self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.partial
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
@@ -293,7 +325,10 @@ mod tests {
 
     #[test]
     fn pieces_make_lines() {
-        assert_eq!(lines(&[b"a", b"b\n\rc\r\n", b"", b"\nd"]), [&b"ab"[..], b"c", b"", b"d"]);
+        assert_eq!(
+            lines(&[b"a", b"b\n\rc\r\n", b"", b"\nd"]),
+            [&b"ab"[..], b"c", b"", b"d"]
+        );
     }
 
     #[test]
@@ -301,7 +336,10 @@ mod tests {
         let long = vec![b'x'; LONGEST_LINE];
         let seen = lines(&[&long, &long, &long, b"\nend\n"]);
         assert_eq!((seen[0].len(), &seen[1][..]), (LONGEST_LINE, &b"end"[..]));
-        assert_eq!(lines(&[&[&long[..], &long, b"\n"].concat()])[0].len(), LONGEST_LINE);
+        assert_eq!(
+            lines(&[&[&long[..], &long, b"\n"].concat()])[0].len(),
+            LONGEST_LINE
+        );
     }
 
     #[test]
@@ -313,6 +351,13 @@ mod tests {
         monitor.feed_errors(&sample[30..]);
         monitor.feed(b"in 1.00 seconds.\n");
         let report = monitor.report();
-        assert_eq!((report.samples.len(), report.totals.said, report.faults.len()), (1, true, 0));
+        assert_eq!(
+            (
+                report.samples.len(),
+                report.totals.said,
+                report.faults.len()
+            ),
+            (1, true, 0)
+        );
     }
 }

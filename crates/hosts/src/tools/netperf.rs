@@ -16,7 +16,8 @@ const MARGIN_S: u32 = 15;
 pub fn generator(task: &Task) -> Refusable {
     let [from, to] = one_flow(task)?;
     if task.load.rate.is_some() {
-        let what = "send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen";
+        let what =
+            "send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen";
         return Err(what.into());
     }
     let udp = task.traffic.frame.transport == Transport::Udp;
@@ -38,8 +39,15 @@ pub fn generator(task: &Task) -> Refusable {
         false => command.option("-G", payload),
     };
     let [source, destination] = task.ends().map(EndpointRange::first_port);
-    let command = command.option("-P", format!("{source},{destination}")).option("-k", KEYS);
-    Ok(Invocation::bounded("INT", 1, task.seconds() + MARGIN_S, command))
+    let command = command
+        .option("-P", format!("{source},{destination}"))
+        .option("-k", KEYS);
+    Ok(Invocation::bounded(
+        "INT",
+        1,
+        task.seconds() + MARGIN_S,
+        command,
+    ))
 }
 
 pub fn receiver(task: &Task) -> Refusable {
@@ -66,8 +74,14 @@ const FAULTS: &Signs = &[
          connection refused|connection timed out",
     ),
     (FaultKind::Busy, "unable to start netserver"),
-    (FaultKind::PeerGone, "recv_response|connection reset by peer|broken pipe|netperf: remote error"),
-    (FaultKind::BadArgument, "unrecognized option|invalid option|unknown output selector"),
+    (
+        FaultKind::PeerGone,
+        "recv_response|connection reset by peer|broken pipe|netperf: remote error",
+    ),
+    (
+        FaultKind::BadArgument,
+        "unrecognized option|invalid option|unknown output selector",
+    ),
     (FaultKind::LinkDown, "send_omni: connect_data_socket failed"),
 ];
 
@@ -86,7 +100,10 @@ impl Parse for Netperf {
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
-        if let Some(sample) = text.strip_prefix("Interim result:").and_then(|rest| self.interim(rest)) {
+        if let Some(sample) = text
+            .strip_prefix("Interim result:")
+            .and_then(|rest| self.interim(rest))
+        {
             report.sample(sample);
             return true;
         }
@@ -94,7 +111,8 @@ impl Parse for Netperf {
             report.moves(State::Up);
             return true;
         }
-        text.split_once('=').is_some_and(|(key, value)| total(key, value, report))
+        text.split_once('=')
+            .is_some_and(|(key, value)| total(key, value, report))
     }
 }
 
@@ -113,7 +131,9 @@ impl Netperf {
         let ending = after("at");
         let began = self.began.or(ending.map(|e| e - seconds));
         self.began = began;
-        let end = ending.zip(began).map_or(0.0, |(end, began)| (end - began).max(0.0));
+        let end = ending
+            .zip(began)
+            .map_or(0.0, |(end, began)| (end - began).max(0.0));
         Some(Sample {
             end_us: (end * 1e6).round() as u64,
             interval_us: (seconds * 1e6).round() as u64,
@@ -125,7 +145,11 @@ impl Netperf {
 
 /// Enters a line `NAME=value`; `false` for an unknown name.
 fn total(key: &str, value: &str, report: &mut Report) -> bool {
-    let count = || number(value).filter(|n| *n < 1e18).map(|n| n.round() as u64);
+    let count = || {
+        number(value)
+            .filter(|n| *n < 1e18)
+            .map(|n| n.round() as u64)
+    };
     if !report.totals.said && KEYS.split(',').any(|k| k == key) {
         // The tool's totals replace the sums of the samples.
         report.says(super::Totals::default());
@@ -136,7 +160,10 @@ fn total(key: &str, value: &str, report: &mut Report) -> bool {
         "LOCAL_SEND_CALLS" => totals.packets = count(),
         "LOCAL_BYTES_SENT" => totals.bytes = count(),
         "REMOTE_RECV_CALLS" => {
-            totals.lost = totals.packets.zip(count()).map(|(sent, got)| sent.saturating_sub(got));
+            totals.lost = totals
+                .packets
+                .zip(count())
+                .map(|(sent, got)| sent.saturating_sub(got));
         }
         "THROUGHPUT" | "THROUGHPUT_UNITS" | "REMOTE_BYTES_RECVD" => {}
         _ => return false,

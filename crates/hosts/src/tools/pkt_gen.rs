@@ -34,14 +34,23 @@ pub fn generator(task: &Task) -> Refusable {
     let mut command = command
         .option("-n", task.frames().unwrap_or(0))
         .option("-l", task.frame_len_fcs() - 4)
-        .word(if task.traffic.frame.family == Family::V6 { "-6" } else { "-4" })
+        .word(if task.traffic.frame.family == Family::V6 {
+            "-6"
+        } else {
+            "-4"
+        })
         .option("-s", range(source)?)
         .option("-d", range(destination)?);
     if let Some(mac) = task.source_mac() {
         command = command.option("-S", mac);
     }
     let command = command.option("-D", task.destination_mac()?);
-    Ok(invocation(task, command, task.seconds(), task.load.rate.is_some()))
+    Ok(invocation(
+        task,
+        command,
+        task.seconds(),
+        task.load.rate.is_some(),
+    ))
 }
 
 pub fn receiver(task: &Task) -> Invocation {
@@ -51,32 +60,52 @@ pub fn receiver(task: &Task) -> Invocation {
 }
 
 fn begin(task: &Task, function: &str) -> Words {
-    let Task { interface, threads, link_wait_s, .. } = task;
+    let Task {
+        interface,
+        threads,
+        link_wait_s,
+        ..
+    } = task;
     // -N: figures without unit prefixes, so with all digits.
-    let command = Words::new(["pkt-gen", "-N"]).option("-f", function).option("-i", interface);
+    let command = Words::new(["pkt-gen", "-N"])
+        .option("-f", function)
+        .option("-i", interface);
     let command = command.option("-w", link_wait_s);
-    if *threads > 1 { command.option("-p", threads) } else { command }
+    if *threads > 1 {
+        command.option("-p", threads)
+    } else {
+        command
+    }
 }
 
 fn invocation(task: &Task, command: Words, seconds: u32, paced: bool) -> Invocation {
     let link_wait_s = task.link_wait_s;
     // A count ends a paced one; the deadline only where the rate is not reached.
     let (late, margin) = if paced { (2, MARGIN_S) } else { (0, 0) };
-    Invocation::bounded("INT", link_wait_s + late + 1, link_wait_s + seconds + margin, command)
+    Invocation::bounded(
+        "INT",
+        link_wait_s + late + 1,
+        link_wait_s + seconds + margin,
+        command,
+    )
 }
 
 /// `198.18.1.1:2000-198.18.1.255:2200`, `[2001:2::1]:2000-[2001:2::14]`.
 fn range(ends: &EndpointRange) -> Refusable<String> {
     match (ends.first_address(), ends.last_address()) {
-        (IpAddr::V6(first), IpAddr::V6(last)) if differing_groups(first, last) > 1 => {
-            Err(format!("vary {first} to {last}: it varies one group of 16 bits of an IPv6 address"))
-        }
+        (IpAddr::V6(first), IpAddr::V6(last)) if differing_groups(first, last) > 1 => Err(format!(
+            "vary {first} to {last}: it varies one group of 16 bits of an IPv6 address"
+        )),
         _ => Ok(ends.to_string()),
     }
 }
 
 fn differing_groups(a: Ipv6Addr, b: Ipv6Addr) -> usize {
-    a.segments().iter().zip(b.segments()).filter(|(a, b)| **a != *b).count()
+    a.segments()
+        .iter()
+        .zip(b.segments())
+        .filter(|(a, b)| **a != *b)
+        .count()
 }
 
 /// Takes a running pkt-gen's lines.
@@ -88,8 +117,14 @@ pub struct PktGen {
 
 /// pkt-gen's own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
 const FAULTS: &Signs = &[
-    (FaultKind::RingStalled, "poll error/timeout on queue|poll error on queue"),
-    (FaultKind::Crashed, "ioctl error on queue|poll err|poll() error|fd error|ouch, thread"),
+    (
+        FaultKind::RingStalled,
+        "poll error/timeout on queue|poll error on queue",
+    ),
+    (
+        FaultKind::Crashed,
+        "ioctl error on queue|poll err|poll() error|fd error|ouch, thread",
+    ),
     (FaultKind::NoMemory, "unable to create thread"),
     (
         FaultKind::BadArgument,
@@ -137,12 +172,19 @@ impl Parse for PktGen {
 
 impl PktGen {
     pub fn new(side: Side) -> Self {
-        PktGen { side, clock: Clock::default(), summed: false }
+        PktGen {
+            side,
+            clock: Clock::default(),
+            summed: false,
+        }
     }
 
     fn sample(&mut self, sample: pktgen::Sample, exact: bool, report: &mut Report) {
         if !consistent(&sample, exact) {
-            return report.fault(FaultKind::Garbled, b"a sample whose rate is not its frames by its time");
+            return report.fault(
+                FaultKind::Garbled,
+                b"a sample whose rate is not its frames by its time",
+            );
         }
         report.sample(Sample {
             end_us: self.clock.unwrapped(sample.time_us),
@@ -155,8 +197,16 @@ impl PktGen {
     /// A log of two programs may have both summaries: ours is `Sent` or `Received`.
     fn summary(&mut self, summary: SummaryLine, bytes: &[u8], report: &mut Report) {
         match summary {
-            SummaryLine::Total { packets, length, seconds } => {
-                let ours: &[u8] = if self.side == Side::Generator { b"Sent" } else { b"Received" };
+            SummaryLine::Total {
+                packets,
+                length,
+                seconds,
+            } => {
+                let ours: &[u8] = if self.side == Side::Generator {
+                    b"Sent"
+                } else {
+                    b"Received"
+                };
                 if !bytes.starts_with(ours) {
                     return;
                 }
@@ -164,8 +214,16 @@ impl PktGen {
                     return report.fault(FaultKind::Crashed, bytes);
                 }
                 let (packets, seconds) = (Some(packets), Some(seconds));
-                let bytes = length.zip(packets).and_then(|(l, n)| l.checked_mul(n)).or(report.totals.bytes);
-                report.says(Totals { packets, bytes, seconds, ..report.totals });
+                let bytes = length
+                    .zip(packets)
+                    .and_then(|(l, n)| l.checked_mul(n))
+                    .or(report.totals.bytes);
+                report.says(Totals {
+                    packets,
+                    bytes,
+                    seconds,
+                    ..report.totals
+                });
                 self.summed = true;
             }
             SummaryLine::Speed { pps, .. } if pps.is_sign_negative() => {
@@ -179,10 +237,14 @@ impl PktGen {
         if let Some((sample, exact)) = embedded(bytes) {
             return self.sample(sample, exact, report);
         }
-        let harmless = HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some());
+        let harmless = HARMLESS
+            .iter()
+            .any(|h| memchr::memmem::find(bytes, h).is_some());
         let kind = match bytes.starts_with(b"Usage:") {
             true => Some(FaultKind::BadArgument),
-            false => fault::common(bytes).or_else(|| fault::find(FAULTS, bytes)).or_else(|| netmap(bytes)),
+            false => fault::common(bytes)
+                .or_else(|| fault::find(FAULTS, bytes))
+                .or_else(|| netmap(bytes)),
         };
         // Text behind the summary comes from the shell.
         if let Some(kind) = kind.filter(|_| !harmless && !self.summed) {
@@ -237,15 +299,19 @@ fn opening(text: &[u8]) -> Option<FaultKind> {
 
 /// The beginning of a sample without its end.
 fn is_cut_sample(bytes: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(bytes, b" main_thread [") else { return false };
-    let text =
-        memchr::memchr(b']', &bytes[at..]).map_or(&b"0"[..], |end| bytes[at + end + 1..].trim_ascii_start());
+    let Some(at) = memchr::memmem::find(bytes, b" main_thread [") else {
+        return false;
+    };
+    let text = memchr::memchr(b']', &bytes[at..])
+        .map_or(&b"0"[..], |end| bytes[at + end + 1..].trim_ascii_start());
     text.first().is_none_or(u8::is_ascii_digit)
 }
 
 /// A whole sample at the end of a line into which two programs or threads wrote.
 fn embedded(bytes: &[u8]) -> Option<(pktgen::Sample, bool)> {
-    let at = memchr::memmem::rfind(bytes, b" main_thread [")?.checked_sub(10).filter(|at| *at > 0)?;
+    let at = memchr::memmem::rfind(bytes, b" main_thread [")?
+        .checked_sub(10)
+        .filter(|at| *at > 0)?;
     match pktgen::parse(&bytes[at..]) {
         Line::Sample(sample) => Some((sample, true)),
         Line::ScaledSample(sample) => Some((sample, false)),
@@ -256,11 +322,17 @@ fn embedded(bytes: &[u8]) -> Option<(pktgen::Sample, bool)> {
 /// pkt-gen divides with whole numbers, so a sample's rate follows from its frames and its time. It does in all 60,211 lines
 /// of the corpus; figures of two lines run into each other do not. Those with prefixes are rounded.
 fn consistent(sample: &pktgen::Sample, exact: bool) -> bool {
-    let Some(frames) = sample.packets.checked_mul(1_000_000) else { return false };
+    let Some(frames) = sample.packets.checked_mul(1_000_000) else {
+        return false;
+    };
     if sample.interval_us == 0 {
         return sample.pps == 0;
     }
     let rate = (frames.saturating_add(sample.interval_us / 2)) / sample.interval_us;
     let off = rate.abs_diff(sample.pps);
-    if exact { off <= 1 } else { off as f64 <= 2.0 + 0.02 * rate as f64 }
+    if exact {
+        off <= 1
+    } else {
+        off as f64 <= 2.0 + 0.02 * rate as f64
+    }
 }

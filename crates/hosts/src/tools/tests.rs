@@ -23,7 +23,9 @@ fn kinds(report: &Report) -> Vec<FaultKind> {
 }
 
 fn receiver(text: &str) -> Report {
-    monitor(Backend::PktGen, Side::Receiver, text).report().clone()
+    monitor(Backend::PktGen, Side::Receiver, text)
+        .report()
+        .clone()
 }
 
 /// A sample that is consistent, as the new grammar has it.
@@ -63,14 +65,24 @@ fn a_receiver_s_life() {
     use State::*;
     assert_eq!(states, [Starting, Starting, Starting, Up, Up, Up, Up, Over]);
     let report = monitor.report();
-    assert_eq!((report.totals.packets, report.totals.said), (Some(1_000_000), true));
+    assert_eq!(
+        (report.totals.packets, report.totals.said),
+        (Some(1_000_000), true)
+    );
     assert_eq!((report.samples.len(), report.fatal()), (2, None));
 }
 
 #[test]
 fn a_terminated_receiver_s_totals_are_its_samples() {
-    let text: String = (0..20).map(|s| line(990 + s, if s < 2 { 0 } else { 500_000 })).collect();
-    let report = ended(Backend::PktGen, Side::Receiver, &(text + "Terminated\n"), Some(Status::Signal(15)));
+    let text: String = (0..20)
+        .map(|s| line(990 + s, if s < 2 { 0 } else { 500_000 }))
+        .collect();
+    let report = ended(
+        Backend::PktGen,
+        Side::Receiver,
+        &(text + "Terminated\n"),
+        Some(Status::Signal(15)),
+    );
     assert_eq!(kinds(&report), [FaultKind::Crashed]);
     let mut monitor = monitor(
         Backend::PktGen,
@@ -80,9 +92,19 @@ fn a_terminated_receiver_s_totals_are_its_samples() {
     monitor.end(Some(Status::Signal(15)), true);
     let report = monitor.report();
     assert_eq!((report.state, report.faults.len()), (State::Over, 0));
-    assert_eq!((report.totals.packets, report.totals.said), (Some(10_000_000), false));
-    assert_eq!((report.totals.seconds, report.samples.len()), (Some(20.0), 20));
-    assert_eq!(report.samples[10].end_us - report.samples[9].end_us, 1_000_000, "stamps are modulo 1000 s");
+    assert_eq!(
+        (report.totals.packets, report.totals.said),
+        (Some(10_000_000), false)
+    );
+    assert_eq!(
+        (report.totals.seconds, report.samples.len()),
+        (Some(20.0), 20)
+    );
+    assert_eq!(
+        report.samples[10].end_us - report.samples[9].end_us,
+        1_000_000,
+        "stamps are modulo 1000 s"
+    );
 }
 
 #[test]
@@ -92,7 +114,10 @@ fn pkt_gen_s_own_ends() {
             "016.123644 receiver_body [1648] poll err\n017.058433 main_thread [2304] ouch, thread 0 exited with error\n",
             FaultKind::Crashed,
         ),
-        ("501.118283 sender_body [1691] poll error on queue 0: timeout\n", FaultKind::RingStalled),
+        (
+            "501.118283 sender_body [1691] poll error on queue 0: timeout\n",
+            FaultKind::RingStalled,
+        ),
         (
             "501.118283 sender_body [1691] poll error/timeout on queue 0: No error: 0\n",
             FaultKind::RingStalled,
@@ -101,21 +126,48 @@ fn pkt_gen_s_own_ends() {
             "1.5 x\n501.118283 main [2719] Unable to open netmap:ix9: Device not configured\n501.118284 main [2810] aborting\n",
             FaultKind::NoInterface,
         ),
-        ("501.118283 main [2719] Unable to open netmap:ix9: Invalid argument\n", FaultKind::NotOpened),
+        (
+            "501.118283 main [2719] Unable to open netmap:ix9: Invalid argument\n",
+            FaultKind::NotOpened,
+        ),
         (
             "501.118283 main [2719] Unable to open netmap:ix9: Operation not permitted\n",
             FaultKind::NoPrivilege,
         ),
-        ("501.118283 main [2719] Unable to open netmap:ix1: Device busy\n", FaultKind::Busy),
-        ("501.118283 nm_open [920] NIOCREGIF failed: Device not configured ix9\n", FaultKind::NoInterface),
-        ("501.118283 main [2719] failed to open device igb2\n", FaultKind::NotOpened),
-        ("501.118283 main [2719] cannot find interface igb9\n", FaultKind::NoInterface),
-        ("/dev/netmap: No such file or directory\n501.118283 main [2719] aborting\n", FaultKind::NotOpened),
+        (
+            "501.118283 main [2719] Unable to open netmap:ix1: Device busy\n",
+            FaultKind::Busy,
+        ),
+        (
+            "501.118283 nm_open [920] NIOCREGIF failed: Device not configured ix9\n",
+            FaultKind::NoInterface,
+        ),
+        (
+            "501.118283 main [2719] failed to open device igb2\n",
+            FaultKind::NotOpened,
+        ),
+        (
+            "501.118283 main [2719] cannot find interface igb9\n",
+            FaultKind::NoInterface,
+        ),
+        (
+            "/dev/netmap: No such file or directory\n501.118283 main [2719] aborting\n",
+            FaultKind::NotOpened,
+        ),
         ("/dev/netmap: Permission denied\n", FaultKind::NoPrivilege),
         ("igb9: Device not configured\n", FaultKind::NoInterface),
-        ("501.118283 main [2719] pkt_size (1600) must be <= mtu (1500)\n", FaultKind::FrameTooLong),
-        ("501.118283 main [2719] bad nthreads 9, have 8 queues\n", FaultKind::BadArgument),
-        ("pkt-gen: illegal option -- U\nUsage:\npkt-gen arguments\n", FaultKind::BadArgument),
+        (
+            "501.118283 main [2719] pkt_size (1600) must be <= mtu (1500)\n",
+            FaultKind::FrameTooLong,
+        ),
+        (
+            "501.118283 main [2719] bad nthreads 9, have 8 queues\n",
+            FaultKind::BadArgument,
+        ),
+        (
+            "pkt-gen: illegal option -- U\nUsage:\npkt-gen arguments\n",
+            FaultKind::BadArgument,
+        ),
         ("501.118283 main [3300] exiting\n", FaultKind::Crashed),
         ("501.118283 main [3300] link is down\n", FaultKind::LinkDown),
         ("sh: pkt-gen: not found\n", FaultKind::NotInstalled),
@@ -124,7 +176,10 @@ fn pkt_gen_s_own_ends() {
             "Received 22199 packets 1331940 bytes 7772 events 60 bytes each in -1505074016.06 seconds.\n",
             FaultKind::Crashed,
         ),
-        ("Speed: -0 pps Bandwidth: -0 bps (raw -0 bps). Average batch: 2.86 pkts\n", FaultKind::Crashed),
+        (
+            "Speed: -0 pps Bandwidth: -0 bps (raw -0 bps). Average batch: 2.86 pkts\n",
+            FaultKind::Crashed,
+        ),
     ] {
         let report = receiver(text);
         assert_eq!(kinds(&report).first(), Some(&told), "{text}");
@@ -149,11 +204,18 @@ fn lines_that_ran_into_each_other() {
     let whole = line(22, 342_835);
     let cut = &whole[..40];
     let report = receiver(&format!("{cut}{whole}\x1bkpxetest1\x1b\\{whole}"));
-    assert_eq!((report.samples.len(), report.faults.len()), (2, 0), "{report:?}");
+    assert_eq!(
+        (report.samples.len(), report.faults.len()),
+        (2, 0),
+        "{report:?}"
+    );
     // Digits of two lines make a figure that no division gives.
     let wrong = whole.replace("342835 pps", "3428351234 pps");
     let report = receiver(&wrong);
-    assert_eq!((report.samples.len(), kinds(&report)), (0, vec![FaultKind::Garbled]));
+    assert_eq!(
+        (report.samples.len(), kinds(&report)),
+        (0, vec![FaultKind::Garbled])
+    );
     assert_eq!(report.fatal(), None);
 }
 
@@ -169,13 +231,31 @@ fn figures_with_unit_prefixes_and_options() {
 
 #[test]
 fn totals_of_every_year() {
-    let sent = |text: &str| monitor(Backend::PktGen, Side::Generator, text).report().totals;
+    let sent = |text: &str| {
+        monitor(Backend::PktGen, Side::Generator, text)
+            .report()
+            .totals
+    };
     let old = sent("Sent 80000000 packets, 60 bytes each, in 94.72 seconds.\n");
-    assert_eq!((old.packets, old.bytes, old.seconds), (Some(80_000_000), Some(4_800_000_000), Some(94.72)));
+    assert_eq!(
+        (old.packets, old.bytes, old.seconds),
+        (Some(80_000_000), Some(4_800_000_000), Some(94.72))
+    );
     let oldest = receiver("Received 1000 packets, in 2.00 seconds.\nSpeed: 500.00pps.\n").totals;
-    assert_eq!((oldest.packets, oldest.bytes, oldest.seconds), (Some(1000), None, Some(2.0)));
-    let nothing = ended(Backend::PktGen, Side::Generator, "Sent nothing.\n", Some(Status::Exit(0)));
-    assert_eq!((nothing.totals.packets, kinds(&nothing)), (Some(0), vec![FaultKind::NoTraffic]));
+    assert_eq!(
+        (oldest.packets, oldest.bytes, oldest.seconds),
+        (Some(1000), None, Some(2.0))
+    );
+    let nothing = ended(
+        Backend::PktGen,
+        Side::Generator,
+        "Sent nothing.\n",
+        Some(Status::Exit(0)),
+    );
+    assert_eq!(
+        (nothing.totals.packets, kinds(&nothing)),
+        (Some(0), vec![FaultKind::NoTraffic])
+    );
     // The generator's totals in a receiver's log are not the receiver's.
     let foreign = receiver("Sent 80000000 packets, 60 bytes each, in 94.72 seconds.\n");
     assert_eq!(foreign.totals.packets, None);
@@ -195,7 +275,15 @@ fn a_flood_is_bounded() {
     for _ in 0..100 {
         noisy.feed("x: not found\npoll err\n".repeat(100).as_bytes());
     }
-    assert_eq!(noisy.report().faults.iter().map(|f| f.count).collect::<Vec<_>>(), [10_000, 10_000]);
+    assert_eq!(
+        noisy
+            .report()
+            .faults
+            .iter()
+            .map(|f| f.count)
+            .collect::<Vec<_>>(),
+        [10_000, 10_000]
+    );
 }
 
 #[test]
@@ -210,7 +298,15 @@ fn exits_tell_what_nothing_else_did() {
     assert_eq!(told(Some(Status::Exit(0))), [FaultKind::NoTraffic]);
     // The deadline ends tasks without a count: that is no fault if frames passed.
     let text = line(1, 5);
-    assert_eq!(kinds(&ended(Backend::PktGen, Side::Generator, &text, Some(Status::Exit(124)))), []);
+    assert_eq!(
+        kinds(&ended(
+            Backend::PktGen,
+            Side::Generator,
+            &text,
+            Some(Status::Exit(124))
+        )),
+        []
+    );
 }
 
 /// A client's document, cut down to the parts that are read and a little more.
@@ -236,31 +332,76 @@ fn netperf_s_samples_and_totals() {
         Interim result:    1.10 10^9bits/s over 1.001 seconds ending at 1412345679.124\n\
         ELAPSED_TIME=10.00\nTHROUGHPUT=957.01\nTHROUGHPUT_UNITS=10^6bits/s\nLOCAL_SEND_CALLS=812695\n\
         LOCAL_BYTES_SENT=1196287040\nREMOTE_RECV_CALLS=812000\nREMOTE_BYTES_RECVD=1195264000\n";
-    let report = ended(Backend::Netperf, Side::Generator, text, Some(Status::Exit(0)));
-    assert_eq!((report.state, report.faults.len()), (State::Over, 0), "{report:?}");
-    assert_eq!((report.samples[0].bps, report.samples[1].end_us), (Some(938.51e6), 2_001_000));
-    assert_eq!((report.totals.packets, report.totals.lost), (Some(812_695), Some(695)));
+    let report = ended(
+        Backend::Netperf,
+        Side::Generator,
+        text,
+        Some(Status::Exit(0)),
+    );
+    assert_eq!(
+        (report.state, report.faults.len()),
+        (State::Over, 0),
+        "{report:?}"
+    );
+    assert_eq!(
+        (report.samples[0].bps, report.samples[1].end_us),
+        (Some(938.51e6), 2_001_000)
+    );
+    assert_eq!(
+        (report.totals.packets, report.totals.lost),
+        (Some(812_695), Some(695))
+    );
     let refused = "establish control: are you sure there is a netserver listening on 192.0.2.10 at port 12866?\n\
         establish_control could not establish the control connection from 0.0.0.0 port 0 address family AF_UNSPEC to 192.0.2.10\n";
     assert_eq!(
-        kinds(&ended(Backend::Netperf, Side::Generator, refused, Some(Status::Exit(255)))),
+        kinds(&ended(
+            Backend::Netperf,
+            Side::Generator,
+            refused,
+            Some(Status::Exit(255))
+        )),
         [FaultKind::NoServer]
     );
     let server = "Starting netserver with host '198.19.0.1' port '12865' and family AF_UNSPEC\n";
-    assert_eq!(monitor(Backend::Netperf, Side::Receiver, server).report().state, State::Up);
+    assert_eq!(
+        monitor(Backend::Netperf, Side::Receiver, server)
+            .report()
+            .state,
+        State::Up
+    );
 }
 
 #[test]
 fn trafgen_s_totals() {
     let text = "     1 packets to schedule\n    60 bytes in total\nRunning! Hang up with ^C!\n\n\n\r           6 packets outgoing\n\
         \r         360 bytes outgoing\n\r           0 sec, 31151 usec on CPU0 (6 packets)\n";
-    let report = ended(Backend::Trafgen, Side::Generator, text, Some(Status::Exit(0)));
-    assert_eq!((report.state, report.faults.len()), (State::Over, 0), "{report:?}");
-    assert_eq!((report.totals.packets, report.totals.bytes), (Some(6), Some(360)));
+    let report = ended(
+        Backend::Trafgen,
+        Side::Generator,
+        text,
+        Some(Status::Exit(0)),
+    );
+    assert_eq!(
+        (report.state, report.faults.len()),
+        (State::Over, 0),
+        "{report:?}"
+    );
+    assert_eq!(
+        (report.totals.packets, report.totals.bytes),
+        (Some(6), Some(360))
+    );
     assert!((report.totals.seconds.unwrap() - 0.031_151).abs() < 1e-9);
     let wrong = "No networking device or pcap file: nosuch0\nFailed to open output device\n";
-    let report = ended(Backend::Trafgen, Side::Generator, wrong, Some(Status::Exit(1)));
-    assert_eq!(kinds(&report), [FaultKind::NoInterface, FaultKind::NotOpened]);
+    let report = ended(
+        Backend::Trafgen,
+        Side::Generator,
+        wrong,
+        Some(Status::Exit(1)),
+    );
+    assert_eq!(
+        kinds(&report),
+        [FaultKind::NoInterface, FaultKind::NotOpened]
+    );
     let report = ended(
         Backend::Trafgen,
         Side::Generator,
@@ -272,7 +413,13 @@ fn trafgen_s_totals() {
 
 fn tools() -> impl Strategy<Value = (Backend, Side)> {
     let side = prop_oneof![Just(Side::Generator), Just(Side::Receiver)];
-    let tools = [Backend::PktGen, Backend::Iperf3, Backend::Netperf, Backend::Trafgen, Backend::Linerate];
+    let tools = [
+        Backend::PktGen,
+        Backend::Iperf3,
+        Backend::Netperf,
+        Backend::Trafgen,
+        Backend::Linerate,
+    ];
     (prop::sample::select(tools.to_vec()), side)
 }
 

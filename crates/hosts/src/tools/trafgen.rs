@@ -16,11 +16,17 @@ pub fn generator(task: &Task) -> Refusable {
         return Err("bound the frames of more than one process: its count is that of each".into());
     }
     let destination_mac = task.destination_mac()?;
-    let unbounded = "run for a time without a rate: give one, or its end is a kill and its totals are lost";
+    let unbounded =
+        "run for a time without a rate: give one, or its end is a kill and its totals are lost";
     let frames = task.frames().ok_or(unbounded)?;
-    let source_mac = task.source_mac().map(|m| format!(", sa={m}")).unwrap_or_default();
+    let source_mac = task
+        .source_mac()
+        .map(|m| format!(", sa={m}"))
+        .unwrap_or_default();
     let ports = |ends: &EndpointRange| {
-        range(ends.first_port().into(), ends.last_port().into(), |port| port.to_string())
+        range(ends.first_port().into(), ends.last_port().into(), |port| {
+            port.to_string()
+        })
     };
     let [source, destination] = task.ends();
     let packet = format!(
@@ -45,8 +51,15 @@ pub fn generator(task: &Task) -> Refusable {
 /// The IP header, if its ranges make the flows asked for.
 fn network(task: &Task) -> Refusable<String> {
     let [from, to] = task.ends();
-    let lengths = [from.addresses(), from.ports().into(), to.addresses(), to.ports().into()];
-    let flows = lengths.into_iter().try_fold(1u64, |lcm, n| (lcm / gcd(lcm, n)).checked_mul(n));
+    let lengths = [
+        from.addresses(),
+        from.ports().into(),
+        to.addresses(),
+        to.ports().into(),
+    ];
+    let flows = lengths
+        .into_iter()
+        .try_fold(1u64, |lcm, n| (lcm / gcd(lcm, n)).checked_mul(n));
     let asked = task.traffic.flows.len();
     if flows != Some(asked) {
         return Err(format!(
@@ -54,7 +67,12 @@ fn network(task: &Task) -> Refusable<String> {
              not with 100)"
         ));
     }
-    match (from.first_address(), from.last_address(), to.first_address(), to.last_address()) {
+    match (
+        from.first_address(),
+        from.last_address(),
+        to.first_address(),
+        to.last_address(),
+    ) {
         (IpAddr::V4(a), IpAddr::V4(b), IpAddr::V4(c), IpAddr::V4(d)) => {
             let text = |n: u32| Ipv4Addr::from(n).to_string();
             let both = [(a, b), (c, d)].map(|(first, last)| range(first.into(), last.into(), text));
@@ -69,7 +87,11 @@ fn network(task: &Task) -> Refusable<String> {
 
 /// One value as `text` has it, or a range in numbers.
 fn range(first: u32, last: u32, text: impl Fn(u32) -> String) -> String {
-    if first == last { text(first) } else { format!("dinc({first}, {last})") }
+    if first == last {
+        text(first)
+    } else {
+        format!("dinc({first}, {last})")
+    }
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -78,12 +100,21 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// Faults in trafgen's own words, in lower case.
 const FAULTS: &Signs = &[
-    (FaultKind::NoInterface, "no networking device or pcap file|no networking device given"),
+    (
+        FaultKind::NoInterface,
+        "no networking device or pcap file|no networking device given",
+    ),
     (FaultKind::NotOpened, "failed to open output device"),
-    (FaultKind::NoPrivilege, "cannot set nic flags|creation of pf socket failed"),
+    (
+        FaultKind::NoPrivilege,
+        "cannot set nic flags|creation of pf socket failed",
+    ),
     (FaultKind::LinkDown, "flushing tx_ring failed|sendto error"),
     (FaultKind::NoMemory, "cannot allocate tx_ring|cannot mmap"),
-    (FaultKind::BadArgument, "syntax error|unrecognized option|invalid option"),
+    (
+        FaultKind::BadArgument,
+        "syntax error|unrecognized option|invalid option",
+    ),
 ];
 
 /// Takes a running trafgen's lines. It has no samples.
@@ -101,12 +132,18 @@ impl Parse for Trafgen {
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
-        let counted = |label: &str| text.strip_suffix(label).and_then(|n| n.trim_end().parse::<u64>().ok());
+        let counted = |label: &str| {
+            text.strip_suffix(label)
+                .and_then(|n| n.trim_end().parse::<u64>().ok())
+        };
         if text.starts_with("Running!") {
             // trafgen prints nothing more until its end.
             report.moves(State::Up);
         } else if let Some(packets) = counted("packets outgoing") {
-            report.says(Totals { packets: Some(packets), ..report.totals });
+            report.says(Totals {
+                packets: Some(packets),
+                ..report.totals
+            });
         } else if let Some(bytes) = counted("bytes outgoing") {
             report.totals.bytes = Some(bytes);
         } else if let Some(seconds) = took(text) {
@@ -124,5 +161,7 @@ fn took(text: &str) -> Option<f64> {
     let (seconds, rest) = text.split_once(" sec, ")?;
     let (micros, rest) = rest.split_once(" usec")?;
     let (seconds, micros): (u32, u32) = (seconds.trim().parse().ok()?, micros.parse().ok()?);
-    rest.trim_start().starts_with("on CPU").then(|| f64::from(seconds) + f64::from(micros) * 1e-6)
+    rest.trim_start()
+        .starts_with("on CPU")
+        .then(|| f64::from(seconds) + f64::from(micros) * 1e-6)
 }

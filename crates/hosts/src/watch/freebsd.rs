@@ -60,9 +60,17 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
     let drivers = answers.to("dev");
     let driver_at_ns = answers.read_at(drivers);
     sample.interfaces = interfaces(answers.to("netstat -ibdnW"), drivers);
-    sample.interfaces.values_mut().for_each(|interface| interface.driver_at_ns = driver_at_ns);
+    sample
+        .interfaces
+        .values_mut()
+        .for_each(|interface| interface.driver_at_ns = driver_at_ns);
     let interrupts = bsd::interrupts(answers.to("vmstat -ia"));
-    sample.interrupts = interrupts.map(|(name, total)| Interrupt { name, counts: vec![total] }).collect();
+    sample.interrupts = interrupts
+        .map(|(name, total)| Interrupt {
+            name,
+            counts: vec![total],
+        })
+        .collect();
     for (cpu, _, numbers) in bsd::workstreams(answers.to("netstat -Q")) {
         let sum = sample.softnet.entry(cpu).or_default();
         let column = |at: usize| numbers.get(at).copied().unwrap_or(0);
@@ -81,8 +89,14 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
         rules.extend(ipfw_rules(answers.to("ipfw -a list")));
         sample.rules = Some(rules);
     }
-    if sample.interfaces.values().all(|interface| interface.queues.is_empty()) {
-        sample.missing.push("queues: no driver counts the frames of its queues (sysctl dev)".into());
+    if sample
+        .interfaces
+        .values()
+        .all(|interface| interface.queues.is_empty())
+    {
+        sample
+            .missing
+            .push("queues: no driver counts the frames of its queues (sysctl dev)".into());
     }
     sample
 }
@@ -103,7 +117,10 @@ fn interfaces(netstat: &str, dev: &str) -> BTreeMap<String, Interface> {
     }
     let of = |(name, columns): (&str, BTreeMap<&str, u64>)| {
         let sum = |names: &[&str]| {
-            names.iter().filter_map(|name| columns.get(name)).fold(0, |sum: u64, n| sum.saturating_add(*n))
+            names
+                .iter()
+                .filter_map(|name| columns.get(name))
+                .fold(0, |sum: u64, n| sum.saturating_add(*n))
         };
         let side = |packets, bytes, errors, drops: &[&str]| Side {
             packets: sum(&[packets]),
@@ -115,7 +132,12 @@ fn interfaces(netstat: &str, dev: &str) -> BTreeMap<String, Interface> {
         let mut interface = Interface {
             stacked: bsd::is_stacked(name),
             rx: side("Ipkts", "Ibytes", "Ierrs", &["Idrop", "Iqdrops"]),
-            tx: side("Opkts", "Obytes", "Oerrs", &["Drop", "Drops", "Odrop", "Oqdrops"]),
+            tx: side(
+                "Opkts",
+                "Obytes",
+                "Oerrs",
+                &["Drop", "Drops", "Odrop", "Oqdrops"],
+            ),
             collisions: sum(&["Coll", "Colls"]),
             ..Interface::default()
         };
@@ -134,7 +156,10 @@ fn lost(answers: &Answers<'_>) -> Counters {
         Some(of_pf) => PF_LOST.contains(&of_pf),
         None => LOST.iter().any(|word| name.contains(word)),
     };
-    let all = ip.into_iter().flatten().chain(bsd::pf(answers.to("pfctl -s info")));
+    let all = ip
+        .into_iter()
+        .flatten()
+        .chain(bsd::pf(answers.to("pfctl -s info")));
     all.filter(|(name, n)| *n > 0 && is_lost(name)).collect()
 }
 
@@ -158,10 +183,19 @@ fn pf_rules(text: &str) -> Vec<RuleCount> {
         match line.trim().strip_prefix('[') {
             None => rule = line.trim(),
             Some(counted) => {
-                let mut words =
-                    counted.split_ascii_whitespace().skip_while(|word| *word != "Packets:").skip(1);
-                if let Some(frames) = words.next().and_then(|n| n.parse().ok()).filter(|_| !rule.is_empty()) {
-                    all.push(RuleCount { rule: format!("pf: {}", shown(rule)), frames });
+                let mut words = counted
+                    .split_ascii_whitespace()
+                    .skip_while(|word| *word != "Packets:")
+                    .skip(1);
+                if let Some(frames) = words
+                    .next()
+                    .and_then(|n| n.parse().ok())
+                    .filter(|_| !rule.is_empty())
+                {
+                    all.push(RuleCount {
+                        rule: format!("pf: {}", shown(rule)),
+                        frames,
+                    });
                 }
             }
         }
@@ -178,7 +212,14 @@ fn ipfw_rules(text: &str) -> Vec<RuleCount> {
         let frames = words.next()?.parse().ok()?;
         words.next()?.parse::<u64>().ok()?;
         let rule = words.collect::<Vec<_>>().join(" ");
-        Some(RuleCount { rule: format!("ipfw: {number:05} {}", shown(&rule)), frames })
+        Some(RuleCount {
+            rule: format!("ipfw: {number:05} {}", shown(&rule)),
+            frames,
+        })
     };
-    lines(text).take_while(|line| !line.starts_with("##")).filter_map(row).take(MOST_ENTRIES).collect()
+    lines(text)
+        .take_while(|line| !line.starts_with("##"))
+        .filter_map(row)
+        .take(MOST_ENTRIES)
+        .collect()
 }

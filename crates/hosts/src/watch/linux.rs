@@ -26,8 +26,10 @@ echo '==> nft <=='; nft -t list ruleset 2>&1 || echo 'linerate: no answer'"#;
 pub fn sample(text: &str, here_ns: u64) -> Sample {
     let answers = Answers::of(text);
     let mut sample = answers.begin(here_ns);
-    sample.interfaces =
-        net_dev(answers.to("cat /proc/net/dev")).filter_map(interface).take(MOST_ENTRIES).collect();
+    sample.interfaces = net_dev(answers.to("cat /proc/net/dev"))
+        .filter_map(interface)
+        .take(MOST_ENTRIES)
+        .collect();
     links(answers.to("links"), &mut sample.interfaces);
     for (name, interface) in &mut sample.interfaces {
         let said = answers.to(&format!("ethtool {name}"));
@@ -36,7 +38,11 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
         Layout::of(&names).fill(&names, &values, interface);
     }
     files(&mut sample, &|path| {
-        let title = if path == "stat" { "grep ^cpu /proc/stat" } else { &format!("cat /proc/{path}") };
+        let title = if path == "stat" {
+            "grep ^cpu /proc/stat"
+        } else {
+            &format!("cat /proc/{path}")
+        };
         answers.to(title).into()
     });
     if let Some(listing) = answers.0.get("nft") {
@@ -45,7 +51,9 @@ pub fn sample(text: &str, here_ns: u64) -> Sample {
         rules.truncate(MOST_ENTRIES);
         if listing.contains("linerate: no answer") {
             let why = listing.lines().next().unwrap_or_default();
-            sample.missing.push(format!("rules: nft does not answer: {}", why.trim()));
+            sample
+                .missing
+                .push(format!("rules: nft does not answer: {}", why.trim()));
         }
         sample.rules = Some(rules);
     }
@@ -58,7 +66,10 @@ pub fn files(sample: &mut Sample, file: &dyn Fn(&str) -> String) {
     for path in ["interrupts", "softirqs"] {
         let text = file(path);
         let (cpus, rows) = interrupts(&text);
-        let cpus: Vec<u32> = cpus.iter().filter_map(|cpu| cpu.strip_prefix("CPU")?.parse().ok()).collect();
+        let cpus: Vec<u32> = cpus
+            .iter()
+            .filter_map(|cpu| cpu.strip_prefix("CPU")?.parse().ok())
+            .collect();
         // Of CPUs that are offline, /proc/softirqs has counts and /proc/interrupts does not.
         if sample.interrupt_cpus.is_empty() {
             sample.interrupt_cpus = cpus;
@@ -66,21 +77,43 @@ pub fn files(sample: &mut Sample, file: &dyn Fn(&str) -> String) {
             continue;
         }
         let all = sample.interrupt_cpus.len();
-        let rows = rows.filter(|(_, counts, _)| counts.len() == all).filter_map(interrupt);
+        let rows = rows
+            .filter(|(_, counts, _)| counts.len() == all)
+            .filter_map(interrupt);
         sample.interrupts.extend(rows.take(MOST_ENTRIES));
     }
     let text = file("net/softnet_stat");
     let of_cpu = |(cpu, numbers): (u32, Vec<u64>)| {
-        let [processed, dropped, squeezed, ..] = numbers[..] else { return None };
-        Some((cpu, Softnet { processed, dropped, squeezed }))
+        let [processed, dropped, squeezed, ..] = numbers[..] else {
+            return None;
+        };
+        Some((
+            cpu,
+            Softnet {
+                processed,
+                dropped,
+                squeezed,
+            },
+        ))
     };
     sample.softnet = softnet(&text).filter_map(of_cpu).collect();
     let all = counters::files(true).flat_map(|(path, read)| read(&file(path)));
-    sample.counters = all.filter(|(name, value)| *value > 0 && is_drop(name)).collect();
-    let table = |value: &str| file(&format!("sys/net/netfilter/nf_conntrack_{value}")).trim().parse().ok();
-    sample.states = table("count").zip(table("max")).map(|(entries, limit)| Table { entries, limit });
+    sample.counters = all
+        .filter(|(name, value)| *value > 0 && is_drop(name))
+        .collect();
+    let table = |value: &str| {
+        file(&format!("sys/net/netfilter/nf_conntrack_{value}"))
+            .trim()
+            .parse()
+            .ok()
+    };
+    sample.states = table("count")
+        .zip(table("max"))
+        .map(|(entries, limit)| Table { entries, limit });
     if sample.states.is_none() {
-        sample.missing.push("connections: the kernel tracks none (nf_conntrack is not loaded)".into());
+        sample
+            .missing
+            .push("connections: the kernel tracks none (nf_conntrack is not loaded)".into());
     }
 }
 
@@ -89,7 +122,10 @@ fn interrupt((name, counts, device): InterruptRow<'_>) -> Option<Interrupt> {
     // Names of others are explained there: `Local timer interrupts`.
     let device = device.filter(|_| name.starts_with(|c: char| c.is_ascii_digit()));
     let name = device.map_or(name.into(), |device| format!("{name} {device}"));
-    counts.iter().any(|count| *count > 0).then_some(Interrupt { name, counts })
+    counts
+        .iter()
+        .any(|count| *count > 0)
+        .then_some(Interrupt { name, counts })
 }
 
 /// An interface of /proc/net/dev. The kernel adds the frames that the card had no room for to the drops.
@@ -109,24 +145,34 @@ fn interface((name, numbers): (&str, [u64; 16])) -> Option<(String, Interface)> 
         stacked: name == "lo",
         ..Interface::default()
     };
-    name.chars().all(|c| c.is_ascii_graphic()).then(|| (name.to_owned(), interface))
+    name.chars()
+        .all(|c| c.is_ascii_graphic())
+        .then(|| (name.to_owned(), interface))
 }
 
 /// Lines `/sys/class/net/eth0/carrier:1`, and `/sys/class/net/br0/lower_eth0` of an interface that stands on another.
 fn links(text: &str, interfaces: &mut BTreeMap<String, Interface>) {
     for line in lines(text) {
-        let Some((name, rest)) = line.strip_prefix("/sys/class/net/").and_then(|line| line.split_once('/'))
+        let Some((name, rest)) = line
+            .strip_prefix("/sys/class/net/")
+            .and_then(|line| line.split_once('/'))
         else {
             continue;
         };
-        let Some(interface) = interfaces.get_mut(name) else { continue };
+        let Some(interface) = interfaces.get_mut(name) else {
+            continue;
+        };
         match rest.split_once(':') {
             Some(("ifindex", value)) => interface.index = value.trim().parse().unwrap_or(0),
             Some(("carrier", value)) => interface.carrier = Some(value.trim() == "1"),
             // Mbit/s; -1 without a link.
             Some(("speed", value)) => {
-                interface.speed =
-                    value.trim().parse::<f64>().ok().filter(|speed| *speed > 0.0).map(|speed| speed * 1e6)
+                interface.speed = value
+                    .trim()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|speed| *speed > 0.0)
+                    .map(|speed| speed * 1e6)
             }
             _ => interface.stacked |= rest.starts_with("lower_"),
         }
@@ -152,15 +198,40 @@ mod tests {
     fn what_a_host_prints_becomes_a_sample() {
         let sample = sample(HOST, 1);
         let eth0 = &sample.interfaces["eth0"];
-        let rx = Side { packets: 2, bytes: 100, drops: 4, errors: 3, overruns: 5 };
-        let tx = Side { packets: 6, bytes: 200, drops: 8, errors: 7, overruns: 0 };
-        assert_eq!((eth0.rx, eth0.tx, eth0.collisions, eth0.index), (rx, tx, 9, 2));
+        let rx = Side {
+            packets: 2,
+            bytes: 100,
+            drops: 4,
+            errors: 3,
+            overruns: 5,
+        };
+        let tx = Side {
+            packets: 6,
+            bytes: 200,
+            drops: 8,
+            errors: 7,
+            overruns: 0,
+        };
+        assert_eq!(
+            (eth0.rx, eth0.tx, eth0.collisions, eth0.index),
+            (rx, tx, 9, 2)
+        );
         assert_eq!((eth0.carrier, eth0.speed), (Some(true), Some(1e10)));
         assert_eq!(eth0.driver_at_ns, 1_700_000_000_100_000_000);
-        let queue = |packets| Queue { rx: Some(Side { packets, ..Side::default() }), tx: None };
+        let queue = |packets| Queue {
+            rx: Some(Side {
+                packets,
+                ..Side::default()
+            }),
+            tx: None,
+        };
         assert_eq!(eth0.queues, [queue(7), queue(8)]);
         assert_eq!(eth0.driver, [("rx_csum_errors".into(), 9)].into());
-        let stacked: Vec<bool> = sample.interfaces.values().map(|interface| interface.stacked).collect();
+        let stacked: Vec<bool> = sample
+            .interfaces
+            .values()
+            .map(|interface| interface.stacked)
+            .collect();
         assert_eq!(stacked, [true, false, true], "br0, eth0, lo");
         assert_eq!(sample.cpus, [(0, [1, 2, 3, 9, 0, 6, 7, 8])].into());
         assert_eq!(sample.interrupt_cpus, [0, 2]);
@@ -171,16 +242,37 @@ mod tests {
             .collect();
         assert_eq!(
             interrupts,
-            [("36 eth0-rx-0", &[0, 6_890_809][..]), ("LOC", &[5, 6]), ("NET_RX", &[1, 2])]
+            [
+                ("36 eth0-rx-0", &[0, 6_890_809][..]),
+                ("LOC", &[5, 6]),
+                ("NET_RX", &[1, 2])
+            ]
         );
         assert_eq!(
             sample.softnet,
-            [(2, Softnet { processed: 0x0de7_d18a, dropped: 1, squeezed: 29 })].into()
+            [(
+                2,
+                Softnet {
+                    processed: 0x0de7_d18a,
+                    dropped: 1,
+                    squeezed: 29
+                }
+            )]
+            .into()
         );
         assert_eq!(sample.counters, [("Ip.InDiscards".into(), 7)].into());
-        assert_eq!(sample.states, Some(Table { entries: 12, limit: 262_144 }));
+        assert_eq!(
+            sample.states,
+            Some(Table {
+                entries: 12,
+                limit: 262_144
+            })
+        );
         assert_eq!(sample.rules.as_ref().map(Vec::len), Some(1));
-        assert_eq!((sample.at_ns, sample.missing), (1_700_000_000_000_000_005, vec![]));
+        assert_eq!(
+            (sample.at_ns, sample.missing),
+            (1_700_000_000_000_000_005, vec![])
+        );
     }
 
     #[test]
@@ -198,7 +290,9 @@ mod tests {
     fn every_file_is_asked_for() {
         let [_, asked] = counters::sampling(Kernel::Linux);
         files(&mut Sample::default(), &|path| {
-            let is_asked = asked.lines().any(|line| line.ends_with(&format!(" /proc/{path}")));
+            let is_asked = asked
+                .lines()
+                .any(|line| line.ends_with(&format!(" /proc/{path}")));
             assert!(is_asked, "{path}");
             String::new()
         });

@@ -9,10 +9,29 @@ use std::collections::BTreeMap;
 /// Queues that are read of an interface.
 const MOST_QUEUES: usize = 4096;
 /// Words that a number belongs to if it is the number of a queue.
-const QUEUES: [&str; 12] =
-    ["queue", "q", "que", "ring", "rvec", "rxq", "txq", "rx", "tx", "rxstat", "txstat", "vec"];
-const RX: [&str; 8] = ["rx", "rxq", "rxstat", "in", "inpackets", "inoctets", "rcv", "ipackets"];
-const TX: [&str; 8] = ["tx", "txq", "txstat", "out", "outpackets", "outoctets", "xmit", "opackets"];
+const QUEUES: [&str; 12] = [
+    "queue", "q", "que", "ring", "rvec", "rxq", "txq", "rx", "tx", "rxstat", "txstat", "vec",
+];
+const RX: [&str; 8] = [
+    "rx",
+    "rxq",
+    "rxstat",
+    "in",
+    "inpackets",
+    "inoctets",
+    "rcv",
+    "ipackets",
+];
+const TX: [&str; 8] = [
+    "tx",
+    "txq",
+    "txstat",
+    "out",
+    "outpackets",
+    "outoctets",
+    "xmit",
+    "opackets",
+];
 
 /// Subject of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +62,8 @@ pub struct Layout {
 impl Layout {
     /// By the names of all counters.
     pub fn of<S: AsRef<str>>(names: &[S]) -> Layout {
-        let mut places: Vec<Option<Place>> = names.iter().map(|name| place(name.as_ref())).collect();
+        let mut places: Vec<Option<Place>> =
+            names.iter().map(|name| place(name.as_ref())).collect();
         let mut best: BTreeMap<(usize, bool, Kind), u8> = BTreeMap::new();
         for place in places.iter().flatten() {
             let rank = best.entry((place.queue, place.tx, place.kind)).or_default();
@@ -53,10 +73,16 @@ impl Layout {
             *place = place.filter(|p| best.get(&(p.queue, p.tx, p.kind)) == Some(&p.rank));
         }
         // Some drivers number their drop counters beyond the queues that they have: a queue without a frame counter is left out.
-        let counts: Vec<usize> =
-            places.iter().flatten().filter(|p| p.kind != Kind::Drops).map(|p| p.queue + 1).collect();
+        let counts: Vec<usize> = places
+            .iter()
+            .flatten()
+            .filter(|p| p.kind != Kind::Drops)
+            .map(|p| p.queue + 1)
+            .collect();
         let queues = counts.iter().copied().max().unwrap_or(0);
-        places.iter_mut().for_each(|place| *place = place.filter(|p| p.queue < queues));
+        places
+            .iter_mut()
+            .for_each(|place| *place = place.filter(|p| p.queue < queues));
         Layout { places, queues }
     }
 
@@ -73,7 +99,12 @@ impl Layout {
                 continue;
             };
             let queue = &mut interface.queues[place.queue];
-            let side = if place.tx { &mut queue.tx } else { &mut queue.rx }.get_or_insert_with(Side::default);
+            let side = if place.tx {
+                &mut queue.tx
+            } else {
+                &mut queue.rx
+            }
+            .get_or_insert_with(Side::default);
             let sum = match place.kind {
                 Kind::Packets => &mut side.packets,
                 Kind::Bytes => &mut side.bytes,
@@ -89,8 +120,13 @@ impl Layout {
 fn place(name: &str) -> Option<Place> {
     let lower = name.to_ascii_lowercase();
     let words = words(&lower);
-    let at = words.iter().position(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
-    let queue: usize = words[at].parse().ok().filter(|queue| *queue < MOST_QUEUES)?;
+    let at = words
+        .iter()
+        .position(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let queue: usize = words[at]
+        .parse()
+        .ok()
+        .filter(|queue| *queue < MOST_QUEUES)?;
     // `rx_queue_3_packets`, `queue_rx_3`, `[3]: rx_ucast_packets`, `rx_packets[3]`.
     let near = at.checked_sub(1).map(|before| words[before]);
     let in_brackets = lower.ends_with(']') && at + 1 == words.len();
@@ -98,19 +134,27 @@ fn place(name: &str) -> Option<Place> {
         return None;
     }
     // FreeBSD's mlx5en counts each class of traffic of a queue: `txstat0tc1.packets`.
-    let mut rest: Vec<&str> =
-        words.iter().enumerate().filter(|(nth, _)| *nth != at).map(|(_, w)| *w).collect();
+    let mut rest: Vec<&str> = words
+        .iter()
+        .enumerate()
+        .filter(|(nth, _)| *nth != at)
+        .map(|(_, w)| *w)
+        .collect();
     if let Some(tc) = rest.iter().position(|word| *word == "tc") {
         rest.drain(tc..(tc + 2).min(rest.len()));
     }
-    if rest.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit())) {
+    if rest
+        .iter()
+        .any(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+    {
         return None;
     }
     let has = |of: &[&str]| rest.iter().any(|word| of.contains(word));
     let (tx, rx) = (has(&TX), has(&RX));
     // A kind may name its direction once more (`rxq0.ipackets`).
     rest.retain(|word| {
-        !QUEUES.contains(word) && !["iflib", "pf", "hstats", "vsi", "r", "rcv", "in", "out"].contains(word)
+        !QUEUES.contains(word)
+            && !["iflib", "pf", "hstats", "vsi", "r", "rcv", "in", "out"].contains(word)
     });
     let (kind, rank, of_kind) = kind(&rest, near == Some("queue"))?;
     // The first to name the direction is the queue itself: `tx_queue_0_xdp_xmit`.
@@ -120,7 +164,12 @@ fn place(name: &str) -> Option<Place> {
         (_, _, Some(tx)) => tx,
         _ => return None,
     };
-    Some(Place { queue, tx, kind, rank })
+    Some(Place {
+        queue,
+        tx,
+        kind,
+        rank,
+    })
 }
 
 /// The kind that the words behind queue and direction mean, its rank, and its direction where it implies one. `in_words`: the name says
@@ -154,7 +203,9 @@ fn kind(rest: &[&str], in_words: bool) -> Option<(Kind, u8, Option<bool>)> {
         "xdp xmit errors" => (Kind::Drops, 2, None),
         // An XDP program drops on purpose.
         _ if rest.contains(&"xdp") => return None,
-        _ if rest.iter().any(is_drop) => (Kind::Drops, 2, rest.contains(&"iqdrops").then_some(false)),
+        _ if rest.iter().any(is_drop) => {
+            (Kind::Drops, 2, rest.contains(&"iqdrops").then_some(false))
+        }
         _ => return None,
     })
 }
@@ -162,7 +213,10 @@ fn kind(rest: &[&str], in_words: bool) -> Option<(Kind, u8, Option<bool>)> {
 /// Words and numbers of a name: `rxq00.packets` is `rxq`, `00`, `packets`.
 fn words(name: &str) -> Vec<&str> {
     let mut words = Vec::new();
-    for part in name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()) {
+    for part in name
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|part| !part.is_empty())
+    {
         let mut rest = part;
         while let Some(first) = rest.bytes().next() {
             let is_same = |b: u8| b.is_ascii_digit() == first.is_ascii_digit();

@@ -21,38 +21,98 @@ fn the_queues_of_drivers_of_linux() {
     for (driver, names) in [
         (
             "igb, ixgbe, ice, hv_netvsc",
-            ["rx_queue_1_packets", "rx_queue_1_bytes", "rx_queue_1_drops", "tx_queue_1_packets"],
+            [
+                "rx_queue_1_packets",
+                "rx_queue_1_bytes",
+                "rx_queue_1_drops",
+                "tx_queue_1_packets",
+            ],
         ),
-        ("i40e, iavf", ["rx-1.packets", "rx-1.bytes", "rx-1.dropped", "tx-1.packets"]),
-        ("mlx5, mlx4, virtio_net", ["rx1_packets", "rx1_bytes", "rx1_drops", "tx1_packets"]),
+        (
+            "i40e, iavf",
+            ["rx-1.packets", "rx-1.bytes", "rx-1.dropped", "tx-1.packets"],
+        ),
+        (
+            "mlx5, mlx4, virtio_net",
+            ["rx1_packets", "rx1_bytes", "rx1_drops", "tx1_packets"],
+        ),
         (
             "bnxt",
-            ["[1]: rx_ucast_packets", "[1]: rx_ucast_bytes", "[1]: rx_discards", "[1]: tx_ucast_packets"],
+            [
+                "[1]: rx_ucast_packets",
+                "[1]: rx_ucast_bytes",
+                "[1]: rx_discards",
+                "[1]: tx_ucast_packets",
+            ],
         ),
-        ("ena", ["queue_1_rx_cnt", "queue_1_rx_bytes", "queue_1_rx_rx_drops", "queue_1_tx_cnt"]),
-        ("gve", ["rx_packets[1]", "rx_bytes[1]", "rx_drops_packet_over_mru[1]", "tx_packets[1]"]),
-        ("ionic", ["rx_1_pkts", "rx_1_bytes", "rx_1_dropped", "tx_1_pkts"]),
-        ("nicvf, hinic, be2net", ["rxq1: frames", "rxq1: bytes", "rxq1: drops", "txq1: frames"]),
+        (
+            "ena",
+            [
+                "queue_1_rx_cnt",
+                "queue_1_rx_bytes",
+                "queue_1_rx_rx_drops",
+                "queue_1_tx_cnt",
+            ],
+        ),
+        (
+            "gve",
+            [
+                "rx_packets[1]",
+                "rx_bytes[1]",
+                "rx_drops_packet_over_mru[1]",
+                "tx_packets[1]",
+            ],
+        ),
+        (
+            "ionic",
+            ["rx_1_pkts", "rx_1_bytes", "rx_1_dropped", "tx_1_pkts"],
+        ),
+        (
+            "nicvf, hinic, be2net",
+            ["rxq1: frames", "rxq1: bytes", "rxq1: drops", "txq1: frames"],
+        ),
         (
             "atlantic",
-            ["Queue[1] InPackets", "Queue[1] InOctets", "Queue[1] InPackets dropped", "Queue[1] OutPackets"],
+            [
+                "Queue[1] InPackets",
+                "Queue[1] InOctets",
+                "Queue[1] InPackets dropped",
+                "Queue[1] OutPackets",
+            ],
         ),
     ] {
         let found = queues(&names);
         let usual = vec![(1, 'r', [1, 1, 1]), (1, 't', [1, 0, 0])];
         let without_drops = vec![(1, 'r', [1, 1, 0]), (1, 't', [1, 0, 0])];
-        assert!(found == usual || (driver == "atlantic" && found == without_drops), "{driver}: {found:?}");
+        assert!(
+            found == usual || (driver == "atlantic" && found == without_drops),
+            "{driver}: {found:?}"
+        );
     }
     assert_eq!(queues(&["q1_rx_pkt_n", "q1_tx_pkt_n"]).len(), 2, "stmmac");
 }
 
 #[test]
 fn parts_are_added_and_views_of_the_same_frames_are_not() {
-    assert_eq!(queues(&["[0]: rx_ucast_packets", "[0]: rx_mcast_packets"]), [(0, 'r', [2, 0, 0])]);
+    assert_eq!(
+        queues(&["[0]: rx_ucast_packets", "[0]: rx_mcast_packets"]),
+        [(0, 'r', [2, 0, 0])]
+    );
     // virtio_net counts the frames that XDP has seen again.
-    assert_eq!(queues(&["rx0_packets", "rx0_xdp_packets", "rx0_xdp_drops"]), [(0, 'r', [1, 0, 0])]);
+    assert_eq!(
+        queues(&["rx0_packets", "rx0_xdp_packets", "rx0_xdp_drops"]),
+        [(0, 'r', [1, 0, 0])]
+    );
     // Of Linux 6.10 and later, it shows no others.
-    assert_eq!(queues(&["rx0_xdp_packets", "rx0_xdp_drops", "rx0_drops", "tx0_xdp_tx"]), []);
+    assert_eq!(
+        queues(&[
+            "rx0_xdp_packets",
+            "rx0_xdp_drops",
+            "rx0_drops",
+            "tx0_xdp_tx"
+        ]),
+        []
+    );
     let veth = [
         "rx_queue_0_xdp_packets",
         "rx_queue_0_xdp_bytes",
@@ -88,7 +148,11 @@ fn the_queues_of_vmxnet3_are_below_headings() {
     let mut interface = Interface::default();
     Layout::of(&names).fill(&names, &values, &mut interface);
     let figures = |side: Option<Side>| side.map(|side| [side.packets, side.bytes, side.drops]);
-    let queues: Vec<_> = interface.queues.iter().map(|of| (figures(of.rx), figures(of.tx))).collect();
+    let queues: Vec<_> = interface
+        .queues
+        .iter()
+        .map(|of| (figures(of.rx), figures(of.tx)))
+        .collect();
     let expected = |n: u64| (Some([15 + n, 20 + n, 7]), Some([43 + n, 50 + n, 3]));
     assert_eq!(queues, (0..4).map(expected).collect::<Vec<_>>());
     assert_eq!(interface.driver["tx timeout count"], 6);
@@ -97,27 +161,62 @@ fn the_queues_of_vmxnet3_are_below_headings() {
 
 #[test]
 fn the_queues_of_drivers_of_freebsd() {
-    let found = queues(&["rxq1.ipackets", "rxq1.ibytes", "rxq1.iqdrops", "txq1.opackets", "txq1.obytes"]);
+    let found = queues(&[
+        "rxq1.ipackets",
+        "rxq1.ibytes",
+        "rxq1.iqdrops",
+        "txq1.opackets",
+        "txq1.obytes",
+    ]);
     assert_eq!(found, [(1, 'r', [1, 1, 1]), (1, 't', [1, 1, 0])], "vtnet");
     assert_eq!(
-        queues(&["queue0.rx_packets", "queue0.rx_bytes", "queue0.tx_packets", "queue0.rx_discarded"]),
+        queues(&[
+            "queue0.rx_packets",
+            "queue0.rx_bytes",
+            "queue0.tx_packets",
+            "queue0.rx_discarded"
+        ]),
         [(0, 'r', [1, 1, 1]), (0, 't', [1, 0, 0])],
         "ix, igb"
     );
-    assert_eq!(queues(&["pf.rxq00.packets", "pf.txq00.packets", "pf.rxq01.packets"]).len(), 3, "ixl");
     assert_eq!(
-        queues(&["rxstat0.packets", "txstat0tc0.packets", "txstat0tc1.packets"]),
+        queues(&["pf.rxq00.packets", "pf.txq00.packets", "pf.rxq01.packets"]).len(),
+        3,
+        "ixl"
+    );
+    assert_eq!(
+        queues(&[
+            "rxstat0.packets",
+            "txstat0tc0.packets",
+            "txstat0tc1.packets"
+        ]),
         [(0, 'r', [1, 0, 0]), (0, 't', [2, 0, 0])],
         "mce"
     );
-    assert_eq!(queues(&["rxq.3.rxcsum", "txq.3.txcsum"]), [(3, 'r', [1, 0, 0])], "cxl");
     assert_eq!(
-        queues(&["iflib.txq0.r_enqueues", "iflib.txq0.r_drops", "iflib.txq0.txq_processed"]),
+        queues(&["rxq.3.rxcsum", "txq.3.txcsum"]),
+        [(3, 'r', [1, 0, 0])],
+        "cxl"
+    );
+    assert_eq!(
+        queues(&[
+            "iflib.txq0.r_enqueues",
+            "iflib.txq0.r_drops",
+            "iflib.txq0.txq_processed"
+        ]),
         [(0, 't', [1, 0, 1])],
         "em"
     );
-    assert_eq!(queues(&["queue0.rx_ring.cnt", "queue0.tx_ring.cnt"]).len(), 2, "ena");
-    assert_eq!(queues(&["queue.0.rx_pkts", "queue.0.tx_pkts"]).len(), 2, "bxe");
+    assert_eq!(
+        queues(&["queue0.rx_ring.cnt", "queue0.tx_ring.cnt"]).len(),
+        2,
+        "ena"
+    );
+    assert_eq!(
+        queues(&["queue.0.rx_pkts", "queue.0.tx_pkts"]).len(),
+        2,
+        "bxe"
+    );
 }
 
 #[test]
@@ -147,9 +246,15 @@ fn other_numbers_are_no_queues() {
 fn sections_have_names() {
     let all = sections("Welcome!\n==> a <==\n1\n2\n==> b c <==\n==> end <==\n");
     assert_eq!(all, [("a", "1\n2\n"), ("b c", ""), ("end", "")]);
-    assert_eq!(sections("").len() + sections("==>").len() + sections("==> <==").len(), 0);
+    assert_eq!(
+        sections("").len() + sections("==>").len() + sections("==> <==").len(),
+        0
+    );
     assert_eq!(Answers::of("==> a <==\n1\n==> a <==\n2").to("a"), "2");
-    assert_eq!(fine_time("1700000000.123456789\n"), Some(1_700_000_000_123_456_789));
+    assert_eq!(
+        fine_time("1700000000.123456789\n"),
+        Some(1_700_000_000_123_456_789)
+    );
     assert_eq!(fine_time("1700000000.N\n"), None);
 }
 
@@ -161,13 +266,27 @@ fn a_busy_router_of_freebsd() {
         ==> vmstat -ia <==\ninterrupt total rate\ncpu0:timer 749022 583\nirq284: t5nex0:0a0 608689 474\nTotal 11978149 9318\n==> sysctl -q net.inet.ip.fw.dyn_count net.inet.ip.fw.dyn_max <==\nnet.inet.ip.fw.dyn_count: 3\nnet.inet.ip.fw.dyn_max: 16384\n";
     let sample = freebsd::sample(text, 1);
     let cxl = &sample.interfaces["cxl0"];
-    assert_eq!((cxl.rx.drops, cxl.rx.errors, cxl.tx.drops, cxl.collisions), (7900, 1, 4, 3));
-    let queues: Vec<u64> = cxl.queues.iter().map(|queue| queue.rx.unwrap().packets).collect();
-    assert_eq!((queues, cxl.driver["stats.rx_ovflow0"]), (vec![856, 862], 7_301_719_197));
+    assert_eq!(
+        (cxl.rx.drops, cxl.rx.errors, cxl.tx.drops, cxl.collisions),
+        (7900, 1, 4, 3)
+    );
+    let queues: Vec<u64> = cxl
+        .queues
+        .iter()
+        .map(|queue| queue.rx.unwrap().packets)
+        .collect();
+    assert_eq!(
+        (queues, cxl.driver["stats.rx_ovflow0"]),
+        (vec![856, 862], 7_301_719_197)
+    );
     assert!(sample.interfaces["cxl0.7"].stacked);
     assert_eq!(sample.interrupts[1].name, "irq284: t5nex0:0a0");
     assert_eq!(
-        (sample.at_ns, sample.states.unwrap().limit, sample.missing.len()),
+        (
+            sample.at_ns,
+            sample.states.unwrap().limit,
+            sample.missing.len()
+        ),
         (1_700_000_000_500_000_000, 16_384, 0)
     );
 }

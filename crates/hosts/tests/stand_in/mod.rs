@@ -12,9 +12,13 @@ pub struct Host {
 
 impl Host {
     pub fn new(system: &str, name: &str) -> Self {
-        let state = std::env::temp_dir().join(format!("linerate-bsd-host-{}-{name}", std::process::id()));
+        let state =
+            std::env::temp_dir().join(format!("linerate-bsd-host-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&state);
-        let ports = ["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"];
+        let ports = [
+            "igb1:00-0d-b9-41-ca-3d:198.18.0.205/24",
+            "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24",
+        ];
         let made = Command::new(Path::new(STAND_IN).join("new-host"))
             .args([state.as_os_str().to_str().unwrap(), system, name])
             .args(ports)
@@ -37,7 +41,9 @@ impl Host {
     pub fn command(&self, argv: &[&str]) -> Command {
         let mut command = Command::new("env");
         command
-            .arg(format!("PATH={STAND_IN}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"))
+            .arg(format!(
+                "PATH={STAND_IN}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+            ))
             .args(argv)
             .env("BSD_HOST", &self.state)
             .env_remove("SSH_CONNECTION");

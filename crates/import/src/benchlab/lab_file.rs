@@ -8,7 +8,10 @@ use toml_writer::ToTomlKey;
 /// Writes a lab file.
 pub(super) fn write(source: &Source, hosts: &[Host]) -> String {
     let mut out = Toml::default();
-    out.comment(&format!("{LAB_FILE}, made by `linerate import benchlab` from {}", source.path));
+    out.comment(&format!(
+        "{LAB_FILE}, made by `linerate import benchlab` from {}",
+        source.path
+    ));
     out.comment("`linerate lab schema` has its JSON Schema, docs/lab-file.md describes it.");
     out.0 += "\n";
     out.text("title", Some(super::sets::name(&source.title)));
@@ -42,7 +45,11 @@ fn host(out: &mut Toml, host: &Host) {
     out.put("sudo", host.sudo.then_some(true));
     let several = host.send.len() > 1;
     for send in &host.send {
-        let heading = if several { format!("[{place}.send]") } else { format!("{place}.send") };
+        let heading = if several {
+            format!("[{place}.send]")
+        } else {
+            format!("{place}.send")
+        };
         interface(out, &heading, send);
     }
     let ends = [
@@ -52,11 +59,15 @@ fn host(out: &mut Toml, host: &Host) {
         ("management", &host.management),
     ];
     for (name, end) in ends {
-        end.iter().for_each(|end| interface(out, &format!("{place}.{name}"), end));
+        end.iter()
+            .for_each(|end| interface(out, &format!("{place}.{name}"), end));
     }
     if host.boot != Boot::default() {
         out.heading(&format!("{place}.boot"));
-        out.text("timeout", Some(format!("{} s", host.boot.timeout_ns / 1_000_000_000)));
+        out.text(
+            "timeout",
+            Some(format!("{} s", host.boot.timeout_ns / 1_000_000_000)),
+        );
         out.list("reaches", &host.boot.reaches);
         out.text("from", host.boot.from.as_ref());
     }

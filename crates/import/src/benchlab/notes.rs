@@ -85,9 +85,17 @@ impl Notes {
 }
 
 fn add(list: &mut Vec<Note>, more: &mut usize, file: &str, line: Option<usize>, what: String) {
-    let note = Note { file: file.to_string(), line, what: shortened(&what, LONGEST) };
+    let note = Note {
+        file: file.to_string(),
+        line,
+        what: shortened(&what, LONGEST),
+    };
     if list.contains(&note) {
         return;
     }
-    if list.len() < MOST { list.push(note) } else { *more += 1 }
+    if list.len() < MOST {
+        list.push(note)
+    } else {
+        *more += 1
+    }
 }

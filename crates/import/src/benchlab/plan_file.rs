@@ -26,8 +26,11 @@ const PMC_SECONDS: u64 = 20;
 /// Seconds that a plan can sample for.
 const MOST_SAMPLED: u64 = 3600;
 /// Commands of the DUT around each trial, with the keys of a plan that run them.
-const COMMANDS: [(&str, &str); 3] =
-    [("DURING_CMD", "during"), ("CUSTOM_CMD", "during"), ("AFTER_CMD", "commands")];
+const COMMANDS: [(&str, &str); 3] = [
+    ("DURING_CMD", "during"),
+    ("CUSTOM_CMD", "during"),
+    ("AFTER_CMD", "commands"),
+];
 
 /// Writes the plans.
 pub(super) fn plans(
@@ -39,7 +42,10 @@ pub(super) fn plans(
 ) -> Vec<PlanFile> {
     let variants = variants(source, sets, notes);
     let base = traffic(values, notes);
-    let place = source.presets.as_ref().map_or("", |folder| folder.path.as_str());
+    let place = source
+        .presets
+        .as_ref()
+        .map_or("", |folder| folder.path.as_str());
     let distinct: BTreeSet<&Traffic> = presets.iter().map(|(_, t)| t).collect();
     if distinct.len() < presets.len() {
         let what = "some presets differ in nothing that a plan can say: each is measured once";
@@ -49,18 +55,35 @@ pub(super) fn plans(
         let what = format!("PKT_TO_SEND: a plan's trials have a length in time: {DURATION_S} s");
         notes.left_value(value, what);
     }
-    let runs = source.runs.or_else(|| values.known("BENCH_ITER")?.parse().ok());
-    let runs = runs.filter(|n| (1..=1000).contains(n)).unwrap_or(DEFAULT_RUNS);
+    let runs = source
+        .runs
+        .or_else(|| values.known("BENCH_ITER")?.parse().ok());
+    let runs = runs
+        .filter(|n| (1..=1000).contains(n))
+        .unwrap_or(DEFAULT_RUNS);
     let reboots = values.known("NO_REBOOT").is_none_or(|value| value == "0");
     let collected = collected(values, notes);
-    let writer = Writer { source, variants: &variants, reboots, runs, collected };
+    let writer = Writer {
+        source,
+        variants: &variants,
+        reboots,
+        runs,
+        collected,
+    };
     if let Some(factors) = factors(&distinct) {
         let plan = writer.plan(None, presets.first().map_or(&base, |(_, t)| t), &factors);
         if presets.len() < 2 || Plan::read(plan.as_bytes()).is_ok() {
-            return vec![PlanFile { name: "PLAN.toml".into(), text: plan }];
+            return vec![PlanFile {
+                name: "PLAN.toml".into(),
+                text: plan,
+            }];
         }
     }
-    notes.carry(place, None, "a plan for each: together they are no levels of factors".into());
+    notes.carry(
+        place,
+        None,
+        "a plan for each: together they are no levels of factors".into(),
+    );
     let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut plans = Vec::new();
     let mut bytes = 0;
@@ -68,11 +91,15 @@ pub(super) fn plans(
         let text = writer.plan(Some(preset), traffic, &[]);
         bytes += text.len() + MOST_LEFT;
         if bytes > MOST_ALL && !plans.is_empty() {
-            let what = format!("the preset is left out: all plans would have more than {MOST_ALL} bytes");
+            let what =
+                format!("the preset is left out: all plans would have more than {MOST_ALL} bytes");
             notes.left(&super::join(place, preset), None, what);
             continue;
         }
-        plans.push(PlanFile { name: file_name(preset, &mut names), text });
+        plans.push(PlanFile {
+            name: file_name(preset, &mut names),
+            text,
+        });
     }
     plans
 }
@@ -83,7 +110,9 @@ fn collected(values: &Values, notes: &mut Notes) -> String {
     for key in ["during", "commands"] {
         let mut run = Vec::new();
         for (name, _) in COMMANDS.iter().filter(|(_, of)| *of == key) {
-            let (Some(value), Some(line)) = (values.get(name), values.known(name)) else { continue };
+            let (Some(value), Some(line)) = (values.get(name), values.known(name)) else {
+                continue;
+            };
             match line.chars().any(char::is_control) {
                 true => {
                     notes.used(name);
@@ -103,8 +132,12 @@ fn collected(values: &Values, notes: &mut Notes) -> String {
         }
     }
     if let (Some(value), Some("true" | "1")) = (values.get("PMC"), values.known("PMC")) {
-        let seconds = values.known("PMC_DURATION").and_then(|seconds| seconds.parse().ok());
-        let seconds = seconds.filter(|n| (1..=MOST_SAMPLED).contains(n)).unwrap_or(PMC_SECONDS);
+        let seconds = values
+            .known("PMC_DURATION")
+            .and_then(|seconds| seconds.parse().ok());
+        let seconds = seconds
+            .filter(|n| (1..=MOST_SAMPLED).contains(n))
+            .unwrap_or(PMC_SECONDS);
         notes.carry_value("PMC", value, "collect.profile");
         notes.used("PMC_DURATION");
         out.text("profile", Some(format!("{seconds} s")));
@@ -126,7 +159,10 @@ pub(super) fn left(notes: &Notes) -> String {
         }
         let line = format!("  {}", note.to_string().replace(['\n', '\r'], " "));
         if out.0.len() + line.len() + 3 > MOST_LEFT {
-            out.comment(&format!("  and {} more", notes.not_carried.len() - at + notes.more));
+            out.comment(&format!(
+                "  and {} more",
+                notes.not_carried.len() - at + notes.more
+            ));
             break;
         }
         out.comment(&line);
@@ -136,19 +172,33 @@ pub(super) fn left(notes: &Notes) -> String {
 
 /// `PLAN-inet6.toml`, unlike those before.
 fn file_name(preset: &str, taken: &mut BTreeSet<String>) -> String {
-    let fine = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let fine = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+            c
+        } else {
+            '_'
+        }
+    };
     let stem: String = preset.chars().map(fine).take(60).collect();
     let plain = std::iter::once(format!("PLAN-{stem}.toml"));
     let mut names = plain.chain((2..).map(|n| format!("PLAN-{stem}-{n}.toml")));
-    names.find(|name| taken.insert(name.to_lowercase())).unwrap_or_default()
+    names
+        .find(|name| taken.insert(name.to_lowercase()))
+        .unwrap_or_default()
 }
 
 /// The sets as variants in TOML, as many as fit into a plan, in the order in which the script takes them.
 fn variants<'a>(source: &Source, sets: &'a [Set], notes: &mut Notes) -> Vec<(&'a Set, String)> {
-    let place = source.sets.as_ref().map_or("", |folder| folder.path.as_str());
+    let place = source
+        .sets
+        .as_ref()
+        .map_or("", |folder| folder.path.as_str());
     let mut written: Vec<(&Set, String)> = sets.iter().map(|set| (set, variant(set))).collect();
     // The baseline is part of every plan.
-    let baseline = written.iter().find(|(set, _)| set.baseline).map_or(0, |(_, text)| text.len());
+    let baseline = written
+        .iter()
+        .find(|(set, _)| set.baseline)
+        .map_or(0, |(_, text)| text.len());
     let mut left = (MOST_BYTES - REST).saturating_sub(baseline);
     written.retain(|(set, text)| {
         let fits = if set.baseline { text.len() <= MOST_BYTES - REST } else { text.len() <= left };
@@ -174,7 +224,9 @@ fn variant(set: &Set) -> String {
         if !settings.is_empty() {
             out.heading(&format!("{place}.{name}"));
         }
-        settings.iter().for_each(|(name, value)| out.text(&name.to_toml_key(), Some(literal(value))));
+        settings
+            .iter()
+            .for_each(|(name, value)| out.text(&name.to_toml_key(), Some(literal(value))));
     }
     for (path, content) in &set.files {
         out.heading(&format!("[{place}.files]"));
@@ -188,10 +240,18 @@ fn variant(set: &Set) -> String {
 type Field = (&'static str, &'static str, fn(&Traffic) -> String);
 
 const FIELDS: [Field; 4] = [
-    ("size", "frame length with FCS", |t| format!("{} B", t.length_fcs).to_toml_value()),
+    ("size", "frame length with FCS", |t| {
+        format!("{} B", t.length_fcs).to_toml_value()
+    }),
     ("family", "IP version", |t| t.family.to_toml_value()),
-    ("flows", "pairs of addresses and ports", |t| t.flows.to_string()),
-    ("rate", "offered load", |t| t.rate.map_or("max".into(), |rate| format!("{rate} pps")).to_toml_value()),
+    ("flows", "pairs of addresses and ports", |t| {
+        t.flows.to_string()
+    }),
+    ("rate", "offered load", |t| {
+        t.rate
+            .map_or("max".into(), |rate| format!("{rate} pps"))
+            .to_toml_value()
+    }),
 ];
 
 /// The presets as factors that are crossed, with their levels; `None` where they are not all combinations of these.
@@ -224,7 +284,12 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn plan(&self, preset: Option<&str>, traffic: &Traffic, factors: &[(Field, Vec<String>)]) -> String {
+    fn plan(
+        &self,
+        preset: Option<&str>,
+        traffic: &Traffic,
+        factors: &[(Field, Vec<String>)],
+    ) -> String {
         let mut out = Toml::default();
         let path = &self.source.path;
         out.comment(&format!(
@@ -257,7 +322,11 @@ impl Writer<'_> {
             out.text("sets", Some(format!("traffic.{name}")));
             out.put("levels", Some(format!("[{}]", levels.join(", "))));
         }
-        let baseline = self.variants.iter().find(|(set, _)| set.baseline).map(|(set, _)| &set.name);
+        let baseline = self
+            .variants
+            .iter()
+            .find(|(set, _)| set.baseline)
+            .map(|(set, _)| &set.name);
         match baseline.filter(|_| self.variants.len() > 1) {
             Some(baseline) => {
                 out.heading("compare");

@@ -31,9 +31,11 @@ impl Router {
             if let Some(interface) = name.strip_prefix("ifconfig_") {
                 self.interface(interface, &value);
             } else if name.starts_with("route_") || name.starts_with("ipv6_route_") {
-                self.routes.extend(route(&value).filter(|_| self.routes.len() < MOST));
+                self.routes
+                    .extend(route(&value).filter(|_| self.routes.len() < MOST));
             } else if name.starts_with("static_arp_") || name.starts_with("static_ndp_") {
-                self.neighbours.extend(static_entry(&value).filter(|_| self.neighbours.len() < MOST));
+                self.neighbours
+                    .extend(static_entry(&value).filter(|_| self.neighbours.len() < MOST));
             }
         }
     }
@@ -49,12 +51,22 @@ impl Router {
         if !is_interface(&name) || name == "DEFAULT" || self.ports.len() >= MOST {
             return;
         }
-        let Some(address) = address(value) else { return };
-        match self.ports.iter_mut().find(|port| port.name.as_ref() == Some(&name)) {
+        let Some(address) = address(value) else {
+            return;
+        };
+        match self
+            .ports
+            .iter_mut()
+            .find(|port| port.name.as_ref() == Some(&name))
+        {
             Some(port) if port.addresses.len() < MOST => port.addresses.push(address),
             Some(_) => {}
             None => {
-                let port = Interface { name: Some(name), addresses: vec![address], ..Interface::default() };
+                let port = Interface {
+                    name: Some(name),
+                    addresses: vec![address],
+                    ..Interface::default()
+                };
                 self.ports.push(port);
             }
         }
@@ -62,36 +74,56 @@ impl Router {
 
     /// The interface in whose networks an address is.
     fn towards(&self, address: IpAddr) -> Option<&Interface> {
-        self.ports.iter().find(|port| length(port, address).is_some())
+        self.ports
+            .iter()
+            .find(|port| length(port, address).is_some())
     }
 
     /// The interface through which it reaches the first network that it has a route to.
     fn behind(&self, networks: [&str; 2]) -> Option<&Interface> {
-        let networks: Vec<HostAddress> = networks.iter().filter_map(|network| network.parse().ok()).collect();
-        let is_one = |net: &HostAddress| networks.iter().any(|n| n.reaches(net.address) == Some(true));
+        let networks: Vec<HostAddress> = networks
+            .iter()
+            .filter_map(|network| network.parse().ok())
+            .collect();
+        let is_one = |net: &HostAddress| {
+            networks
+                .iter()
+                .any(|n| n.reaches(net.address) == Some(true))
+        };
         let (_, hop) = self.routes.iter().find(|(net, _)| is_one(net))?;
         self.towards(*hop)
     }
 
     /// Whether an address is its own.
     fn has(&self, address: IpAddr) -> bool {
-        self.ports.iter().any(|port| port.addresses.iter().any(|a| a.address == address))
+        self.ports
+            .iter()
+            .any(|port| port.addresses.iter().any(|a| a.address == address))
     }
 
     /// Routes through an interface.
     fn routes_through(&self, port: &Interface) -> impl Iterator<Item = &(HostAddress, IpAddr)> {
-        self.routes.iter().filter(|(_, hop)| self.towards(*hop).is_some_and(|p| p.name == port.name))
+        self.routes
+            .iter()
+            .filter(|(_, hop)| self.towards(*hop).is_some_and(|p| p.name == port.name))
     }
 
     /// The Ethernet address of a neighbour.
     fn neighbour(&self, address: IpAddr) -> Option<MacAddr> {
-        self.neighbours.iter().find(|(a, _)| *a == address).map(|(_, mac)| *mac)
+        self.neighbours
+            .iter()
+            .find(|(a, _)| *a == address)
+            .map(|(_, mac)| *mac)
     }
 }
 
 /// The length of an interface's network that has an address.
 fn length(interface: &Interface, address: IpAddr) -> Option<u8> {
-    interface.addresses.iter().find(|a| a.reaches(address) == Some(true))?.length
+    interface
+        .addresses
+        .iter()
+        .find(|a| a.reaches(address) == Some(true))?
+        .length
 }
 
 /// `inet 198.18.0.205/24 -lro`, `inet6 2001:2::205 prefixlen 64`, `inet 10.0.0.1 netmask 255.255.255.0`.
@@ -105,8 +137,13 @@ fn address(value: &str) -> Option<HostAddress> {
 /// `-net 198.18.0.0/16 198.18.0.203`, `2001:2:: -prefixlen 49 2001:2::203`.
 fn route(value: &str) -> Option<(HostAddress, IpAddr)> {
     let kinds = ["-net", "-inet", "-inet6", "-4", "-6"];
-    let words: Vec<&str> = value.split_whitespace().filter(|w| !kinds.contains(w)).collect();
-    let [network, length @ .., hop] = words.as_slice() else { return None };
+    let words: Vec<&str> = value
+        .split_whitespace()
+        .filter(|w| !kinds.contains(w))
+        .collect();
+    let [network, length @ .., hop] = words.as_slice() else {
+        return None;
+    };
     let network = with_length(network.parse().ok()?, length)?;
     network.length?;
     Some((network, hop.parse().ok()?))
@@ -143,12 +180,23 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &m
     let router = &set.router;
     own_addresses(hosts, router, values, notes);
     let with = |role: Role| hosts.iter().find(|host| host.roles.contains(&role));
-    let towards = |interface: &Interface| interface.addresses.iter().find_map(|a| router.towards(a.address));
+    let towards = |interface: &Interface| {
+        interface
+            .addresses
+            .iter()
+            .find_map(|a| router.towards(a.address))
+    };
     let reference = with(Role::Reference).is_some();
     let near = with(Role::Generator).and_then(|host| host.send.first());
-    let inside = near.and_then(towards).or_else(|| router.behind(SOURCE_NETWORKS));
-    let near = with(Role::Receiver).and_then(|host| host.receive.as_ref()).filter(|_| !reference);
-    let outside = near.and_then(towards).or_else(|| router.behind(DESTINATION_NETWORKS));
+    let inside = near
+        .and_then(towards)
+        .or_else(|| router.behind(SOURCE_NETWORKS));
+    let near = with(Role::Receiver)
+        .and_then(|host| host.receive.as_ref())
+        .filter(|_| !reference);
+    let outside = near
+        .and_then(towards)
+        .or_else(|| router.behind(DESTINATION_NETWORKS));
     let outside = outside.filter(|port| Some(*port) != inside);
     let admin = hosts[0].reach.ssh().and_then(|ssh| ssh.host.parse().ok());
     let management = admin.and_then(|admin| router.towards(admin));
@@ -157,7 +205,10 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &m
     let dut = &mut dut[0];
     end(&mut dut.inside, inside, router);
     end(&mut dut.outside, outside, router);
-    dut.management = management.map(|port| Interface { name: port.name.clone(), ..Interface::default() });
+    dut.management = management.map(|port| Interface {
+        name: port.name.clone(),
+        ..Interface::default()
+    });
     for host in others.iter_mut() {
         let receive = host.receive.as_mut().filter(|_| !reference);
         for (interface, port) in [(host.send.first_mut(), inside), (receive, outside)] {
@@ -175,8 +226,14 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &m
 /// The archive's authors sometimes wrote the DUT's own address for the sender's.
 fn own_addresses(hosts: &mut [Host], router: &Router, values: &Values, notes: &mut Notes) {
     for host in hosts {
-        let send = host.send.iter_mut().map(|interface| ("SENDER_LAB_IP", interface));
-        let receive = host.receive.iter_mut().map(|interface| ("RECEIVER_LAB_IP", interface));
+        let send = host
+            .send
+            .iter_mut()
+            .map(|interface| ("SENDER_LAB_IP", interface));
+        let receive = host
+            .receive
+            .iter_mut()
+            .map(|interface| ("RECEIVER_LAB_IP", interface));
         for (name, interface) in send.chain(receive) {
             let before = interface.addresses.len();
             interface.addresses.retain(|a| !router.has(a.address));
@@ -207,12 +264,25 @@ fn neighbour(interface: &mut Interface, port: &Interface, router: &Router) {
     for own in &mut interface.addresses {
         own.length = own.length.or(length(port, own.address));
     }
-    for (_, hop) in router.routes_through(port).filter(|(_, hop)| !router.has(*hop)) {
-        if !interface.addresses.iter().any(|a| a.address.is_ipv4() == hop.is_ipv4()) {
-            interface.addresses.push(HostAddress { address: *hop, length: length(port, *hop) });
+    for (_, hop) in router
+        .routes_through(port)
+        .filter(|(_, hop)| !router.has(*hop))
+    {
+        if !interface
+            .addresses
+            .iter()
+            .any(|a| a.address.is_ipv4() == hop.is_ipv4())
+        {
+            interface.addresses.push(HostAddress {
+                address: *hop,
+                length: length(port, *hop),
+            });
         }
     }
-    let known = interface.addresses.iter().find_map(|a| router.neighbour(a.address));
+    let known = interface
+        .addresses
+        .iter()
+        .find_map(|a| router.neighbour(a.address));
     interface.mac = interface.mac.or(known);
 }
 
@@ -228,24 +298,35 @@ fn far_end(far: &mut Host, set: &Set, outside: Option<&Interface>) {
         inside.name.clone_from(&near.name);
         inside.addresses.clone_from(&near.addresses);
     }
-    let beyond = own.behind(DESTINATION_NETWORKS).filter(|port| Some(*port) != near);
+    let beyond = own
+        .behind(DESTINATION_NETWORKS)
+        .filter(|port| Some(*port) != near);
     end(&mut far.outside, beyond, own);
 }
 
 /// Reports next hops that are not the address at the other end.
 fn next_hops(dut: &mut Host, others: &[Host], router: &Router) {
     let inside: Vec<&Interface> = others.iter().flat_map(|h| &h.send).collect();
-    let outside: Vec<&Interface> = match others.iter().find(|h| h.roles.contains(&Role::Reference)) {
+    let outside: Vec<&Interface> = match others.iter().find(|h| h.roles.contains(&Role::Reference))
+    {
         Some(far) => far.inside.iter().collect(),
         None => others.iter().filter_map(|h| h.receive.as_ref()).collect(),
     };
     for (interface, peers) in [(&mut dut.inside, inside), (&mut dut.outside, outside)] {
-        let Some(interface) = interface.as_mut().filter(|interface| interface.name.is_some()) else {
+        let Some(interface) = interface
+            .as_mut()
+            .filter(|interface| interface.name.is_some())
+        else {
             continue;
         };
-        let hops: Vec<IpAddr> = router.routes_through(interface).map(|(_, hop)| *hop).collect();
+        let hops: Vec<IpAddr> = router
+            .routes_through(interface)
+            .map(|(_, hop)| *hop)
+            .collect();
         for hop in hops {
-            let peer = peers.iter().any(|p| p.addresses.iter().any(|a| a.address == hop));
+            let peer = peers
+                .iter()
+                .any(|p| p.addresses.iter().any(|a| a.address == hop));
             if !peer && length(interface, hop).is_some() && !interface.next_hops.contains(&hop) {
                 interface.next_hops.push(hop);
             }
@@ -255,13 +336,30 @@ fn next_hops(dut: &mut Host, others: &[Host], router: &Router) {
 
 /// An address that the DUT pings and no tester has is the reference's, if nothing else gives one.
 pub(super) fn pinged(hosts: &mut [Host], reaches: &[IpAddr]) {
-    let interfaces =
-        hosts.iter().flat_map(|h| h.send.iter().chain(&h.receive).chain(&h.inside).chain(&h.outside));
-    let known: Vec<IpAddr> = interfaces.flat_map(|i| i.addresses.iter().map(|a| a.address)).collect();
-    let Some(far) = hosts.iter_mut().find(|h| h.roles.contains(&Role::Reference)) else { return };
-    let Some(inside) = far.inside.as_mut().filter(|i| i.addresses.is_empty()) else { return };
+    let interfaces = hosts.iter().flat_map(|h| {
+        h.send
+            .iter()
+            .chain(&h.receive)
+            .chain(&h.inside)
+            .chain(&h.outside)
+    });
+    let known: Vec<IpAddr> = interfaces
+        .flat_map(|i| i.addresses.iter().map(|a| a.address))
+        .collect();
+    let Some(far) = hosts
+        .iter_mut()
+        .find(|h| h.roles.contains(&Role::Reference))
+    else {
+        return;
+    };
+    let Some(inside) = far.inside.as_mut().filter(|i| i.addresses.is_empty()) else {
+        return;
+    };
     let other = reaches.iter().find(|address| !known.contains(address));
-    inside.addresses.extend(other.map(|address| HostAddress { address: *address, length: None }));
+    inside.addresses.extend(other.map(|address| HostAddress {
+        address: *address,
+        length: None,
+    }));
 }
 
 #[cfg(test)]
@@ -280,15 +378,27 @@ mod tests {
              ipv6_route_receiver=\"2001:2:0:8000:: -prefixlen 49 2001:2::203\"\n\
              static_arp_generator=\"198.18.0.203 00:1b:21:c4:95:7a\"\n",
         );
-        let names: Vec<&str> = router.ports.iter().filter_map(|port| port.name.as_deref()).collect();
+        let names: Vec<&str> = router
+            .ports
+            .iter()
+            .filter_map(|port| port.name.as_deref())
+            .collect();
         assert_eq!(names, ["igb1", "igb2", "cxl0.2"]);
-        assert_eq!(router.towards("198.19.1.9".parse().unwrap()), Some(&router.ports[1]));
+        assert_eq!(
+            router.towards("198.19.1.9".parse().unwrap()),
+            Some(&router.ports[1])
+        );
         assert_eq!(router.ports[0].addresses[1].to_string(), "2001:2::205/64");
-        let routes: Vec<String> =
-            router.routes_through(&router.ports[0]).map(|(n, _)| n.to_string()).collect();
+        let routes: Vec<String> = router
+            .routes_through(&router.ports[0])
+            .map(|(n, _)| n.to_string())
+            .collect();
         assert_eq!(routes, ["198.18.0.0/16", "2001:2:0:8000::/49"]);
         let hop = "198.18.0.203".parse().unwrap();
-        assert_eq!(router.neighbour(hop).unwrap().to_string(), "00:1b:21:c4:95:7a");
+        assert_eq!(
+            router.neighbour(hop).unwrap().to_string(),
+            "00:1b:21:c4:95:7a"
+        );
         assert!(router.has("198.18.0.205".parse().unwrap()) && !router.has(hop));
     }
 

@@ -12,7 +12,11 @@ use std::collections::BTreeMap;
 
 /// A folder's or file's name, fit for a plan.
 pub(super) fn name(name: &str) -> String {
-    let fine: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).take(80).collect();
+    let fine: String = name
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .take(80)
+        .collect();
     match fine.trim() {
         "" => "unnamed".into(),
         name => name.to_string(),
@@ -49,24 +53,41 @@ pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
     for file in &folder.files {
         match file.path.split_once('/') {
             Some((set, path)) => by_name.entry(set).or_default().push((path, file)),
-            None => notes.left(&join(&folder.path, &file.path), None, "it is in no set".into()),
+            None => notes.left(
+                &join(&folder.path, &file.path),
+                None,
+                "it is in no set".into(),
+            ),
         }
     }
     let mut sets: Vec<Set> = Vec::new();
     for (name, files) in by_name {
         let place = join(&folder.path, name);
-        let unread = folder.unread.iter().filter(|(path, _)| path.split('/').next() == Some(name));
-        let needed =
-            unread.clone().find(|(path, _)| !is_account(path.split_once('/').map_or("", |(_, p)| p)));
+        let unread = folder
+            .unread
+            .iter()
+            .filter(|(path, _)| path.split('/').next() == Some(name));
+        let needed = unread
+            .clone()
+            .find(|(path, _)| !is_account(path.split_once('/').map_or("", |(_, p)| p)));
         if let Some((path, _)) = needed {
-            notes.left(&place, None, format!("the set is left out: it would lack {path}"));
+            notes.left(
+                &place,
+                None,
+                format!("the set is left out: it would lack {path}"),
+            );
         } else if sets.len() >= MOST_SETS {
-            notes.left(&place, None, format!("the set is left out: more than {MOST_SETS}"));
+            notes.left(
+                &place,
+                None,
+                format!("the set is left out: more than {MOST_SETS}"),
+            );
         } else if let Some(mut set) = set(&place, &files, notes) {
             set.name = unique(self::name(name), &sets);
             let counts = (set.sysctls.len(), set.boot.len(), set.files.len());
             let (name, (sysctls, boot, files)) = (&set.name, counts);
-            let what = format!("variant {name}: {sysctls} sysctls, {boot} boot settings, {files} files");
+            let what =
+                format!("variant {name}: {sysctls} sysctls, {boot} boot settings, {files} files");
             notes.carry(&place, None, what);
             sets.push(set);
         }
@@ -77,22 +98,36 @@ pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
 
 fn unique(name: String, sets: &[Set]) -> String {
     let taken = |name: &str| name == "tester-baseline" || sets.iter().any(|set| set.name == name);
-    let numbered = || (2..).map(|n| format!("{name} {n}")).find(|name| !taken(name));
-    if taken(&name) { numbered().unwrap_or_default() } else { name }
+    let numbered = || {
+        (2..)
+            .map(|n| format!("{name} {n}"))
+            .find(|name| !taken(name))
+    };
+    if taken(&name) {
+        numbered().unwrap_or_default()
+    } else {
+        name
+    }
 }
 
 /// The set with "default" or else "forwarding" in its name is the baseline.
 fn baseline(sets: &mut [Set]) {
-    let named = |part: &str, sets: &[Set]| sets.iter().position(|set| set.name.to_lowercase().contains(part));
-    let at = named("default", sets).or_else(|| named("forwarding", sets)).unwrap_or(0);
+    let named = |part: &str, sets: &[Set]| {
+        sets.iter()
+            .position(|set| set.name.to_lowercase().contains(part))
+    };
+    let at = named("default", sets)
+        .or_else(|| named("forwarding", sets))
+        .unwrap_or(0);
     if let Some(set) = sets.get_mut(at) {
         set.baseline = true;
     }
 }
 
 fn set(place: &str, files: &[(&str, &File)], notes: &mut Notes) -> Option<Set> {
-    let both =
-        ["dut/", "refendpoint/"].iter().all(|part| files.iter().any(|(path, _)| path.starts_with(part)));
+    let both = ["dut/", "refendpoint/"]
+        .iter()
+        .all(|part| files.iter().any(|(path, _)| path.starts_with(part)));
     let mut set = Set::default();
     for (path, file) in files {
         let whole = join(place, path);
@@ -104,7 +139,11 @@ fn set(place: &str, files: &[(&str, &File)], notes: &mut Notes) -> Option<Set> {
                     reference.read(&String::from_utf8_lossy(&file.bytes));
                 }
             }
-            _ if both => notes.left(&whole, None, "it is neither for the DUT nor for the reference".into()),
+            _ if both => notes.left(
+                &whole,
+                None,
+                "it is neither for the DUT nor for the reference".into(),
+            ),
             _ => one(&mut set, &whole, path, file, notes)?,
         }
     }
@@ -112,8 +151,15 @@ fn set(place: &str, files: &[(&str, &File)], notes: &mut Notes) -> Option<Set> {
         let what = "a plan configures the DUT alone: put these files on the reference by hand";
         notes.left(&join(place, "refendpoint"), None, what.into());
     }
-    if set.files.len() > MOST_ENTRIES || set.sysctls.len() > MOST_ENTRIES || set.boot.len() > MOST_ENTRIES {
-        notes.left(place, None, format!("the set is left out: more than {MOST_ENTRIES} files or settings"));
+    if set.files.len() > MOST_ENTRIES
+        || set.sysctls.len() > MOST_ENTRIES
+        || set.boot.len() > MOST_ENTRIES
+    {
+        notes.left(
+            place,
+            None,
+            format!("the set is left out: more than {MOST_ENTRIES} files or settings"),
+        );
         return None;
     }
     Some(set)
@@ -122,14 +168,23 @@ fn set(place: &str, files: &[(&str, &File)], notes: &mut Notes) -> Option<Set> {
 /// Takes a file into a set. `None`: the set cannot be without it.
 fn one(set: &mut Set, place: &str, path: &str, file: &File, notes: &mut Notes) -> Option<()> {
     if is_account(path) {
-        notes.left(place, None, "accounts and keys of hosts stay as they are".into());
+        notes.left(
+            place,
+            None,
+            "accounts and keys of hosts stay as they are".into(),
+        );
         return Some(());
     }
-    let fine =
-        !path.chars().any(char::is_control) && path.trim() == path && !path.split('/').any(|p| p == "..");
+    let fine = !path.chars().any(char::is_control)
+        && path.trim() == path
+        && !path.split('/').any(|p| p == "..");
     let text = std::str::from_utf8(&file.bytes).ok().filter(|_| fine);
     let Some(text) = text else {
-        notes.left(place, None, "the set is left out: this file, or its path, is no text".into());
+        notes.left(
+            place,
+            None,
+            "the set is left out: this file, or its path, is no text".into(),
+        );
         return None;
     };
     if path == "etc/rc.conf.misc" || text.contains("BSD Router Project") {
@@ -139,12 +194,20 @@ fn one(set: &mut Set, place: &str, path: &str, file: &File, notes: &mut Notes) -
         set.router.read(text);
     }
     match path {
-        "etc/sysctl.conf" | "etc/sysctl.conf.local" => settings(&mut set.sysctls, place, text, notes),
-        "boot/loader.conf" | "boot/loader.conf.local" => settings(&mut set.boot, place, text, notes),
+        "etc/sysctl.conf" | "etc/sysctl.conf.local" => {
+            settings(&mut set.sysctls, place, text, notes)
+        }
+        "boot/loader.conf" | "boot/loader.conf.local" => {
+            settings(&mut set.boot, place, text, notes)
+        }
         _ if path.starts_with("boot/loader.conf.d/") => settings(&mut set.boot, place, text, notes),
         _ => {
             if file.executable {
-                notes.left(place, None, "that it may be executed: a plan writes plain files".into());
+                notes.left(
+                    place,
+                    None,
+                    "that it may be executed: a plan writes plain files".into(),
+                );
             }
             set.files.push((format!("/{path}"), text.to_string()));
         }
@@ -158,14 +221,31 @@ fn is_rc(path: &str) -> bool {
 
 /// Files that say who may log in.
 fn is_account(path: &str) -> bool {
-    let path = path.strip_prefix("dut/").or_else(|| path.strip_prefix("refendpoint/")).unwrap_or(path);
-    let databases = ["etc/passwd", "etc/master.passwd", "etc/pwd.db", "etc/spwd.db", "etc/group"];
-    databases.contains(&path) || path.starts_with("etc/ssh/") || path.split('/').any(|part| part == ".ssh")
+    let path = path
+        .strip_prefix("dut/")
+        .or_else(|| path.strip_prefix("refendpoint/"))
+        .unwrap_or(path);
+    let databases = [
+        "etc/passwd",
+        "etc/master.passwd",
+        "etc/pwd.db",
+        "etc/spwd.db",
+        "etc/group",
+    ];
+    databases.contains(&path)
+        || path.starts_with("etc/ssh/")
+        || path.split('/').any(|part| part == ".ssh")
 }
 
 /// `name=value` lines, with `"` around values and comments behind a `#`.
 fn settings(to: &mut BTreeMap<String, String>, place: &str, text: &str, notes: &mut Notes) {
-    for Item { name, value, line, closed } in items(text) {
+    for Item {
+        name,
+        value,
+        line,
+        closed,
+    } in items(text)
+    {
         if is_setting(&name) && closed && !value.chars().any(char::is_control) {
             to.insert(name, value);
         } else {

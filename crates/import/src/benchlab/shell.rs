@@ -55,7 +55,10 @@ struct Word {
 
 impl Word {
     fn new() -> Self {
-        Word { text: Ok(String::new()), computed: false }
+        Word {
+            text: Ok(String::new()),
+            computed: false,
+        }
     }
 
     fn push(&mut self, more: &str) {
@@ -129,7 +132,14 @@ impl<'t> Shell<'_, 't> {
     }
 
     fn fault<T>(&mut self, start: usize, message: impl Into<String>, help: &str) -> Option<T> {
-        self.problems.fault(Span { start, end: self.at.max(start) }, message, help);
+        self.problems.fault(
+            Span {
+                start,
+                end: self.at.max(start),
+            },
+            message,
+            help,
+        );
         None
     }
 
@@ -165,7 +175,9 @@ impl<'t> Shell<'_, 't> {
         }
         if self.statements >= MOST_STATEMENTS {
             let message = format!("more than {MOST_STATEMENTS} assignments");
-            return self.fault(self.at, message, "a configuration has some thirty").unwrap_or(false);
+            return self
+                .fault(self.at, message, "a configuration has some thirty")
+                .unwrap_or(false);
         }
         self.begun = self.at;
         if self.command().is_none() {
@@ -222,7 +234,14 @@ impl<'t> Shell<'_, 't> {
     fn set(&mut self, name: &str, text: Result<String, String>) {
         if self.live {
             let line = self.lines.place(self.begun).0;
-            self.values.set(name, Value { file: self.file.clone(), line, text });
+            self.values.set(
+                name,
+                Value {
+                    file: self.file.clone(),
+                    line,
+                    text,
+                },
+            );
         }
     }
 
@@ -267,7 +286,9 @@ impl<'t> Shell<'_, 't> {
             "set" if self.options() => Some(()),
             "unset" => {
                 for word in self.arguments()? {
-                    word.literal().into_iter().for_each(|name| self.values.remove(name));
+                    word.literal()
+                        .into_iter()
+                        .for_each(|name| self.values.remove(name));
                     self.statements += 1;
                 }
                 Some(())
@@ -276,7 +297,11 @@ impl<'t> Shell<'_, 't> {
             _ => {
                 let shown = shortened(&self.text[start..self.at], 40);
                 let message = format!("'{shown}' is a command: nothing is executed");
-                self.fault(start, message, "write NAME=\"value\", or put a # in front of it")
+                self.fault(
+                    start,
+                    message,
+                    "write NAME=\"value\", or put a # in front of it",
+                )
             }
         }
     }
@@ -292,9 +317,16 @@ impl<'t> Shell<'_, 't> {
 
     /// Takes `-eu` behind `set`, which is about the running shell alone.
     fn options(&mut self) -> bool {
-        let line = self.rest().split(['\n', ';', '#']).next().unwrap_or_default();
-        let is_letters = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
-        let fine = line.split_whitespace().all(|word| word.strip_prefix(['-', '+']).is_some_and(is_letters));
+        let line = self
+            .rest()
+            .split(['\n', ';', '#'])
+            .next()
+            .unwrap_or_default();
+        let is_letters =
+            |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
+        let fine = line
+            .split_whitespace()
+            .all(|word| word.strip_prefix(['-', '+']).is_some_and(is_letters));
         self.at += if fine { line.len() } else { 0 };
         fine
     }
@@ -353,7 +385,12 @@ impl<'t> Shell<'_, 't> {
     }
 
     /// All parts up to a closing sign.
-    fn pieces(&mut self, word: &mut Word, (start, close): (usize, char), depth: usize) -> Option<()> {
+    fn pieces(
+        &mut self,
+        word: &mut Word,
+        (start, close): (usize, char),
+        depth: usize,
+    ) -> Option<()> {
         while let Some(c) = self.peek() {
             if c == close {
                 self.at += 1;
@@ -383,7 +420,11 @@ impl<'t> Shell<'_, 't> {
                 self.braced(word, start, depth)?;
             }
             Some('(') => {
-                let why = if self.rest().starts_with("((") { COMPUTED } else { RUNS };
+                let why = if self.rest().starts_with("((") {
+                    COMPUTED
+                } else {
+                    RUNS
+                };
                 self.at += 1;
                 self.skip(start, '(', ')')?;
                 word.unknown(why);
@@ -429,7 +470,9 @@ impl<'t> Shell<'_, 't> {
 
     fn name(&mut self) -> &'t str {
         let rest = self.rest();
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -475,7 +518,10 @@ impl<'t> Shell<'_, 't> {
             self.variable(word, name);
             return Some(());
         };
-        let missing = self.values.get(name).is_none_or(|v| empty && v.text.as_deref() == Ok(""));
+        let missing = self
+            .values
+            .get(name)
+            .is_none_or(|v| empty && v.text.as_deref() == Ok(""));
         let taken = match operator {
             '-' | '=' => missing,
             '+' => !missing,

@@ -29,15 +29,27 @@ ifconfig_igb1_ipv6="inet6 2001:2::209 prefixlen 64"
 "#;
 
 fn source(config: &str) -> Source {
-    Source { title: "t".into(), path: "bench.config".into(), config: config.into(), ..Source::default() }
+    Source {
+        title: "t".into(),
+        path: "bench.config".into(),
+        config: config.into(),
+        ..Source::default()
+    }
 }
 
 fn folder(path: &str, files: &[(&str, &str)]) -> Option<Folder> {
-    let file =
-        |(path, text): &(&str, &str)| File { path: (*path).into(), bytes: (*text).into(), executable: false };
+    let file = |(path, text): &(&str, &str)| File {
+        path: (*path).into(),
+        bytes: (*text).into(),
+        executable: false,
+    };
     let mut files: Vec<File> = files.iter().map(file).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    Some(Folder { path: path.into(), files, unread: Vec::new() })
+    Some(Folder {
+        path: path.into(),
+        files,
+        unread: Vec::new(),
+    })
 }
 
 fn made(source: &Source) -> Imported {
@@ -45,11 +57,13 @@ fn made(source: &Source) -> Imported {
 }
 
 fn lab(imported: &Imported) -> Lab {
-    Lab::read(imported.lab.as_bytes()).unwrap_or_else(|faults| panic!("{faults:#?}\n{}", imported.lab))
+    Lab::read(imported.lab.as_bytes())
+        .unwrap_or_else(|faults| panic!("{faults:#?}\n{}", imported.lab))
 }
 
 fn campaign(plan: &PlanFile) -> Campaign {
-    let read = Plan::read(plan.text.as_bytes()).unwrap_or_else(|faults| panic!("{faults:#?}\n{}", plan.text));
+    let read = Plan::read(plan.text.as_bytes())
+        .unwrap_or_else(|faults| panic!("{faults:#?}\n{}", plan.text));
     read.campaign(System::FreeBsd, false).unwrap().clone()
 }
 
@@ -61,7 +75,10 @@ fn left(imported: &Imported) -> Vec<String> {
 
 #[track_caller]
 fn says(list: &[String], part: &str) {
-    assert!(list.iter().any(|line| line.contains(part)), "no {part} in {list:#?}");
+    assert!(
+        list.iter().any(|line| line.contains(part)),
+        "no {part} in {list:#?}"
+    );
 }
 
 #[test]
@@ -72,18 +89,37 @@ fn a_configuration_alone_becomes_a_lab_and_a_plan() {
     assert!(imported.lacking.is_empty() && !lab.isolated && lab.placeholders().is_none());
     let dut = lab.dut().unwrap();
     assert_eq!(dut.reach.to_string(), "root@192.0.2.9");
-    assert_eq!(dut.inside.as_ref().unwrap().mac.unwrap().to_string(), "02:00:00:00:02:09");
-    assert_eq!((dut.boot.timeout_ns, dut.boot.reaches.len()), (300_000_000_000, 2));
+    assert_eq!(
+        dut.inside.as_ref().unwrap().mac.unwrap().to_string(),
+        "02:00:00:00:02:09"
+    );
+    assert_eq!(
+        (dut.boot.timeout_ns, dut.boot.reaches.len()),
+        (300_000_000_000, 2)
+    );
     let tester = lab.receiver();
     assert_eq!(
         (tester.reach.to_string().as_str(), tester.sudo, tester.tool),
         ("192.0.2.3", true, Some(Backend::PktGen))
     );
-    assert_eq!((tester.send[0].name.as_deref(), tester.send[0].threads), (Some("igb2"), Some(2)));
-    assert_eq!(tester.receive.as_ref().unwrap().name.as_deref(), Some("igb3"));
+    assert_eq!(
+        (tester.send[0].name.as_deref(), tester.send[0].threads),
+        (Some("igb2"), Some(2))
+    );
+    assert_eq!(
+        tester.receive.as_ref().unwrap().name.as_deref(),
+        Some("igb3")
+    );
 
     let campaign = campaign(&imported.plans[0]);
-    assert_eq!((imported.plans.len(), campaign.kinds.len(), campaign.kinds[0].flows), (1, 1, 2000));
+    assert_eq!(
+        (
+            imported.plans.len(),
+            campaign.kinds.len(),
+            campaign.kinds[0].flows
+        ),
+        (1, 1, 2000)
+    );
     assert_eq!(campaign.kinds[0].size.pattern, [64]);
     let notes = left(&imported);
     let plan = &imported.plans[0].text;
@@ -96,9 +132,18 @@ fn a_configuration_alone_becomes_a_lab_and_a_plan() {
         "{plan}"
     );
     says(&notes, "bench.config:17 PKT_TO_SEND");
-    says(&notes, "bench.config:19 PMC_EVENT: linerate's profiles (collect.profile, --profile)");
+    says(
+        &notes,
+        "bench.config:19 PMC_EVENT: linerate's profiles (collect.profile, --profile)",
+    );
     assert_eq!(notes.len(), 2, "{notes:#?}");
-    assert!(imported.notes.carried.iter().any(|n| n.line == Some(5) && n.what == "DUT_ADMIN: hosts.dut.ssh"));
+    assert!(
+        imported
+            .notes
+            .carried
+            .iter()
+            .any(|n| n.line == Some(5) && n.what == "DUT_ADMIN: hosts.dut.ssh")
+    );
 }
 
 #[test]
@@ -107,8 +152,14 @@ fn sets_become_variants_and_tell_the_routers_interfaces() {
     source.sets = folder(
         "configs",
         &[
-            ("351/etc/rc.conf", &format!("{RC_CONF}harvest_mask=\"351\"\n")),
-            ("351/etc/sysctl.conf", "# none\n dev.igb.0.fc = 0 # no pause\nnot a setting\n"),
+            (
+                "351/etc/rc.conf",
+                &format!("{RC_CONF}harvest_mask=\"351\"\n"),
+            ),
+            (
+                "351/etc/sysctl.conf",
+                "# none\n dev.igb.0.fc = 0 # no pause\nnot a setting\n",
+            ),
             ("351/boot/loader.conf.local", "hw.usb.no_pf=\"1\"\t# x\n"),
             ("351/etc/pf.conf", "pass in on {in} from { 10.0.0.0/8 }\n"),
             ("511-default/etc/rc.conf", RC_CONF),
@@ -119,18 +170,35 @@ fn sets_become_variants_and_tell_the_routers_interfaces() {
     let imported = made(&source);
     let lab = lab(&imported);
     let dut = lab.dut().unwrap();
-    assert_eq!((lab.placeholders(), dut.system), (Some(("igb1", "igb2")), Some(OperatingSystem::Bsdrp)));
-    assert_eq!(dut.management.as_ref().unwrap().name.as_deref(), Some("igb0"));
+    assert_eq!(
+        (lab.placeholders(), dut.system),
+        (Some(("igb1", "igb2")), Some(OperatingSystem::Bsdrp))
+    );
+    assert_eq!(
+        dut.management.as_ref().unwrap().name.as_deref(),
+        Some("igb0")
+    );
     let inside = dut.inside.as_ref().unwrap();
     assert_eq!(inside.networks, ["198.18.0.0/16", "2001:2::/49"]);
     assert_eq!(
-        inside.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        inside
+            .addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>(),
         ["198.18.0.209/24", "2001:2::209/64"]
     );
     let tester = lab.receiver();
-    let send: Vec<String> = tester.send[0].addresses.iter().map(ToString::to_string).collect();
+    let send: Vec<String> = tester.send[0]
+        .addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(send, ["198.18.0.203/24", "2001:2::203/64"]);
-    assert_eq!(tester.receive.as_ref().unwrap().mac.unwrap().to_string(), "02:00:00:00:03:03");
+    assert_eq!(
+        tester.receive.as_ref().unwrap().mac.unwrap().to_string(),
+        "02:00:00:00:03:03"
+    );
 
     let campaign = campaign(&imported.plans[0]);
     let names: Vec<&str> = campaign.cells.iter().map(|c| c.variant.as_str()).collect();
@@ -139,15 +207,32 @@ fn sets_become_variants_and_tell_the_routers_interfaces() {
     let settings = &campaign.lanes[campaign.cells[0].lane].settings;
     assert_eq!(settings.sysctls["dev.igb.0.fc"], "0");
     assert_eq!(settings.boot["hw.usb.no_pf"], "1");
-    let pf = settings.files.iter().find(|f| f.path == "/etc/pf.conf").unwrap();
+    let pf = settings
+        .files
+        .iter()
+        .find(|f| f.path == "/etc/pf.conf")
+        .unwrap();
     let filled = linerate_plan::placeholders::fill(&pf.text, "ix0", "ix1");
-    assert_eq!(filled, "pass in on {in} from { 10.0.0.0/8 }\n", "braces of others stay");
-    let rc = settings.files.iter().find(|f| f.path == "/etc/rc.conf").unwrap();
+    assert_eq!(
+        filled, "pass in on {in} from { 10.0.0.0/8 }\n",
+        "braces of others stay"
+    );
+    let rc = settings
+        .files
+        .iter()
+        .find(|f| f.path == "/etc/rc.conf")
+        .unwrap();
     assert_eq!(rc.text, format!("{RC_CONF}harvest_mask=\"351\"\n"));
     let notes = left(&imported);
-    says(&notes, "configs/351/etc/sysctl.conf:3 this is no setting: not a setting");
+    says(
+        &notes,
+        "configs/351/etc/sysctl.conf:3 this is no setting: not a setting",
+    );
     says(&notes, "configs/README:0 it is in no set");
-    says(&notes, "configs/511-default/etc/master.passwd:0 accounts and keys");
+    says(
+        &notes,
+        "configs/511-default/etc/master.passwd:0 accounts and keys",
+    );
 }
 
 #[test]
@@ -157,18 +242,37 @@ fn commands_around_a_trial_and_profiles_are_collected() {
     let imported = made(&source(&format!("{TWO}\n{more}")));
     let collect = campaign(&imported.plans[0]).collect;
     let filled = linerate_plan::placeholders::fill(&collect.during[0], "ix0", "ix1");
-    assert_eq!((collect.during.len(), filled.as_str()), (1, "nstat -I igb1 1 | grep -v {in}"));
-    assert_eq!((collect.commands, collect.profile_ns), (vec!["netstat -s".to_string()], Some(5_000_000_000)));
+    assert_eq!(
+        (collect.during.len(), filled.as_str()),
+        (1, "nstat -I igb1 1 | grep -v {in}")
+    );
+    assert_eq!(
+        (collect.commands, collect.profile_ns),
+        (vec!["netstat -s".to_string()], Some(5_000_000_000))
+    );
     let notes = left(&imported);
     says(&notes, "BEFORE_CMD: it runs on the DUT before each trial");
     let named = |name: &str| notes.iter().filter(|note| note.contains(name)).count();
-    let all = ["DURING_CMD", "DURING_IF", "AFTER_CMD", "PMC:", "PMC_DURATION", "PMC_EVENT"].map(named);
+    let all = [
+        "DURING_CMD",
+        "DURING_IF",
+        "AFTER_CMD",
+        "PMC:",
+        "PMC_DURATION",
+        "PMC_EVENT",
+    ]
+    .map(named);
     assert_eq!(all, [0, 0, 0, 0, 0, 1], "{notes:#?}");
     // Without -P, the script samples nothing; an interface that no command names goes nowhere.
-    let imported = made(&source(&format!("{TWO}\nDURING_IF=igb1\nPMC_DURATION=5\nAFTER_CMD='a\nb'\n")));
+    let imported = made(&source(&format!(
+        "{TWO}\nDURING_IF=igb1\nPMC_DURATION=5\nAFTER_CMD='a\nb'\n"
+    )));
     assert_eq!(campaign(&imported.plans[0]).collect.profile_ns, None);
     let notes = left(&imported);
-    says(&notes, "DURING_IF: collect.during names the interfaces itself");
+    says(
+        &notes,
+        "DURING_IF: collect.during names the interfaces itself",
+    );
     says(&notes, "PMC_DURATION: the script profiles with -P");
     says(&notes, "AFTER_CMD: it has several lines");
 }
@@ -178,15 +282,30 @@ fn presets_become_factors_where_they_are_all_combinations() {
     let mut source = source(TWO);
     source.presets = folder(
         "RFC2544",
-        &[("64", "PKT_SIZE=\"60\""), ("128", "PKT_SIZE=124"), ("1518", "PKT_SIZE=\"1514\"")],
+        &[
+            ("64", "PKT_SIZE=\"60\""),
+            ("128", "PKT_SIZE=124"),
+            ("1518", "PKT_SIZE=\"1514\""),
+        ],
     );
     let campaign = campaign(&made(&source).plans[0]);
-    assert_eq!(campaign.experiment.factors[0].levels, ["64 B", "128 B", "1518 B"]);
-    assert_eq!((campaign.experiment.factors.len(), campaign.cells.len()), (1, 3));
+    assert_eq!(
+        campaign.experiment.factors[0].levels,
+        ["64 B", "128 B", "1518 B"]
+    );
+    assert_eq!(
+        (campaign.experiment.factors.len(), campaign.cells.len()),
+        (1, 3)
+    );
 
     let v6 = "AF=\"6\"\nPKT_SIZE=62\nSENDER_LAB_NET=\"[2001:2::1]-[2001:2::14]\"\nRECEIVER_LAB_NET=\"[2001:2:0:8000::1]-[2001:2:0:8000::64]\"";
-    source.presets =
-        folder("dualstack", &[("inet4", "SENDER_LAB_NET=\"198.18.10.1:2000-198.18.10.20\""), ("inet6", v6)]);
+    source.presets = folder(
+        "dualstack",
+        &[
+            ("inet4", "SENDER_LAB_NET=\"198.18.10.1:2000-198.18.10.20\""),
+            ("inet6", v6),
+        ],
+    );
     let imported = made(&source);
     // Size and family differ together: no levels of factors, so a plan for each.
     let names: Vec<&str> = imported.plans.iter().map(|p| p.name.as_str()).collect();
@@ -200,7 +319,11 @@ fn a_preset_keeps_what_the_one_before_it_set_as_the_scripts_shell_does() {
     let mut source = source(TWO);
     source.presets = folder(
         "p",
-        &[("a", "PKT_SIZE=1514"), ("b", "SENDER_LAB_NET=\"198.18.10.1-198.18.10.5\""), ("c", "touch x")],
+        &[
+            ("a", "PKT_SIZE=1514"),
+            ("b", "SENDER_LAB_NET=\"198.18.10.1-198.18.10.5\""),
+            ("c", "touch x"),
+        ],
     );
     let imported = made(&source);
     let notes = left(&imported);
@@ -221,7 +344,10 @@ SENDER_2_START_CMD="pkt-gen -f tx -i ix0 -d 198.19.10.1 -s 198.18.30.1 -l 60"
 "#;
     let imported = made(&source(&format!("{TWO}{more}")));
     let lab = lab(&imported);
-    let generators: Vec<(&str, usize)> = lab.generators().map(|h| (h.name.as_str(), h.send.len())).collect();
+    let generators: Vec<(&str, usize)> = lab
+        .generators()
+        .map(|h| (h.name.as_str(), h.send.len()))
+        .collect();
     assert_eq!(generators, [("generator", 2), ("generator2", 1)]);
     assert_eq!(lab.receiver().roles, [Role::Receiver]);
     let notes = left(&imported);
@@ -243,23 +369,54 @@ fn tunnels_have_a_reference() {
     let alone = made(&source(&config));
     let lab_alone = lab(&alone);
     assert_eq!(
-        lab_alone.reference().unwrap().inside.as_ref().unwrap().addresses[0].to_string(),
+        lab_alone
+            .reference()
+            .unwrap()
+            .inside
+            .as_ref()
+            .unwrap()
+            .addresses[0]
+            .to_string(),
         "198.18.1.203"
     );
-    assert_eq!(lab_alone.receiver().receive.as_ref().unwrap().name.as_deref(), Some("igb3"));
+    assert_eq!(
+        lab_alone
+            .receiver()
+            .receive
+            .as_ref()
+            .unwrap()
+            .name
+            .as_deref(),
+        Some("igb3")
+    );
     says(&left(&alone), "equilibrium looks for the load without loss");
 
     let rc = "ifconfig_igb1=\"inet 198.18.0.205/24\"\nifconfig_igb2=\"inet 198.18.1.205/24\"\nroute_receiver=\"-net 198.19.0.0/16 198.18.1.203\"\n";
     let far = "ifconfig_ix0=\"inet 198.18.1.203/24\"\nifconfig_ix1=\"inet 198.19.0.201/24\"\nroute_receiver=\"-net 198.19.0.0/16 198.19.0.203\"\n";
     let mut with_sets = source(&config);
-    with_sets.sets = folder("ipsec", &[("null/dut/etc/rc.conf", rc), ("null/refendpoint/etc/rc.conf", far)]);
+    with_sets.sets = folder(
+        "ipsec",
+        &[
+            ("null/dut/etc/rc.conf", rc),
+            ("null/refendpoint/etc/rc.conf", far),
+        ],
+    );
     let imported = made(&with_sets);
     let lab = lab(&imported);
     let reference = lab.reference().unwrap();
-    assert_eq!(reference.inside.as_ref().unwrap().name.as_deref(), Some("ix0"));
-    assert_eq!(reference.outside.as_ref().unwrap().name.as_deref(), Some("ix1"));
+    assert_eq!(
+        reference.inside.as_ref().unwrap().name.as_deref(),
+        Some("ix0")
+    );
+    assert_eq!(
+        reference.outside.as_ref().unwrap().name.as_deref(),
+        Some("ix1")
+    );
     assert_eq!(lab.placeholders(), Some(("igb1", "igb2")));
-    says(&left(&imported), "ipsec/null/refendpoint:0 a plan configures the DUT alone");
+    says(
+        &left(&imported),
+        "ipsec/null/refendpoint:0 a plan configures the DUT alone",
+    );
 }
 
 #[test]
@@ -271,13 +428,23 @@ fn what_cannot_be_a_value_is_told_and_not_written() {
         .replace("-i ${SENDER_LAB_IF} ", "");
     let imported = made(&source(&format!("{config}OTHER=1\nMAIL=me\n")));
     let notes = left(&imported);
-    says(&notes, "SENDER_LAB_IF: 'igb2; reboot' is not a valid interface name");
+    says(
+        &notes,
+        "SENDER_LAB_IF: 'igb2; reboot' is not a valid interface name",
+    );
     says(&notes, "SENDER_LAB_IP: 'nowhere' is not a valid IP address");
     says(&notes, "OTHER: a lab and a plan have nothing like it");
     says(&notes, "MAIL: it is about the script's report");
     // A command that contains an unknown value is unknown as well.
-    says(&notes, "SENDER_START_CMD: its value is not known: a command would have to be run for it");
-    assert!(!imported.lab.contains("reboot;") && !imported.lab.contains("; reboot"), "{}", imported.lab);
+    says(
+        &notes,
+        "SENDER_START_CMD: its value is not known: a command would have to be run for it",
+    );
+    assert!(
+        !imported.lab.contains("reboot;") && !imported.lab.contains("; reboot"),
+        "{}",
+        imported.lab
+    );
     // Missing settings are reported with their places in the lab file.
     Plan::read(imported.plans[0].text.as_bytes()).unwrap();
 }
@@ -285,9 +452,18 @@ fn what_cannot_be_a_value_is_told_and_not_written() {
 /// The archive has `-R 990000000`: as fast as possible.
 #[test]
 fn a_rate_that_no_plan_can_ask_for_is_the_maximum() {
-    let imported = made(&source(&TWO.replace("-p 2 -T 2000", "-p 2 -T 2000 -R 990000000")));
-    assert!(imported.plans[0].text.contains("rate = \"max\""), "{}", imported.plans[0].text);
-    says(&left(&imported), "990000000 frames a second are more than a plan can ask for");
+    let imported = made(&source(
+        &TWO.replace("-p 2 -T 2000", "-p 2 -T 2000 -R 990000000"),
+    ));
+    assert!(
+        imported.plans[0].text.contains("rate = \"max\""),
+        "{}",
+        imported.plans[0].text
+    );
+    says(
+        &left(&imported),
+        "990000000 frames a second are more than a plan can ask for",
+    );
     campaign(&imported.plans[0]);
 }
 
@@ -301,9 +477,17 @@ fn what_is_no_configuration_is_refused() {
             .collect()
     };
     let empty = messages("A=1\n");
-    assert!(empty.len() == 3 && empty[0].contains("DUT_ADMIN is not set"), "{empty:#?}");
+    assert!(
+        empty.len() == 3 && empty[0].contains("DUT_ADMIN is not set"),
+        "{empty:#?}"
+    );
     let unknown = messages(&TWO.replace("\"192.0.2.9\"", "$(hostname)"));
-    assert_eq!(unknown, ["5: the value of DUT_ADMIN is not known: a command would have to be run for it"]);
+    assert_eq!(
+        unknown,
+        ["5: the value of DUT_ADMIN is not known: a command would have to be run for it"]
+    );
     assert!(messages(&TWO.replace("\"192.0.2.9\"", ""))[0].contains("DUT_ADMIN is empty"));
-    assert!(messages(&format!("{TWO}if true; then DUT_ADMIN=x; fi\n"))[0].contains("'if' is a command"));
+    assert!(
+        messages(&format!("{TWO}if true; then DUT_ADMIN=x; fi\n"))[0].contains("'if' is a command")
+    );
 }

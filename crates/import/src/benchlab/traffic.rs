@@ -16,8 +16,12 @@ const EQUILIBRIUM_LENGTH: u64 = 546;
 const LENGTHS: std::ops::RangeInclusive<u64> = 64..=16_000;
 
 /// The variables that hold commands of senders.
-pub(super) const SENDERS: [&str; 4] =
-    ["SENDER_START_CMD", "SENDER_START_CMD_2", "SENDER_2_START_CMD", "SENDER_2_START_CMD_2"];
+pub(super) const SENDERS: [&str; 4] = [
+    "SENDER_START_CMD",
+    "SENDER_START_CMD_2",
+    "SENDER_2_START_CMD",
+    "SENDER_2_START_CMD_2",
+];
 
 /// One kind of frames.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +37,12 @@ pub(super) struct Traffic {
 
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Traffic { length_fcs, family, flows, rate } = self;
+        let Traffic {
+            length_fcs,
+            family,
+            flows,
+            rate,
+        } = self;
         write!(f, "{length_fcs} B {family}, {flows} flows, ")?;
         match rate {
             Some(rate) => write!(f, "{rate} a second"),
@@ -44,13 +53,17 @@ impl fmt::Display for Traffic {
 
 /// The command of a sender or receiver, if known.
 pub(super) fn command(values: &Values, name: &str) -> Option<Command> {
-    values.known(name).map(|text| Command::parse(None, text.as_bytes()))
+    values
+        .known(name)
+        .map(|text| Command::parse(None, text.as_bytes()))
 }
 
 /// The frames of all senders together.
 pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
-    let commands: Vec<(&str, Command)> =
-        SENDERS.iter().filter_map(|name| Some((*name, command(values, name)?))).collect();
+    let commands: Vec<(&str, Command)> = SENDERS
+        .iter()
+        .filter_map(|name| Some((*name, command(values, name)?)))
+        .collect();
     let mut told = |name: &str, what: String| {
         if let Some(value) = values.get(name) {
             notes.left_value(value, format!("{name}: {what}"));
@@ -58,7 +71,12 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
     };
     let family = family(values, commands.first().map(|(_, command)| command));
     let Some((name, first)) = commands.first() else {
-        return Traffic { length_fcs: 64, family, flows: 2000, rate: None };
+        return Traffic {
+            length_fcs: 64,
+            family,
+            flows: 2000,
+            rate: None,
+        };
     };
     let equilibrium = first.program().ends_with("equilibrium");
     if equilibrium {
@@ -68,17 +86,39 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
     let length_fcs = length_fcs(first, equilibrium, |what| told(name, what));
     let flows = flows(first, equilibrium, |what| told(name, what));
     let frames = |command: &Command| (command.flows(), command.length(), command.rate());
-    for (name, _) in commands.iter().filter(|(_, other)| frames(other) != frames(first)) {
-        told(name, "it sends other frames than the first; a plan has one kind".into());
+    for (name, _) in commands
+        .iter()
+        .filter(|(_, other)| frames(other) != frames(first))
+    {
+        told(
+            name,
+            "it sends other frames than the first; a plan has one kind".into(),
+        );
     }
-    let rates: Option<Vec<u64>> = commands.iter().map(|(_, c)| c.rate().filter(|rate| *rate > 0)).collect();
+    let rates: Option<Vec<u64>> = commands
+        .iter()
+        .map(|(_, c)| c.rate().filter(|rate| *rate > 0))
+        .collect();
     let rate = rates.map(|rates| rates.into_iter().fold(0, u64::saturating_add));
     if let Some(more) = rate.filter(|rate| *rate as f64 > MOST_PER_THREAD) {
         let instead = "it offers as many as possible";
-        told(name, format!("{more} frames a second are more than a plan can ask for: {instead}"));
-        return Traffic { length_fcs, family, flows, rate: None };
+        told(
+            name,
+            format!("{more} frames a second are more than a plan can ask for: {instead}"),
+        );
+        return Traffic {
+            length_fcs,
+            family,
+            flows,
+            rate: None,
+        };
     }
-    Traffic { length_fcs, family, flows, rate }
+    Traffic {
+        length_fcs,
+        family,
+        flows,
+        rate,
+    }
 }
 
 /// The frame length of a plan. `told` gets the reason where it is not the sender's.
@@ -86,7 +126,9 @@ fn length_fcs(first: &Command, equilibrium: bool, told: impl FnOnce(String)) -> 
     match first.length() {
         _ if equilibrium => EQUILIBRIUM_LENGTH,
         Some(length) if length.saturating_add(4) > *LENGTHS.end() => {
-            told(format!("frames of {length} bytes are too long for a plan: 64 B are taken"));
+            told(format!(
+                "frames of {length} bytes are too long for a plan: 64 B are taken"
+            ));
             64
         }
         // Shorter frames are padded on the wire.
@@ -112,7 +154,10 @@ fn flows(first: &Command, equilibrium: bool, told: impl FnOnce(String)) -> u64 {
 
 fn family(values: &Values, command: Option<&Command>) -> &'static str {
     let by_command = command.and_then(Command::family);
-    match by_command.or(values.known("AF").map(|af| if af == "6" { "inet6" } else { "inet4" })) {
+    match by_command.or(values
+        .known("AF")
+        .map(|af| if af == "6" { "inet6" } else { "inet4" }))
+    {
         Some("inet6") => "IPv6",
         _ => "IPv4",
     }

@@ -30,7 +30,13 @@ pub(super) struct Values {
 impl Values {
     /// A variable's value where it is known and not empty.
     pub(super) fn known(&self, name: &str) -> Option<&str> {
-        self.all.get(name)?.text.as_deref().ok().map(str::trim).filter(|text| !text.is_empty())
+        self.all
+            .get(name)?
+            .text
+            .as_deref()
+            .ok()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Value> {

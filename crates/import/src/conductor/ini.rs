@@ -70,11 +70,28 @@ impl Section {
 
 /// Reads a text. Faults go to `problems`; the rest is still read, unless there are more faults than are shown.
 pub(super) fn parse(text_lines: &Lines, text: &str, problems: &mut Vec<Diagnostic>) -> Ini {
-    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let defaults = Section { name: DEFAULTS.into(), ..Section::default() };
-    let ini = Ini { sections: vec![defaults], by_name: [(DEFAULTS.into(), 0)].into() };
-    let mut reader =
-        Reader { text, lines: text_lines, problems, ini, section: None, entry: Open::None, indent: 0 };
+    let start = if text.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
+    let defaults = Section {
+        name: DEFAULTS.into(),
+        ..Section::default()
+    };
+    let ini = Ini {
+        sections: vec![defaults],
+        by_name: [(DEFAULTS.into(), 0)].into(),
+    };
+    let mut reader = Reader {
+        text,
+        lines: text_lines,
+        problems,
+        ini,
+        section: None,
+        entry: Open::None,
+        indent: 0,
+    };
     for line in lines(&text[start..]) {
         if reader.problems.len() < MOST {
             reader.line(line);
@@ -85,7 +102,8 @@ pub(super) fn parse(text_lines: &Lines, text: &str, problems: &mut Vec<Diagnosti
 
 /// Lines as Python reads them: ended by `\n`, `\r\n` or `\r`.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive('\n').flat_map(|line| line.trim_end_matches(['\r', '\n']).split('\r'))
+    text.split_inclusive('\n')
+        .flat_map(|line| line.trim_end_matches(['\r', '\n']).split('\r'))
 }
 
 /// The entry that an indented line continues.
@@ -140,7 +158,10 @@ impl Reader<'_> {
 
     fn span(&self, part: &str) -> Span {
         let start = part.as_ptr() as usize - self.text.as_ptr() as usize;
-        Span { start, end: start + part.len() }
+        Span {
+            start,
+            end: start + part.len(),
+        }
     }
 
     fn fault(&mut self, part: &str, message: impl Into<String>, help: impl Into<String>) {
@@ -149,7 +170,10 @@ impl Reader<'_> {
 
     fn continued(&mut self, value: &str) {
         if let Some(what) = misplaced(value) {
-            let of = self.open().map(|entry| entry.key.clone()).unwrap_or_default();
+            let of = self
+                .open()
+                .map(|entry| entry.key.clone())
+                .unwrap_or_default();
             let message = format!("{what} is indented, so that it belongs to the value of '{of}'");
             self.fault(value, message, "remove the blanks before it");
         }
@@ -161,7 +185,11 @@ impl Reader<'_> {
 
     fn header(&mut self, name: &str, rest: &str) {
         if !(rest.is_empty() || rest.starts_with(['#', ';'])) {
-            self.fault(rest, format!("text behind [{name}] is not read"), "put it on a line of its own");
+            self.fault(
+                rest,
+                format!("text behind [{name}] is not read"),
+                "put it on a line of its own",
+            );
         }
         self.entry = Open::None;
         let known = self.ini.by_name.get(name).copied();
@@ -175,8 +203,14 @@ impl Reader<'_> {
                 self.fault(name, message, "put what both have into one of them");
             }
             None => {
-                let section = Section { name: name.into(), span: self.span(name), ..Section::default() };
-                self.ini.by_name.insert(name.to_string(), self.ini.sections.len());
+                let section = Section {
+                    name: name.into(),
+                    span: self.span(name),
+                    ..Section::default()
+                };
+                self.ini
+                    .by_name
+                    .insert(name.to_string(), self.ini.sections.len());
                 self.ini.sections.push(section);
             }
         }
@@ -184,7 +218,11 @@ impl Reader<'_> {
 
     fn homeless(&mut self, value: &str) {
         if self.entry == Open::None {
-            self.fault(value, "this stands before the first section", "begin with a section such as [Test]");
+            self.fault(
+                value,
+                "this stands before the first section",
+                "begin with a section such as [Test]",
+            );
         }
         // Told once.
         self.entry = Open::Dropped;
@@ -195,7 +233,9 @@ impl Reader<'_> {
         let Some((name, rest)) = value.split_once(['=', ':']) else {
             let help = match value.starts_with('[') {
                 true => "close it with ]",
-                false => "write `key: value`; a line that continues the one above begins with a blank",
+                false => {
+                    "write `key: value`; a line that continues the one above begins with a blank"
+                }
             };
             return self.fault(value, "this is neither `key: value` nor a [section]", help);
         };
@@ -205,15 +245,30 @@ impl Reader<'_> {
             return self.fault(value, "the key is missing", help);
         }
         let (key, key_span) = (name.to_lowercase(), self.span(name));
-        let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
+        let value_span = if rest.is_empty() {
+            key_span
+        } else {
+            self.span(rest)
+        };
         let to = &mut self.ini.sections[section];
         if let Some(first) = to.get(&key) {
             let line = self.lines.place(first.key_span.start).0;
-            let message = format!("'{key}' is there twice in [{}], first on line {line}", to.name);
-            return self.problems.fault(key_span, message, step::another_key(&key));
+            let message = format!(
+                "'{key}' is there twice in [{}], first on line {line}",
+                to.name
+            );
+            return self
+                .problems
+                .fault(key_span, message, step::another_key(&key));
         }
         to.by_key.insert(key.clone(), to.entries.len());
-        to.entries.push(Entry { key, key_span, value: rest.to_string(), value_span, blank: 0 });
+        to.entries.push(Entry {
+            key,
+            key_span,
+            value: rest.to_string(),
+            value_span,
+            blank: 0,
+        });
         self.entry = Open::Entry;
     }
 }

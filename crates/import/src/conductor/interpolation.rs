@@ -33,7 +33,12 @@ pub(super) fn expand(
     defaults: &Section,
     budget: &mut usize,
 ) -> Result<String, Diagnostic> {
-    let mut expansion = Expansion { section, defaults, budget, out: String::new() };
+    let mut expansion = Expansion {
+        section,
+        defaults,
+        budget,
+        out: String::new(),
+    };
     expansion.append(value, 1)?;
     let fits = spend(expansion.budget, EACH + expansion.out.len());
     if fits { Ok(expansion.out) } else { Err(much()) }
@@ -45,7 +50,8 @@ fn open() -> Diagnostic {
 }
 
 fn much() -> Diagnostic {
-    Diagnostic::new("the test's commands are too long together").remedy("put them into scripts on the hosts")
+    Diagnostic::new("the test's commands are too long together")
+        .remedy("put them into scripts on the hosts")
 }
 
 struct Expansion<'a> {
@@ -58,7 +64,8 @@ struct Expansion<'a> {
 impl<'a> Expansion<'a> {
     fn append(&mut self, mut rest: &str, depth: u32) -> Result<(), Diagnostic> {
         if depth > MOST_DEPTH {
-            let message = format!("values refer to values more than {MOST_DEPTH} deep, or to themselves");
+            let message =
+                format!("values refer to values more than {MOST_DEPTH} deep, or to themselves");
             return Err(Diagnostic::new(message).remedy("write the value out"));
         }
         while let Some((before, behind)) = rest.split_once('%') {
@@ -69,7 +76,10 @@ impl<'a> Expansion<'a> {
                 rest = behind;
             } else if let Some(reference) = rest.strip_prefix('(') {
                 let (name, behind) = reference.split_once(')').ok_or_else(open)?;
-                rest = behind.strip_prefix('s').filter(|_| !name.is_empty()).ok_or_else(open)?;
+                rest = behind
+                    .strip_prefix('s')
+                    .filter(|_| !name.is_empty())
+                    .ok_or_else(open)?;
                 let value = self.lookup(name)?;
                 self.append(value, depth + 1)?;
             } else {
@@ -95,8 +105,10 @@ impl<'a> Expansion<'a> {
         let key = name.to_lowercase();
         let entry = self.section.get(&key).or_else(|| self.defaults.get(&key));
         entry.map(|entry| entry.value.as_str()).ok_or_else(|| {
-            let message = format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]");
-            Diagnostic::new(message).remedy("define the key, or write %%( if no other value is meant")
+            let message =
+                format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]");
+            Diagnostic::new(message)
+                .remedy("define the key, or write %%( if no other value is meant")
         })
     }
 }
@@ -110,14 +122,21 @@ mod tests {
     fn get(text: &str, key: &str) -> Result<String, Diagnostic> {
         let ini = ini::parse(&Lines::new(text), text, &mut Vec::new());
         let section = ini.section("Run").unwrap();
-        expand(&section.get(key).unwrap().value, section, ini.defaults(), &mut { BUDGET })
+        expand(
+            &section.get(key).unwrap().value,
+            section,
+            ini.defaults(),
+            &mut { BUDGET },
+        )
     }
 
     #[test]
     fn values_of_the_section_come_before_defaults() {
-        let text =
-            "[DEFAULT]\nnic=igb0\nnet=10.0.0.0\n[Run]\nnic=cxl0\nstep1: ifconfig %(nic)s %(NET)s %%x 5% %s";
-        assert_eq!(get(text, "step1").unwrap(), "ifconfig cxl0 10.0.0.0 %x 5% %s");
+        let text = "[DEFAULT]\nnic=igb0\nnet=10.0.0.0\n[Run]\nnic=cxl0\nstep1: ifconfig %(nic)s %(NET)s %%x 5% %s";
+        assert_eq!(
+            get(text, "step1").unwrap(),
+            "ifconfig cxl0 10.0.0.0 %x 5% %s"
+        );
     }
 
     #[test]
@@ -133,10 +152,16 @@ mod tests {
     #[test]
     fn values_that_double_each_other_cost_no_more_than_they_may() {
         let nest = |leaf: &str, width: usize| {
-            let levels = (1..9).map(|n| format!("a{n}={}\n", format!("%(a{})s", n - 1).repeat(width)));
+            let levels =
+                (1..9).map(|n| format!("a{n}={}\n", format!("%(a{})s", n - 1).repeat(width)));
             format!("[Run]\na0={leaf}\n{}", levels.collect::<String>())
         };
-        assert!(get(&nest("0123456789", 10), "a8").unwrap_err().message.contains("more than 49152 bytes"));
+        assert!(
+            get(&nest("0123456789", 10), "a8")
+                .unwrap_err()
+                .message
+                .contains("more than 49152 bytes")
+        );
         assert_eq!(get(&nest("", 50), "a8"), Err(much()));
         assert_eq!(get(&nest("x", 2), "a8").unwrap().len(), 256);
     }

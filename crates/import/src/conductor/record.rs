@@ -97,7 +97,10 @@ pub enum Fate {
 impl Trial {
     /// Steps that failed, on all hosts.
     pub fn failed_steps(&self) -> u32 {
-        self.workers.iter().map(|worker| worker.verdict.failed_steps).sum()
+        self.workers
+            .iter()
+            .map(|worker| worker.verdict.failed_steps)
+            .sum()
     }
 
     /// Whether all its steps were run, and none failed.
@@ -123,7 +126,13 @@ impl<'t> Recorder<'t> {
     /// For the trials of a test whose workers' steps run there.
     pub fn new(test: &'t Test, at: Vec<String>) -> Self {
         let reports = vec![Vec::new(); test.workers.len()];
-        Recorder { test, at, began: None, skew_ns: None, reports }
+        Recorder {
+            test,
+            at,
+            began: None,
+            skew_ns: None,
+            reports,
+        }
     }
 
     /// A phase begins, at this time of a clock and of the calendar (RFC 3339). The first one is the beginning of the trial.
@@ -148,10 +157,22 @@ impl<'t> Recorder<'t> {
     }
 
     /// A trial is over; the next one may begin.
-    pub fn trial(&mut self, trial: u32, verdicts: &[Verdict], interrupted: bool, now_ns: u64) -> Trial {
+    pub fn trial(
+        &mut self,
+        trial: u32,
+        verdicts: &[Verdict],
+        interrupted: bool,
+        now_ns: u64,
+    ) -> Trial {
         let skew = self.skew_ns.take();
         let (began_ns, began) = self.began.take().unwrap_or((now_ns, String::new()));
-        let workers = self.test.workers.iter().zip(&self.at).zip(verdicts).zip(&mut self.reports);
+        let workers = self
+            .test
+            .workers
+            .iter()
+            .zip(&self.at)
+            .zip(verdicts)
+            .zip(&mut self.reports);
         let workers = workers.map(|(((worker, at), verdict), reports)| {
             let mut reports = std::mem::take(reports);
             reports.sort_by_key(|report| report.step);
@@ -160,7 +181,10 @@ impl<'t> Recorder<'t> {
                 host: worker.host.clone(),
                 at: at.clone(),
                 verdict: *verdict,
-                steps: reports.iter().filter_map(|report| step(worker, report, began_ns)).collect(),
+                steps: reports
+                    .iter()
+                    .filter_map(|report| step(worker, report, began_ns))
+                    .collect(),
             }
         });
         Trial {

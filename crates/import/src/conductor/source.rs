@@ -26,16 +26,30 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The file is too long, or no text.
-    pub(super) fn new(file: &'a str, bytes: &'a [u8], budget: &'a mut usize) -> Result<Self, Diagnostic> {
+    pub(super) fn new(
+        file: &'a str,
+        bytes: &'a [u8],
+        budget: &'a mut usize,
+    ) -> Result<Self, Diagnostic> {
         let text = linerate_plan::text(bytes, "a file of Conductor", "is it another file?");
         let text = text.map_err(|fault| fault.of(file))?;
         let (lines, mut problems) = (Lines::new(text), Vec::new());
-        Ok(Source { file, ini: ini::parse(&lines, text, &mut problems), lines, problems, budget })
+        Ok(Source {
+            file,
+            ini: ini::parse(&lines, text, &mut problems),
+            lines,
+            problems,
+            budget,
+        })
     }
 
     /// All faults, each once, in the order of the file.
     pub(super) fn faults(self) -> Vec<Diagnostic> {
-        self.lines.locate_all(self.problems).into_iter().map(|fault| fault.of(self.file)).collect()
+        self.lines
+            .locate_all(self.problems)
+            .into_iter()
+            .map(|fault| fault.of(self.file))
+            .collect()
     }
 
     /// Adds a fault with its remedy.
@@ -58,7 +72,11 @@ impl<'a> Source<'a> {
 
     /// Reports sections that are probably misspelt names of `known`. Conductor ignores all others, and so does this.
     pub(super) fn misspelt_sections(&mut self, known: &[&str]) {
-        let unknown = self.ini.own_sections().iter().filter(|s| !super::SECTIONS.contains(&s.name.as_str()));
+        let unknown = self
+            .ini
+            .own_sections()
+            .iter()
+            .filter(|s| !super::SECTIONS.contains(&s.name.as_str()));
         let misspelt = unknown.filter_map(|Section { name, span, .. }| {
             let right = meant(name.trim(), known.iter().copied())?;
             let fault = Diagnostic::at(*span, format!("[{name}] is not a section of this file"));
@@ -69,7 +87,10 @@ impl<'a> Source<'a> {
 
     /// Whether a section has nearly that name: then its fault is already reported.
     pub(super) fn is_misspelt(&self, name: &str) -> bool {
-        self.ini.own_sections().iter().any(|section| meant(section.name.trim(), [name]).is_some())
+        self.ini
+            .own_sections()
+            .iter()
+            .any(|section| meant(section.name.trim(), [name]).is_some())
     }
 
     /// The one section of two names for the same thing.
@@ -86,7 +107,9 @@ impl<'a> Source<'a> {
             }
             _ => {}
         }
-        names.into_iter().find(|name| self.ini.section(name).is_some())
+        names
+            .into_iter()
+            .find(|name| self.ini.section(name).is_some())
     }
 
     /// The value of a key of a section or of `[DEFAULT]`, without the comment behind it; `None` and no fault for an absent key.
@@ -96,7 +119,10 @@ impl<'a> Source<'a> {
         let bare = without_comment(&entry.value);
         match interpolation::expand(bare, section, defaults, self.budget) {
             // A value may begin on the line behind its key.
-            Ok(text) => Some(Value { text: text.trim().to_string(), span: entry.value_span }),
+            Ok(text) => Some(Value {
+                text: text.trim().to_string(),
+                span: entry.value_span,
+            }),
             Err(fault) => {
                 self.put(fault.within(entry.value_span));
                 None
@@ -120,7 +146,13 @@ impl<'a> Source<'a> {
     }
 
     /// The value of a key that has to be there.
-    pub(super) fn need(&mut self, name: &str, key: &str, known: &[&str], example: &str) -> Option<Value> {
+    pub(super) fn need(
+        &mut self,
+        name: &str,
+        key: &str,
+        known: &[&str],
+        example: &str,
+    ) -> Option<Value> {
         let section = self.ini.section(name)?;
         if section.get(key).is_some() || self.ini.defaults().get(key).is_some() {
             return self.get(name, key);
@@ -135,7 +167,10 @@ impl<'a> Source<'a> {
 
     /// Says that a key is probably meant to be one that is not there.
     pub(super) fn optional(&mut self, name: &str, key: &str, known: &[&str]) {
-        let section = self.ini.section(name).filter(|section| section.get(key).is_none());
+        let section = self
+            .ini
+            .section(name)
+            .filter(|section| section.get(key).is_none());
         if let Some(span) = section.and_then(|section| misspelt(section, key, known)) {
             let message = format!("[{name}] has no key of that name");
             self.add(span, message, format!("did you mean '{key}'?"));
@@ -145,8 +180,14 @@ impl<'a> Source<'a> {
 
 /// A key that is probably a misspelt `key`.
 fn misspelt(section: &Section, key: &str, known: &[&str]) -> Option<Span> {
-    let others = section.entries.iter().filter(|entry| !known.contains(&entry.key.as_str()));
-    others.filter(|entry| meant(&entry.key, [key]).is_some()).map(|entry| entry.key_span).next()
+    let others = section
+        .entries
+        .iter()
+        .filter(|entry| !known.contains(&entry.key.as_str()));
+    others
+        .filter(|entry| meant(&entry.key, [key]).is_some())
+        .map(|entry| entry.key_span)
+        .next()
 }
 
 /// A value without the comment that Conductor's own examples have behind it: `#` or `;` behind a blank.
@@ -154,8 +195,12 @@ fn misspelt(section: &Section, key: &str, known: &[&str]) -> Option<Span> {
 /// ConfigParser would make the comment a part of the value, and Conductor then cannot connect to it. Commands keep their
 /// comments: the shell handles them.
 fn without_comment(value: &str) -> &str {
-    let begins = |at: &usize| value[..*at].is_empty() || value[..*at].ends_with(char::is_whitespace);
-    let end = value.match_indices(['#', ';']).map(|(at, _)| at).find(begins);
+    let begins =
+        |at: &usize| value[..*at].is_empty() || value[..*at].ends_with(char::is_whitespace);
+    let end = value
+        .match_indices(['#', ';'])
+        .map(|(at, _)| at)
+        .find(begins);
     end.map_or(value, |at| value[..at].trim_end())
 }
 
@@ -163,8 +208,15 @@ fn without_comment(value: &str) -> &str {
 /// beyond an `i64` become its ends.
 pub(super) fn integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let ends = if text.starts_with('-') { i64::MIN } else { i64::MAX };
-    digits.split('_').all(is_number).then(|| text.replace('_', "").parse().unwrap_or(ends))
+    let ends = if text.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    digits
+        .split('_')
+        .all(is_number)
+        .then(|| text.replace('_', "").parse().unwrap_or(ends))
 }
 
 #[cfg(test)]
@@ -173,7 +225,10 @@ mod tests {
 
     #[test]
     fn comments_begin_behind_a_blank() {
-        assert_eq!(without_comment("10.0.1.10          # Web server IP"), "10.0.1.10");
+        assert_eq!(
+            without_comment("10.0.1.10          # Web server IP"),
+            "10.0.1.10"
+        );
         assert_eq!(without_comment("6970 ; port"), "6970");
         assert_eq!(without_comment("# fill in"), "");
         assert_eq!(without_comment("a#b;c.cfg"), "a#b;c.cfg");

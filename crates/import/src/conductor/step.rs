@@ -43,7 +43,13 @@ pub(super) fn read(
         (false, Some(_)) => (Mode::Timeout, limit),
         (false, None) => (Mode::Normal, Some(limit_s)),
     };
-    Ok(Step { key: key.to_string(), command: rest.into(), mode, limit_s, line })
+    Ok(Step {
+        key: key.to_string(),
+        command: rest.into(),
+        mode,
+        limit_s,
+        line,
+    })
 }
 
 /// Whether a key says that its step is not waited for, and the limit that it says.
@@ -53,8 +59,13 @@ fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Diagnostic> {
         return Ok((true, None));
     }
     let number = match anywhere {
-        true => key.contains("timeout").then(|| key.replace("timeout", "").trim().to_string()),
-        false => key.strip_prefix("timeout").filter(|rest| is_number(rest)).map(String::from),
+        true => key
+            .contains("timeout")
+            .then(|| key.replace("timeout", "").trim().to_string()),
+        false => key
+            .strip_prefix("timeout")
+            .filter(|rest| is_number(rest))
+            .map(String::from),
     };
     Ok((false, number.map(|number| seconds(&number)).transpose()?))
 }
@@ -69,16 +80,23 @@ pub(super) fn is_number(text: &str) -> bool {
 }
 
 fn seconds(number: &str) -> Result<u32, Diagnostic> {
-    let seconds = number.parse().ok().filter(|n| is_number(number) && (1..=MOST_SECONDS).contains(n));
+    let seconds = number
+        .parse()
+        .ok()
+        .filter(|n| is_number(number) && (1..=MOST_SECONDS).contains(n));
     seconds.ok_or_else(|| {
-        let message = format!("timeout: '{number}' is not a number of seconds from 1 to {MOST_SECONDS}");
-        Diagnostic::new(message).remedy("write the seconds behind the word, such as `timeout30: command`")
+        let message =
+            format!("timeout: '{number}' is not a number of seconds from 1 to {MOST_SECONDS}");
+        Diagnostic::new(message)
+            .remedy("write the seconds behind the word, such as `timeout30: command`")
     })
 }
 
 /// Whether this is a key such as steps have: a word of Conductor's and a number.
 pub(super) fn is_numbered(key: &str) -> bool {
-    ["step", "setp", "spawn", "timeout"].iter().any(|word| key.strip_prefix(word).is_some_and(is_number))
+    ["step", "setp", "spawn", "timeout"]
+        .iter()
+        .any(|word| key.strip_prefix(word).is_some_and(is_number))
 }
 
 /// The remedy for a duplicate key.
@@ -107,12 +125,28 @@ mod tests {
         let step = |mode, limit, command: &str| Some((mode, limit, command.to_string()));
         assert_eq!(run("step1", "true"), step(Mode::Normal, Some(30), "true"));
         assert_eq!(run("setp4", "true"), step(Mode::Normal, Some(30), "true"));
-        assert_eq!(run("anything else", "true"), step(Mode::Normal, Some(30), "true"));
+        assert_eq!(
+            run("anything else", "true"),
+            step(Mode::Normal, Some(30), "true")
+        );
         assert_eq!(run("spawn3", "true"), step(Mode::Spawn, None, "true"));
         assert_eq!(run("respawn", "true"), step(Mode::Spawn, None, "true"));
-        assert_eq!(run("timeout35", "true"), step(Mode::Timeout, Some(35), "true"));
-        assert_eq!(run("35timeout", "true"), step(Mode::Timeout, Some(35), "true"));
-        for wrong in ["timeout", "timeout0", "timeout-1", "timeout3x", "timeout99999999999", "my_timeout30"] {
+        assert_eq!(
+            run("timeout35", "true"),
+            step(Mode::Timeout, Some(35), "true")
+        );
+        assert_eq!(
+            run("35timeout", "true"),
+            step(Mode::Timeout, Some(35), "true")
+        );
+        for wrong in [
+            "timeout",
+            "timeout0",
+            "timeout-1",
+            "timeout3x",
+            "timeout99999999999",
+            "my_timeout30",
+        ] {
             assert_eq!(run(wrong, "true"), None, "{wrong}");
         }
     }
@@ -120,17 +154,42 @@ mod tests {
     #[test]
     fn prefixes_are_honoured_in_every_phase() {
         for phase in Phase::ALL {
-            assert_eq!(of(phase, "step1", "spawn:iperf -s"), Some((Mode::Spawn, None, "iperf -s".into())));
-            assert_eq!(of(phase, "step1", "timeout9: a:b"), Some((Mode::Timeout, Some(9), "a:b".into())));
-            assert_eq!(of(phase, "spawn1", "timeout9:x"), Some((Mode::Spawn, Some(9), "x".into())));
-            assert_eq!(of(phase, "timeout9", "spawn:x"), Some((Mode::Spawn, Some(9), "x".into())));
-            assert_eq!(of(phase, "timeout5", "x"), Some((Mode::Timeout, Some(5), "x".into())));
-            for wrong in ["timeout9:timeout8:x", "timeout:x", "timeout0:x", "spawn:", "", "a\0b"] {
+            assert_eq!(
+                of(phase, "step1", "spawn:iperf -s"),
+                Some((Mode::Spawn, None, "iperf -s".into()))
+            );
+            assert_eq!(
+                of(phase, "step1", "timeout9: a:b"),
+                Some((Mode::Timeout, Some(9), "a:b".into()))
+            );
+            assert_eq!(
+                of(phase, "spawn1", "timeout9:x"),
+                Some((Mode::Spawn, Some(9), "x".into()))
+            );
+            assert_eq!(
+                of(phase, "timeout9", "spawn:x"),
+                Some((Mode::Spawn, Some(9), "x".into()))
+            );
+            assert_eq!(
+                of(phase, "timeout5", "x"),
+                Some((Mode::Timeout, Some(5), "x".into()))
+            );
+            for wrong in [
+                "timeout9:timeout8:x",
+                "timeout:x",
+                "timeout0:x",
+                "spawn:",
+                "",
+                "a\0b",
+            ] {
                 assert_eq!(of(phase, "step1", wrong), None, "{wrong}");
             }
         }
         // A command of that name, with its own argument.
-        assert_eq!(of(Phase::Run, "step1", "timeout 9 x:y").unwrap().0, Mode::Normal);
+        assert_eq!(
+            of(Phase::Run, "step1", "timeout 9 x:y").unwrap().0,
+            Mode::Normal
+        );
         assert_eq!(of(Phase::SetUp, "timeouts", "x").unwrap().0, Mode::Normal);
     }
 }

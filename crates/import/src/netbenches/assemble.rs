@@ -5,8 +5,8 @@ use super::info::Info;
 use super::layout::{self, Kind, KnownSets, Place, file_name, raw_suffix, set_stem};
 use super::logs::{Received, Sent};
 use super::{
-    Equilibrium, EquilibriumRun, FileProblem, PrintedThroughput, Published, ResultDirectory, Series, Set,
-    equilibrium, folder, printed, tables,
+    Equilibrium, EquilibriumRun, FileProblem, PrintedThroughput, Published, ResultDirectory,
+    Series, Set, equilibrium, folder, printed, tables,
 };
 use crate::conductor;
 use linerate_hosts::pktgen::Command;
@@ -38,7 +38,12 @@ pub struct Assembly {
 impl Assembly {
     /// A folder at `path`, relative to the one that is read (`.` for itself), about `place`.
     pub fn new(path: &str, place: Place, keep_samples: bool) -> Self {
-        Assembly { path: path.into(), place, keep_samples, ..Assembly::default() }
+        Assembly {
+            path: path.into(),
+            place,
+            keep_samples,
+            ..Assembly::default()
+        }
     }
 
     /// Takes a file that was read whole (or, of kinds that its name decides alone, not at all). Returns its actual kind.
@@ -49,10 +54,13 @@ impl Assembly {
                 name = "equilibrium log";
                 let run = equilibrium::read(path, bytes);
                 let problems = run.problems.clone();
-                self.searches.insert(path.into(), (run, equilibrium::command(bytes)));
+                self.searches
+                    .insert(path.into(), (run, equilibrium::command(bytes)));
                 problems
             }
-            Kind::Unknown if tables::is_numbers(bytes) => return self.file(path, Kind::Medians, bytes),
+            Kind::Unknown if tables::is_numbers(bytes) => {
+                return self.file(path, Kind::Medians, bytes);
+            }
             Kind::Receiver => {
                 let mut received = Received::read(path, bytes);
                 if !self.keep_samples {
@@ -86,7 +94,11 @@ impl Assembly {
             Kind::Medians | Kind::Equilibrium => {
                 let published = tables::numbers(path, bytes);
                 let problems = published.problems.clone();
-                let files = if kind == Kind::Medians { &mut self.medians } else { &mut self.throughputs };
+                let files = if kind == Kind::Medians {
+                    &mut self.medians
+                } else {
+                    &mut self.throughputs
+                };
                 files.push(published);
                 problems
             }
@@ -99,7 +111,8 @@ impl Assembly {
             Kind::Profile(_) | Kind::PmcLog => {
                 let name = file_name(path);
                 let ending = name.find(".pmc").map(|at| name.len() - at);
-                self.profiles.extend(ending.map(|ending| path[..path.len() - ending].to_string()));
+                self.profiles
+                    .extend(ending.map(|ending| path[..path.len() - ending].to_string()));
                 return kind.name();
             }
             _ => return name,
@@ -112,7 +125,12 @@ impl Assembly {
 
     /// A file that is broken.
     pub fn problem(&mut self, path: &str, kind: &'static str, reason: impl Into<String>) {
-        self.problems.push(FileProblem { path: path.into(), kind, reason: reason.into(), set: None });
+        self.problems.push(FileProblem {
+            path: path.into(),
+            kind,
+            reason: reason.into(),
+            set: None,
+        });
     }
 
     /// Judges a file by its length and last byte: graphs end with a newline, or were cut when a buffer was full.
@@ -142,33 +160,61 @@ impl Assembly {
         for table in &mut self.series {
             if let Some(reason) = tables::without_runs(table, &sets, &equilibria) {
                 let (path, kind) = (table.file.clone(), Kind::Series.name());
-                problems.push(FileProblem { path, kind, reason: reason.clone(), set: None });
+                problems.push(FileProblem {
+                    path,
+                    kind,
+                    reason: reason.clone(),
+                    set: None,
+                });
                 table.problems.push(reason);
             }
         }
         for problem in &problems {
-            let of_file = throughputs.iter_mut().filter(|found| found.file == problem.path);
+            let of_file = throughputs
+                .iter_mut()
+                .filter(|found| found.file == problem.path);
             of_file.for_each(|found| found.problems.push(problem.reason.clone()));
         }
         problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
-        let nothing =
-            sets.is_empty() && self.series.is_empty() && equilibria.is_empty() && throughputs.is_empty();
-        let Assembly { path, place, series, .. } = self;
-        let found = ResultDirectory { path, place, sets, series, equilibria, throughputs, printed };
+        let nothing = sets.is_empty()
+            && self.series.is_empty()
+            && equilibria.is_empty()
+            && throughputs.is_empty();
+        let Assembly {
+            path,
+            place,
+            series,
+            ..
+        } = self;
+        let found = ResultDirectory {
+            path,
+            place,
+            sets,
+            series,
+            equilibria,
+            throughputs,
+            printed,
+        };
         ((!nothing).then_some(found), problems)
     }
 
     /// Reads the tests of Conductor whose output this may be: their trials, their load, and whether a profiler runs.
     fn describe_tests(&mut self) {
         let tests = std::mem::take(&mut self.tests);
-        let mains = tests.iter().filter(|(_, bytes)| memchr::memmem::find(bytes, b"[Test]").is_some());
+        let mains = tests
+            .iter()
+            .filter(|(_, bytes)| memchr::memmem::find(bytes, b"[Test]").is_some());
         for (name, _) in mains {
             let path = match &*self.path {
                 "." => name.clone(),
                 folder => format!("{folder}/{name}"),
             };
-            let file =
-                |name: &str| tests.get(name.trim()).cloned().ok_or_else(|| "there is none".to_string());
+            let file = |name: &str| {
+                tests
+                    .get(name.trim())
+                    .cloned()
+                    .ok_or_else(|| "there is none".to_string())
+            };
             let test = match conductor::read(name, &conductor::Options::default(), file) {
                 Ok(test) => test,
                 Err(faults) => {
@@ -178,12 +224,20 @@ impl Assembly {
                 }
             };
             if self.printed.is_empty() && self.printed_throughputs.is_empty() {
-                self.problem(&path, Kind::Conductor.name(), "a test of Conductor without its output");
+                self.problem(
+                    &path,
+                    Kind::Conductor.name(),
+                    "a test of Conductor without its output",
+                );
             }
-            let profiling = test.commands().any(|(_, step)| step.command.contains("pmcstat"));
+            let profiling = test
+                .commands()
+                .any(|(_, step)| step.command.contains("pmcstat"));
             let mut facts = BTreeMap::from([("trials".to_string(), test.trials.to_string())]);
             for (worker, step) in test.commands().filter(|(_, step)| is_load(&step.command)) {
-                let known: &mut String = facts.entry(format!("command on {}", worker.name)).or_default();
+                let known: &mut String = facts
+                    .entry(format!("command on {}", worker.name))
+                    .or_default();
                 known.push_str(if known.is_empty() { "" } else { "; " });
                 known.push_str(&step.command);
             }
@@ -219,9 +273,15 @@ impl Assembly {
             }
         }
         for file in std::mem::take(&mut self.throughputs) {
-            let found = all.entry(shown_name("", throughput_stem(&file.file))).or_default();
+            let found = all
+                .entry(shown_name("", throughput_stem(&file.file)))
+                .or_default();
             let max = file.file.ends_with(".max");
-            *(if max { &mut found.published_max } else { &mut found.published }) = Some(file);
+            *(if max {
+                &mut found.published_max
+            } else {
+                &mut found.published
+            }) = Some(file);
         }
         for (path, info) in &self.infos {
             if let Some(found) = all.get_mut(&shown_name("", set_stem(layout::stem(path)))) {
@@ -239,12 +299,17 @@ impl Assembly {
 
 /// Whether a command sends or receives a load, or observes it.
 fn is_load(command: &str) -> bool {
-    ["iperf", "pkt-gen", "netperf", "pmcstat"].iter().any(|tool| command.contains(tool))
+    ["iperf", "pkt-gen", "netperf", "pmcstat"]
+        .iter()
+        .any(|tool| command.contains(tool))
 }
 
 /// Adds the problems of files to their sets. Runs and tables already have theirs.
 fn attach(problems: &mut [FileProblem], known: &KnownSets, sets: &mut [Set]) {
-    let runs = sets.iter().enumerate().flat_map(|(i, s)| s.runs.iter().map(move |r| (&r.trial.file, i)));
+    let runs = sets
+        .iter()
+        .enumerate()
+        .flat_map(|(i, s)| s.runs.iter().map(move |r| (&r.trial.file, i)));
     let runs: HashMap<String, usize> = runs.map(|(file, i)| (file.clone(), i)).collect();
     for problem in problems {
         if let Some(owner) = runs.get(&problem.path) {
@@ -252,10 +317,19 @@ fn attach(problems: &mut [FileProblem], known: &KnownSets, sets: &mut [Set]) {
             continue;
         }
         let (folder, name) = (super::folder(&problem.path), file_name(&problem.path));
-        let published = |set: &Set| set.slot.published.as_ref().is_some_and(|p| p.file == problem.path);
+        let published = |set: &Set| {
+            set.slot
+                .published
+                .as_ref()
+                .is_some_and(|p| p.file == problem.path)
+        };
         let wanted = shown_name(folder, &known.split(folder, log_stem(name)).0);
         let of_log = |set: &Set| name.starts_with("bench") && set.slot.set == wanted;
-        let here = |set: &Set| set.runs.iter().any(|run| super::folder(&run.trial.file) == folder);
+        let here = |set: &Set| {
+            set.runs
+                .iter()
+                .any(|run| super::folder(&run.trial.file) == folder)
+        };
         let owner = sets.iter().position(published);
         let owner = owner.or_else(|| sets.iter().position(|set| of_log(set) && here(set)));
         if let Some(owner) = owner.or_else(|| sets.iter().position(of_log)) {
@@ -269,7 +343,10 @@ fn attach(problems: &mut [FileProblem], known: &KnownSets, sets: &mut [Set]) {
 /// A file's name without its ending: `bench.a.1` of `bench.a.1.sender_gen2`, `bench.a.1.pmc.graph`, `bench.a.1.graph`.
 fn log_stem(name: &str) -> &str {
     let ends = [".graph", ".stack", ".folded"];
-    let name = ends.iter().find_map(|e| name.strip_suffix(e)).unwrap_or(layout::stem(name));
+    let name = ends
+        .iter()
+        .find_map(|e| name.strip_suffix(e))
+        .unwrap_or(layout::stem(name));
     name.strip_suffix(".pmc").unwrap_or(name)
 }
 
@@ -286,13 +363,17 @@ pub(super) fn shown_name(folder: &str, set: &str) -> String {
 fn throughput_stem(file: &str) -> &str {
     let name = file_name(file);
     let name = name.strip_suffix(".max").unwrap_or(name);
-    name.strip_suffix(".equilibrium").or_else(|| name.strip_suffix(".throughpt")).unwrap_or(name)
+    name.strip_suffix(".equilibrium")
+        .or_else(|| name.strip_suffix(".throughpt"))
+        .unwrap_or(name)
 }
 
 /// Compares published estimates with the logs'. The script appended to an existing file, so older ones may stand first.
 fn judge(set: &mut Equilibrium) {
     let estimates: Vec<f64> = set.runs.iter().filter_map(|r| r.estimate).collect();
-    let Some(published) = set.published.as_ref().map(|p| &p.values) else { return };
+    let Some(published) = set.published.as_ref().map(|p| &p.values) else {
+        return;
+    };
     if set.runs.is_empty() {
         return;
     }
@@ -301,10 +382,12 @@ fn judge(set: &mut Equilibrium) {
     let more = published.len().saturating_sub(estimates.len());
     let (values, logs) = (published.len(), set.runs.len());
     if agrees && more > 0 {
-        set.problems
-            .push(format!("{values} values published of {logs} logs: the first {more} are of earlier runs"));
+        set.problems.push(format!(
+            "{values} values published of {logs} logs: the first {more} are of earlier runs"
+        ));
     } else if !agrees {
-        set.problems
-            .push(format!("{values} values published of {logs} logs do not end with the logs' estimates"));
+        set.problems.push(format!(
+            "{values} values published of {logs} logs do not end with the logs' estimates"
+        ));
     }
 }

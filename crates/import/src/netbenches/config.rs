@@ -27,7 +27,10 @@ pub fn grammar(name: &str) -> Option<Grammar> {
         return Some(Grammar::Rules);
     }
     let assignments = ["rc.conf", "loader.conf", "sysctl.conf"];
-    assignments.iter().any(|begin| name.starts_with(begin)).then_some(Grammar::Assignments)
+    assignments
+        .iter()
+        .any(|begin| name.starts_with(begin))
+        .then_some(Grammar::Assignments)
 }
 
 /// Reads a file's settings, in their order.
@@ -38,20 +41,28 @@ pub fn settings(grammar: Grammar, bytes: &[u8]) -> Vec<Setting> {
         value: shortened(value, LONGEST),
     };
     let mut all: Vec<Setting> = match grammar {
-        Grammar::Assignments => items(&text).iter().map(|item| setting(&item.name, &item.value)).collect(),
+        Grammar::Assignments => items(&text)
+            .iter()
+            .map(|item| setting(&item.name, &item.value))
+            .collect(),
         Grammar::Rules => lines(&text).map(|line| setting("", line)).collect(),
     };
     let more = all.len().saturating_sub(MOST_SETTINGS);
     if more > 0 {
         all.truncate(MOST_SETTINGS);
-        all.push(Setting { name: String::new(), value: format!("... and {more} lines more") });
+        all.push(Setting {
+            name: String::new(),
+            value: format!("... and {more} lines more"),
+        });
     }
     all
 }
 
 /// Lines without comments and blanks around them, the empty ones left out.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|l| l.split('#').next().unwrap_or("").trim()).filter(|l| !l.is_empty())
+    text.lines()
+        .map(|l| l.split('#').next().unwrap_or("").trim())
+        .filter(|l| !l.is_empty())
 }
 
 /// File -> its settings.
@@ -68,13 +79,30 @@ impl Configs {
     /// Takes a file below a folder of configurations; `false` for files that describe no variant.
     pub fn file(&mut self, path: &str, bytes: &[u8]) -> bool {
         let parts: Vec<&str> = path.split('/').collect();
-        let Some(at) = parts.iter().position(|p| layout::is_configs(p)) else { return false };
-        let Some(grammar) = parts.last().and_then(|name| grammar(name)) else { return false };
-        let Some((config, file)) = parts[at + 1..].split_first() else { return false };
+        let Some(at) = parts.iter().position(|p| layout::is_configs(p)) else {
+            return false;
+        };
+        let Some(grammar) = parts.last().and_then(|name| grammar(name)) else {
+            return false;
+        };
+        let Some((config, file)) = parts[at + 1..].split_first() else {
+            return false;
+        };
         // A single file may be the whole configuration.
-        let file = if file.is_empty() { (*config).to_string() } else { file.join("/") };
-        let key = (parts[..at].join("/"), parts[at].to_string(), (*config).to_string());
-        self.all.entry(key).or_default().insert(file, settings(grammar, bytes));
+        let file = if file.is_empty() {
+            (*config).to_string()
+        } else {
+            file.join("/")
+        };
+        let key = (
+            parts[..at].join("/"),
+            parts[at].to_string(),
+            (*config).to_string(),
+        );
+        self.all
+            .entry(key)
+            .or_default()
+            .insert(file, settings(grammar, bytes));
         true
     }
 
@@ -87,11 +115,20 @@ impl Configs {
     /// `configs` comes before its variants.
     pub fn find(&self, results: &str, names: &[&str]) -> Option<&Description> {
         let parts: Vec<&str> = results.split('/').collect();
-        let at = parts.iter().position(|p| matches!(*p, "results" | "result"))?;
+        let at = parts
+            .iter()
+            .position(|p| matches!(*p, "results" | "result"))?;
         let topic = parts[..at].join("/");
         let first = (topic.clone(), String::new(), String::new());
-        let of_topic = || self.all.range(first.clone()..).take_while(|((t, _, _), _)| *t == topic);
-        names.iter().find_map(|name| of_topic().find(|((_, _, config), _)| config == name)).map(|(_, d)| d)
+        let of_topic = || {
+            self.all
+                .range(first.clone()..)
+                .take_while(|((t, _, _), _)| *t == topic)
+        };
+        names
+            .iter()
+            .find_map(|name| of_topic().find(|((_, _, config), _)| config == name))
+            .map(|(_, d)| d)
     }
 }
 
@@ -122,13 +159,22 @@ mod tests {
 
     #[test]
     fn each_grammar() {
-        assert_eq!(read("rc.conf", "# x\nharvest_mask=\"351\"\n"), [("harvest_mask".into(), "351".into())]);
+        assert_eq!(
+            read("rc.conf", "# x\nharvest_mask=\"351\"\n"),
+            [("harvest_mask".into(), "351".into())]
+        );
         assert_eq!(
             read("sysctl.conf", "\n# x\ndev.igb.0.fc=0 # no pause\n"),
             [("dev.igb.0.fc".into(), "0".into())]
         );
-        let rules = read("ipfw.rules", "#!/bin/sh\nfwcmd=\"/sbin/ipfw\"\nadd 100 allow ip from any to any\n");
-        assert_eq!(rules[1], (String::new(), "add 100 allow ip from any to any".into()));
+        let rules = read(
+            "ipfw.rules",
+            "#!/bin/sh\nfwcmd=\"/sbin/ipfw\"\nadd 100 allow ip from any to any\n",
+        );
+        assert_eq!(
+            rules[1],
+            (String::new(), "add 100 allow ip from any to any".into())
+        );
     }
 
     #[test]
@@ -147,9 +193,14 @@ mod tests {
         assert!(configs.file("c/n/t/configs.dco/351/etc/rc.conf", b"a=1\n"));
         assert!(configs.file("c/n/t/configs.dco/null/ref/etc/rc.conf", b"b=1\n"));
         assert!(!configs.file("c/n/t/configs/351/etc/openvpn/ta.key", b"secret"));
-        let found = configs.find("c/n/t/results/fbsd11.1", &["nothing", "351"]).unwrap();
+        let found = configs
+            .find("c/n/t/results/fbsd11.1", &["nothing", "351"])
+            .unwrap();
         assert_eq!(found["etc/rc.conf"][0].name, "harvest_mask");
-        assert_eq!(configs.find("c/n/t/result/x", &["null"]).unwrap()["ref/etc/rc.conf"][0].name, "b");
+        assert_eq!(
+            configs.find("c/n/t/result/x", &["null"]).unwrap()["ref/etc/rc.conf"][0].name,
+            "b"
+        );
         assert!(configs.find("c/n/other/results/x", &["351"]).is_none());
         assert!(configs.find("x", &["351"]).is_none());
     }

@@ -13,24 +13,32 @@ pub fn is_log(bytes: &[u8]) -> bool {
 /// The command line, which the log begins with.
 pub fn command(bytes: &[u8]) -> Option<Command> {
     let head = &bytes[..bytes.len().min(4096)];
-    head.split(|b| *b == b'\n').find_map(|line| match pktgen::parse(line) {
-        Line::Command(host, command) => Some(Command::parse(host, command)),
-        _ => None,
-    })
+    head.split(|b| *b == b'\n')
+        .find_map(|line| match pktgen::parse(line) {
+            Line::Command(host, command) => Some(Command::parse(host, command)),
+            _ => None,
+        })
 }
 
 /// Reads a log. Steps and the final estimate are in Mb/s.
 pub fn read(log: &str, bytes: &[u8]) -> EquilibriumRun {
-    let mut run = EquilibriumRun { log: log.into(), ..EquilibriumRun::default() };
+    let mut run = EquilibriumRun {
+        log: log.into(),
+        ..EquilibriumRun::default()
+    };
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {
         let words = line.trim_start().trim_start_matches("- ");
         if let Some(rest) = words.strip_prefix("Estimated Equilibrium ") {
             run.estimate = figure(rest, "throughput= ");
             run.maximum = figure(rest, "maximum value seen: ");
-        } else if let Some(offered) = figure(words, "Offering load = ").or_else(|| figure(words, "OLOAD = "))
+        } else if let Some(offered) =
+            figure(words, "Offering load = ").or_else(|| figure(words, "OLOAD = "))
         {
-            run.steps.push(EquilibriumStep { offered, measured: None });
+            run.steps.push(EquilibriumStep {
+                offered,
+                measured: None,
+            });
         } else if let Some(measured) = figure(words, "Measured forwarding rate = ") {
             if let Some(step) = run.steps.last_mut() {
                 step.measured = Some(measured);
@@ -40,7 +48,11 @@ pub fn read(log: &str, bytes: &[u8]) -> EquilibriumRun {
         }
     }
     if run.estimate.is_none() {
-        let what = if text.trim().is_empty() { "empty" } else { "cut off before its final estimate" };
+        let what = if text.trim().is_empty() {
+            "empty"
+        } else {
+            "cut off before its final estimate"
+        };
         run.problems.push(what.into());
     }
     run
@@ -70,7 +82,13 @@ mod tests {
         assert!(is_log(LOG.as_bytes()) && !is_log(b"CMD: pkt-gen -f tx"));
         assert_eq!((run.estimate, run.maximum), (Some(189.0), Some(190.0)));
         assert_eq!(command(LOG.as_bytes()).unwrap().program(), "equilibrium");
-        assert_eq!(run.steps[1], EquilibriumStep { offered: 189.0, measured: Some(188.0) });
+        assert_eq!(
+            run.steps[1],
+            EquilibriumStep {
+                offered: 189.0,
+                measured: Some(188.0)
+            }
+        );
         assert_eq!(run.problems, ["Generated only 188Mb/s in place of 189Mb/s"]);
     }
 

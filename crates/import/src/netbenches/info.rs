@@ -17,23 +17,31 @@ pub struct Info {
 /// No file of this kind is larger.
 const LONGEST_VALUE: usize = 4096;
 
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 impl Info {
     /// Reads either grammar; the last line needs no newline.
     pub fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut info = Info::default();
-        let assignments =
-            text.lines().any(|l| ["IMAGE=", "CFG=", "PKTGEN=", "UNAME="].iter().any(|p| l.starts_with(p)));
+        let assignments = text.lines().any(|l| {
+            ["IMAGE=", "CFG=", "PKTGEN=", "UNAME="]
+                .iter()
+                .any(|p| l.starts_with(p))
+        });
         if assignments {
             info.assignments(&text)
         } else {
             info.lines(&text)
         }
         if info.facts.is_empty() {
-            let what = if text.trim().is_empty() { "empty" } else { "nothing known in it" };
+            let what = if text.trim().is_empty() {
+                "empty"
+            } else {
+                "nothing known in it"
+            };
             info.problems.push(what.into());
         }
         info
@@ -42,9 +50,15 @@ impl Info {
     /// `IMAGE="..."`, `CFG="..."`, `PKTGEN="..."`, `UNAME="..."`.
     fn assignments(&mut self, text: &str) {
         for item in items(text) {
-            let Item { name, value, closed, .. } = item;
+            let Item {
+                name,
+                value,
+                closed,
+                ..
+            } = item;
             if !closed {
-                self.problems.push(format!("cut off: the quote of {name} is not closed"));
+                self.problems
+                    .push(format!("cut off: the quote of {name} is not closed"));
             }
             match name.as_str() {
                 "" => self.problems.push("a line that is no assignment".into()),
@@ -60,7 +74,10 @@ impl Info {
     /// `Image: ...`, `CFG: ...`, the line of uname, `Start time: ...`, `End time: ...`.
     fn lines(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
-            match line.split_once(": ").map(|(key, value)| (key, value.trim())) {
+            match line
+                .split_once(": ")
+                .map(|(key, value)| (key, value.trim()))
+            {
                 Some(("Image", "none")) => {}
                 Some(("Image", value)) => self.put(facts::IMAGE, value),
                 Some(("CFG", value)) => self.put(facts::CONFIG, base(value)),
@@ -79,7 +96,8 @@ impl Info {
 
     fn put(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
-            self.facts.insert(key.into(), shortened(value, LONGEST_VALUE));
+            self.facts
+                .insert(key.into(), shortened(value, LONGEST_VALUE));
         }
     }
 
@@ -88,11 +106,15 @@ impl Info {
         self.put(facts::UNAME, text);
         let words: Vec<&str> = text.split_whitespace().collect();
         self.put(facts::RELEASE, words.get(2).unwrap_or(&""));
-        let Some(build) = words.iter().position(|w| w.starts_with('#')) else { return };
+        let Some(build) = words.iter().position(|w| w.starts_with('#')) else {
+            return;
+        };
         // A kernel built outside a repository has the date there instead.
         if let Some(revision) = words.get(build + 1).and_then(|w| w.strip_suffix(':')) {
             self.put(facts::REVISION, revision);
-            let built = text.split_once(&format!("{revision}: ")).map_or("", |(_, date)| date);
+            let built = text
+                .split_once(&format!("{revision}: "))
+                .map_or("", |(_, date)| date);
             let built = built.split("     ").next().unwrap_or("").trim();
             self.put(facts::BUILT, built);
             self.put(facts::BUILT_UTC, &utc(built).unwrap_or_default());
@@ -109,7 +131,10 @@ impl Info {
 
 /// The last part of a path.
 fn base(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+    path.trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(path)
 }
 
 /// `Fri Sep  8 00:32:53 CEST 2017` or `February 19, 2016 at 11:16:45 PM CET` as `2017-09-07T22:32:53Z`; `None` for other
@@ -130,7 +155,9 @@ pub fn utc(text: &str) -> Option<String> {
 
 /// Seconds since midnight of `00:32:53` or, with `AM` or `PM`, `11:16:45`.
 fn of_day(clock: &str, half: &str) -> Option<i64> {
-    let mut parts = clock.splitn(3, ':').map(|p| p.parse::<i64>().ok().filter(|n| (0..60).contains(n)));
+    let mut parts = clock
+        .splitn(3, ':')
+        .map(|p| p.parse::<i64>().ok().filter(|n| (0..60).contains(n)));
     let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
     let hour = match half {
         "" if hour < 24 => hour,
@@ -163,8 +190,14 @@ mod tests {
         let info = Info::read(text.as_bytes());
         assert_eq!(info.problems, [""; 0]);
         let fact = |key: &str| info.facts[key].as_str();
-        assert_eq!((fact(facts::CONFIG), info.image_revision()), ("fastforwarding", Some("291909")));
-        assert_eq!((fact(facts::RELEASE), fact(facts::REVISION)), ("11.0-CURRENT", "r291909"));
+        assert_eq!(
+            (fact(facts::CONFIG), info.image_revision()),
+            ("fastforwarding", Some("291909"))
+        );
+        assert_eq!(
+            (fact(facts::RELEASE), fact(facts::REVISION)),
+            ("11.0-CURRENT", "r291909")
+        );
         assert_eq!(fact(facts::BUILT), "Tue Jan 26 05:12:36 CET 2016");
         assert_eq!(fact(facts::START_UTC), "2016-01-28T20:08:08Z");
         assert_eq!(fact(facts::END), "Fri Sep 25 08:04:18 CEST 2015");
@@ -176,7 +209,10 @@ mod tests {
         let info = Info::read(text.as_bytes());
         assert_eq!(info.facts.get(facts::IMAGE), None);
         assert_eq!(
-            (info.facts[facts::PKTGEN].as_str(), info.facts[facts::RELEASE].as_str()),
+            (
+                info.facts[facts::PKTGEN].as_str(),
+                info.facts[facts::RELEASE].as_str()
+            ),
             ("inet4", "15.0-PRERELEASE")
         );
         assert!(!info.facts.contains_key(facts::REVISION) && info.problems.is_empty());
@@ -198,7 +234,10 @@ mod tests {
         for (text, expected) in [
             ("Fri Sep  8 00:32:53 CEST 2017", "2017-09-07T22:32:53Z"),
             ("Tue Jan 26 05:12:36 CET 2016", "2016-01-26T04:12:36Z"),
-            ("February 19, 2016 at 11:16:45 PM CET", "2016-02-19T22:16:45Z"),
+            (
+                "February 19, 2016 at 11:16:45 PM CET",
+                "2016-02-19T22:16:45Z",
+            ),
             ("January 1, 2016 at 12:16:45 AM CET", "2015-12-31T23:16:45Z"),
             ("Thu Feb 29 12:00:00 UTC 2024", "2024-02-29T12:00:00Z"),
         ] {

@@ -72,14 +72,24 @@ pub fn kind(path: &str) -> Kind {
         return Kind::Config;
     }
     if let Some(stem) = name.strip_prefix("netstat.") {
-        return if stem.is_empty() { Kind::Unknown } else { Kind::Other("netstat") };
+        return if stem.is_empty() {
+            Kind::Unknown
+        } else {
+            Kind::Other("netstat")
+        };
     }
     if name.starts_with("pps.") || name.starts_with("none.") {
         // `pps.fastforwarding`; for `none.data` and `pps.bak` the extension decides.
         let by_end = by_end(name);
-        return if by_end == Kind::Unknown { Kind::Medians } else { by_end };
+        return if by_end == Kind::Unknown {
+            Kind::Medians
+        } else {
+            by_end
+        };
     }
-    let of_test = folders.split('/').any(|folder| matches!(folder, "Results" | TESTS));
+    let of_test = folders
+        .split('/')
+        .any(|folder| matches!(folder, "Results" | TESTS));
     match by_end(name) {
         Kind::Unknown if name.ends_with(".cfg") && test_folder(path).is_some() => Kind::Conductor,
         Kind::Unknown | Kind::Other("page" | "record") if of_test => Kind::Printed,
@@ -122,14 +132,19 @@ fn by_end(name: &str) -> Kind {
     if let Some((_, kind)) = ends.max_by_key(|(end, _)| end.len()) {
         return *kind;
     }
-    if sender(name).is_some() { Kind::Sender } else { Kind::Unknown }
+    if sender(name).is_some() {
+        Kind::Sender
+    } else {
+        Kind::Unknown
+    }
 }
 
 /// The part of a generator's log before `.sender...`, and which generator it is (`""`, `_2`, `_gen2`, `_gen2_2`).
 pub fn sender(name: &str) -> Option<(&str, &str)> {
     let at = name.rfind(".sender")?;
     let which = &name[at + ".sender".len()..];
-    (which.is_empty() || (which.starts_with('_') && !which.contains('.'))).then(|| (&name[..at], which))
+    (which.is_empty() || (which.starts_with('_') && !which.contains('.')))
+        .then(|| (&name[..at], which))
 }
 
 /// A folder of configurations: `configs`, `configs.dco`.
@@ -144,7 +159,10 @@ pub fn is_raw(folder: &str) -> bool {
 
 /// A folder of profiling runs: `PMC`, `pmc`.
 pub fn is_profiling(folder: &str) -> bool {
-    folder.eq_ignore_ascii_case("PMC") || folder.get(..4).is_some_and(|f| f.eq_ignore_ascii_case("PMC."))
+    folder.eq_ignore_ascii_case("PMC")
+        || folder
+            .get(..4)
+            .is_some_and(|f| f.eq_ignore_ascii_case("PMC."))
 }
 
 /// The folder of all tests of a topic.
@@ -166,7 +184,9 @@ pub fn file_name(path: &str) -> &str {
 pub fn stem(path: &str) -> &str {
     let name = file_name(path);
     let name = sender(name).map_or(name, |(stem, _)| stem);
-    name.strip_suffix(".info").or_else(|| name.strip_suffix(".receiver")).unwrap_or(name)
+    name.strip_suffix(".info")
+        .or_else(|| name.strip_suffix(".receiver"))
+        .unwrap_or(name)
 }
 
 /// The stem of `bench.<stem>.info` and its like: `bench.info` has none.
@@ -180,7 +200,10 @@ pub fn set_stem(name: &str) -> &str {
 
 /// The `<x>` of a folder `RAW.<x>` that a path leads through.
 pub fn raw_suffix(folder: &str) -> Option<&str> {
-    folder.rsplit('/').find(|part| is_raw(part))?.strip_prefix("RAW.")
+    folder
+        .rsplit('/')
+        .find(|part| is_raw(part))?
+        .strip_prefix("RAW.")
 }
 
 /// The sets that have an `.info`, by its folder: they decide how names of logs are read.
@@ -194,12 +217,18 @@ impl KnownSets {
         let stem = set_stem(stem);
         let (prefix, last) = stem.rsplit_once('.').unwrap_or(("", stem));
         let digits = last.len() <= 9 && last.bytes().all(|b| b.is_ascii_digit());
-        let Some(number) = last.parse::<u32>().ok().filter(|_| digits) else { return (stem.into(), None) };
+        let Some(number) = last.parse::<u32>().ok().filter(|_| digits) else {
+            return (stem.into(), None);
+        };
         let here = self.0.get(folder).is_some_and(|sets| sets.contains(prefix));
         let whole = self.0.values().any(|sets| sets.contains(stem));
         let plausible = number < if prefix.is_empty() { 100 } else { 1000 };
         let numbered = here || (!whole && plausible);
-        if numbered { (prefix.into(), Some(number)) } else { (stem.into(), None) }
+        if numbered {
+            (prefix.into(), Some(number))
+        } else {
+            (stem.into(), None)
+        }
     }
 }
 
@@ -219,18 +248,27 @@ pub struct Place {
 /// Derives machine, card, topic and label from the parts of a folder's absolute path.
 pub fn place(parts: &[&str]) -> Place {
     let some = |text: String| (!text.is_empty()).then_some(text);
-    let results = parts.iter().rposition(|p| matches!(*p, "results" | "result" | "Results" | TESTS));
+    let results = parts
+        .iter()
+        .rposition(|p| matches!(*p, "results" | "result" | "Results" | TESTS));
     let before = &parts[..results.unwrap_or(parts.len())];
     let label = results.and_then(|at| some(parts[at + 1..].join("/")));
     let Some(at) = before.iter().rposition(|p| machine(p).is_some()) else {
         // A machine that no rule knows: the topic stands before the results all the same.
         let topic = results.and_then(|_| before.last()).map(|t| t.to_string());
-        return Place { topic, label, ..Place::default() };
+        return Place {
+            topic,
+            label,
+            ..Place::default()
+        };
     };
     let (name, card) = machine(before[at]).expect("this part is a machine");
     let (card, topic) = match card {
         Some(card) => (Some(card), &before[at + 1..]),
-        None => (before.get(at + 1).copied(), before.get(at + 2..).unwrap_or_default()),
+        None => (
+            before.get(at + 1).copied(),
+            before.get(at + 2..).unwrap_or_default(),
+        ),
     };
     Place {
         machine: Some(name.into()),
@@ -247,7 +285,9 @@ fn machine(part: &str) -> Option<(&str, Option<&str>)> {
     match &part[end..] {
         _ if !counted => None,
         "" => Some((part, None)),
-        rest => rest.strip_prefix(['-', '_']).map(|card| (&part[..end], Some(card))),
+        rest => rest
+            .strip_prefix(['-', '_'])
+            .map(|card| (&part[..end], Some(card))),
     }
 }
 
@@ -290,21 +330,41 @@ mod tests {
         ] {
             assert_eq!(kind(path), found, "{path}");
         }
-        assert_eq!(sender("bench.a.1.sender_gen2_2"), Some(("bench.a.1", "_gen2_2")));
+        assert_eq!(
+            sender("bench.a.1.sender_gen2_2"),
+            Some(("bench.a.1", "_gen2_2"))
+        );
     }
 
     #[test]
     fn places_of_both_layouts() {
         let place = parts("/data/Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd.2017");
         let found = [place.machine, place.card, place.topic, place.label].map(Option::unwrap);
-        assert_eq!(found, ["Xeon_E5-2650_8Cores", "Chelsio_T540-CR", "firewalls", "fbsd.2017"]);
-        for joined in ["AMD_GX-412TC_4Cores-Intel_i210AT", "AMD_GX-412TC_4Cores_Intel_i210AT"] {
+        assert_eq!(
+            found,
+            [
+                "Xeon_E5-2650_8Cores",
+                "Chelsio_T540-CR",
+                "firewalls",
+                "fbsd.2017"
+            ]
+        );
+        for joined in [
+            "AMD_GX-412TC_4Cores-Intel_i210AT",
+            "AMD_GX-412TC_4Cores_Intel_i210AT",
+        ] {
             let place = parts(&format!("{joined}/ipsec/result/a/b"));
             let found = [place.machine, place.card, place.topic, place.label].map(Option::unwrap);
-            assert_eq!(found, ["AMD_GX-412TC_4Cores", "Intel_i210AT", "ipsec", "a/b"]);
+            assert_eq!(
+                found,
+                ["AMD_GX-412TC_4Cores", "Intel_i210AT", "ipsec", "a/b"]
+            );
         }
         let dual = parts("Xeon_E5-2650v4_2x12Cores/Mellanox_ConnectX-3");
-        assert_eq!((dual.card.as_deref(), dual.topic), (Some("Mellanox_ConnectX-3"), None));
+        assert_eq!(
+            (dual.card.as_deref(), dual.topic),
+            (Some("Mellanox_ConnectX-3"), None)
+        );
     }
 
     #[test]
@@ -312,7 +372,11 @@ mod tests {
         assert_eq!(parts("/tmp/a"), Place::default());
         let place = parts("/tmp/MyRouter/ix0/forwarding/results/x");
         assert_eq!(
-            (place.machine, place.topic.as_deref(), place.label.as_deref()),
+            (
+                place.machine,
+                place.topic.as_deref(),
+                place.label.as_deref()
+            ),
             (None, Some("forwarding"), Some("x"))
         );
         assert_eq!(parts("synthesis"), Place::default());
@@ -328,35 +392,62 @@ mod tests {
     }
 
     fn known(folder: &str, sets: &[&str]) -> KnownSets {
-        KnownSets([(folder.to_string(), sets.iter().map(|s| s.to_string()).collect())].into())
+        KnownSets(
+            [(
+                folder.to_string(),
+                sets.iter().map(|s| s.to_string()).collect(),
+            )]
+            .into(),
+        )
     }
 
     #[test]
     fn names_of_runs() {
         let none = KnownSets::default();
-        assert_eq!(none.split("r", "bench.forwarding.inet4.10"), ("forwarding.inet4".into(), Some(10)));
-        assert_eq!(none.split("r", "bench.forwarding.inet4"), ("forwarding.inet4".into(), None));
+        assert_eq!(
+            none.split("r", "bench.forwarding.inet4.10"),
+            ("forwarding.inet4".into(), Some(10))
+        );
+        assert_eq!(
+            none.split("r", "bench.forwarding.inet4"),
+            ("forwarding.inet4".into(), None)
+        );
         assert_eq!(none.split("r", "bench.1.1"), ("1".into(), Some(1)));
         assert_eq!(none.split("r", "bench.3"), (String::new(), Some(3)));
         assert_eq!(none.split("r", "bench.4096"), ("4096".into(), None));
         assert_eq!(none.split("r", "bench"), (String::new(), None));
-        assert_eq!(none.split("r", "benchmark.1"), ("benchmark".into(), Some(1)));
+        assert_eq!(
+            none.split("r", "benchmark.1"),
+            ("benchmark".into(), Some(1))
+        );
     }
 
     #[test]
     fn infos_decide_what_is_a_number() {
         let raw = known("l/RAW", &["1024", "pf-stateful.64", ""]);
         assert_eq!(raw.split("l/RAW", "bench.1024.1"), ("1024".into(), Some(1)));
-        assert_eq!(raw.split("l/RAW", "bench.pf-stateful.64"), ("pf-stateful.64".into(), None));
-        assert_eq!(raw.split("l/RAW", "bench.pf-stateful.64.2"), ("pf-stateful.64".into(), Some(2)));
+        assert_eq!(
+            raw.split("l/RAW", "bench.pf-stateful.64"),
+            ("pf-stateful.64".into(), None)
+        );
+        assert_eq!(
+            raw.split("l/RAW", "bench.pf-stateful.64.2"),
+            ("pf-stateful.64".into(), Some(2))
+        );
         assert_eq!(raw.split("l/RAW", "bench.7"), (String::new(), Some(7)));
         // A profiling run beside it.
-        assert_eq!(known("l/RAW", &["64"]).split("l/PMC", "bench.64"), ("64".into(), None));
+        assert_eq!(
+            known("l/RAW", &["64"]).split("l/PMC", "bench.64"),
+            ("64".into(), None)
+        );
     }
 
     #[test]
     fn suffixes_of_raw_folders() {
         assert_eq!(raw_suffix("a/RAW.1rx"), Some("1rx"));
-        assert_eq!((raw_suffix("a/RAW"), raw_suffix("a"), raw_suffix(".")), (None, None, None));
+        assert_eq!(
+            (raw_suffix("a/RAW"), raw_suffix("a"), raw_suffix(".")),
+            (None, None, None)
+        );
     }
 }

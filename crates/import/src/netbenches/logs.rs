@@ -47,12 +47,20 @@ impl Medians {
 
 /// How many points enter the archive's median, and the median; `None` where ministat gives none.
 fn archive(log: &Log, odd: &Odd) -> (usize, Option<Medians>) {
-    let Some((first, last)) = kept_lines(log.newlines) else { return (0, None) };
+    let Some((first, last)) = kept_lines(log.newlines) else {
+        return (0, None);
+    };
     let kept = |line: &u64| (first..=last).contains(line);
     let is_odd = |line: &u64| odd.binary_search_by_key(line, |(odd, _)| *odd).is_ok();
-    let samples = log.samples.iter().filter(|(line, s)| kept(line) && s.pps > 0 && !is_odd(line));
+    let samples = log
+        .samples
+        .iter()
+        .filter(|(line, s)| kept(line) && s.pps > 0 && !is_odd(line));
     let samples = samples.map(|(_, s)| s.pps as f64);
-    let numbers = odd.iter().filter(|(line, _)| kept(line)).filter_map(|(_, number)| *number);
+    let numbers = odd
+        .iter()
+        .filter(|(line, _)| kept(line))
+        .filter_map(|(_, number)| *number);
     let mut points: Vec<f64> = samples.chain(numbers).collect();
     let all = points.len();
     points.retain(|point| !point.is_nan());
@@ -66,8 +74,15 @@ fn medians(points: &mut [f64]) -> Medians {
     let even = points.len().is_multiple_of(2);
     let (below, upper, _) = points.select_nth_unstable_by(half, f64::total_cmp);
     let upper = *upper;
-    let lower = if even { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) } else { upper };
-    Medians { mean: printed((lower + upper) / 2.0), upper: printed(upper) }
+    let lower = if even {
+        below.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    } else {
+        upper
+    };
+    Medians {
+        mean: printed((lower + upper) / 2.0),
+        upper: printed(upper),
+    }
 }
 
 /// The value that remains of a number printed by `%.8g`.
@@ -80,23 +95,37 @@ pub fn printed(value: f64) -> f64 {
 /// is empty or a comment.
 #[cold]
 fn fourth_field(line: &[u8], main_thread: &Finder<'_>) -> Option<Option<f64>> {
-    main_thread.find_iter(line).find(|at| matches_after(&line[at + 11..]))?;
+    main_thread
+        .find_iter(line)
+        .find(|at| matches_after(&line[at + 11..]))?;
     // `cut` prints a line without its delimiter whole.
     let field = match line.contains(&b' ') {
         true => line.split(|b| *b == b' ').nth(3).unwrap_or_default(),
         false => line,
     };
     let text = String::from_utf8_lossy(field);
-    let word = text.split(['\t', ' ']).find(|w| !w.is_empty()).filter(|w| !w.starts_with('#'));
-    Some(word.map(|word| word.parse().ok().filter(|n: &f64| n.is_finite()).unwrap_or(f64::NAN)))
+    let word = text
+        .split(['\t', ' '])
+        .find(|w| !w.is_empty())
+        .filter(|w| !w.starts_with('#'));
+    Some(word.map(|word| {
+        word.parse()
+            .ok()
+            .filter(|n: &f64| n.is_finite())
+            .unwrap_or(f64::NAN)
+    }))
 }
 
 /// `[[:space:]]\[[[:digit:]]+\][[:space:]][1-9].*pps`.
 fn matches_after(rest: &[u8]) -> bool {
     let space = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | 0x0b | 0x0c);
-    let [blank, b'[', rest @ ..] = rest else { return false };
+    let [blank, b'[', rest @ ..] = rest else {
+        return false;
+    };
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-    let [b']', second, b'1'..=b'9', tail @ ..] = &rest[digits..] else { return false };
+    let [b']', second, b'1'..=b'9', tail @ ..] = &rest[digits..] else {
+        return false;
+    };
     digits > 0 && space(blank) && space(second) && memchr::memmem::find(tail, b"pps").is_some()
 }
 
@@ -129,7 +158,11 @@ impl Received {
         let (points, medians) = archive(&log, &odd);
         let steady = steady(&log.samples);
         let mut problems = problems(&log, bytes, points, medians.is_some(), steady.is_some());
-        problems.extend(steady.and_then(|s| s.change).map(|change| change.to_string()));
+        problems.extend(
+            steady
+                .and_then(|s| s.change)
+                .map(|change| change.to_string()),
+        );
         let trial = ImportedTrial {
             file: file.into(),
             lines: kept_lines(log.newlines),
@@ -143,7 +176,11 @@ impl Received {
             medians,
             frame_length: log.frame_length(),
             command: log.command,
-            run: Run { trial, log_samples: log.samples, ..Run::default() },
+            run: Run {
+                trial,
+                log_samples: log.samples,
+                ..Run::default()
+            },
         }
     }
 }
@@ -160,7 +197,9 @@ fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) 
     } else if zeros == total {
         problems.push(format!("nothing arrived: all {total} samples are 0"));
     } else if zeros * 2 > total {
-        problems.push(format!("next to nothing arrived: {zeros} of {total} samples are 0"));
+        problems.push(format!(
+            "next to nothing arrived: {zeros} of {total} samples are 0"
+        ));
     } else if points < LEAST_POINTS {
         problems.push(format!("cut off or too short: {total} samples"));
     }
@@ -200,12 +239,28 @@ impl Sent {
         reader.feed(bytes);
         let log = reader.finish();
         let mut problems = crashes(&log);
-        let offered = steady(&log.samples).map(|s| s.median).or(log.summary.and_then(|s| s.pps));
+        let offered = steady(&log.samples)
+            .map(|s| s.median)
+            .or(log.summary.and_then(|s| s.pps));
         let offered = offered.filter(|pps| *pps > 0.0);
         if offered.is_none() {
-            problems.push(if bytes.is_empty() { "empty" } else { "nothing sent: no rate in it" }.into());
+            problems.push(
+                if bytes.is_empty() {
+                    "empty"
+                } else {
+                    "nothing sent: no rate in it"
+                }
+                .into(),
+            );
         }
-        (Sent { offered, frame_length: log.frame_length(), command: log.command }, problems)
+        (
+            Sent {
+                offered,
+                frame_length: log.frame_length(),
+                command: log.command,
+            },
+            problems,
+        )
     }
 }
 

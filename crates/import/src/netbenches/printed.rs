@@ -32,7 +32,11 @@ pub fn results(path: &str, bytes: &[u8]) -> Results {
     let name = name(path);
     let sets = pkt_gen(path, &name, &transcript);
     let (found, problems) = tests(&transcript);
-    let mut results = Results { sets, problems, ..Results::default() };
+    let mut results = Results {
+        sets,
+        problems,
+        ..Results::default()
+    };
     let of = |method: &str, unit: &str, values: Vec<(u64, f64)>| PrintedThroughput {
         name: name.clone(),
         file: path.into(),
@@ -46,15 +50,27 @@ pub fn results(path: &str, bytes: &[u8]) -> Results {
         let mut methods: Vec<&str> = found.iter().map(|test| test.by).collect();
         methods.sort_unstable();
         methods.dedup();
-        let values = found.iter().map(|test| (test.line, test.bits / 1e6)).collect();
+        let values = found
+            .iter()
+            .map(|test| (test.line, test.bits / 1e6))
+            .collect();
         let found = of(&methods.join(", or "), MBITS, values);
-        results.throughputs.push(PrintedThroughput { whole: true, ..found });
+        results.throughputs.push(PrintedThroughput {
+            whole: true,
+            ..found
+        });
     } else if results.sets.is_empty() {
         match rates(&transcript) {
-            Some((MBITS, values)) => results.throughputs.push(of("one printed rate", MBITS, values)),
-            Some((_, values)) => {
-                results.throughputs.push(of("one printed number; the file names no unit", "", values))
+            Some((MBITS, values)) => {
+                results
+                    .throughputs
+                    .push(of("one printed rate", MBITS, values))
             }
+            Some((_, values)) => results.throughputs.push(of(
+                "one printed number; the file names no unit",
+                "",
+                values,
+            )),
             None if results.problems.is_empty() => results.problems.push(nothing(bytes)),
             None => {}
         }
@@ -76,24 +92,35 @@ fn nothing(bytes: &[u8]) -> String {
 /// The name of a file without its ending; of its test's folder where it is called as everybody's is.
 fn name(path: &str) -> String {
     let file = file_name(path);
-    let stem =
-        [".txt", ".jsonl", ".json", ".log"].iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file);
+    let stem = [".txt", ".jsonl", ".json", ".log"]
+        .iter()
+        .find_map(|end| file.strip_suffix(end))
+        .unwrap_or(file);
     match layout::test_folder(path) {
-        Some(test) if matches!(stem, "output" | "out" | "result" | "results" | "conductor") => test.into(),
+        Some(test) if matches!(stem, "output" | "out" | "result" | "results" | "conductor") => {
+            test.into()
+        }
         _ => stem.into(),
     }
 }
 
 /// Lines that are rates with their unit, or numbers without one, and nothing else.
 fn rates(transcript: &Transcript) -> Option<(&'static str, Vec<(u64, f64)>)> {
-    let lines = || transcript.lines.iter().filter(|(_, line)| !line.trim().is_empty());
+    let lines = || {
+        transcript
+            .lines
+            .iter()
+            .filter(|(_, line)| !line.trim().is_empty())
+    };
     lines().next()?;
     let with_unit = lines().map(|(at, line)| {
         let (value, of) = line.trim().split_once(' ')?;
         Some((*at, rate(value, of.trim())? / 1e6))
     });
     let plain = || lines().map(|(at, line)| Some((*at, number(line.trim())?)));
-    let with_unit = with_unit.collect::<Option<_>>().map(|values| (MBITS, values));
+    let with_unit = with_unit
+        .collect::<Option<_>>()
+        .map(|values| (MBITS, values));
     with_unit.or_else(|| plain().collect::<Option<_>>().map(|values| ("", values)))
 }
 
@@ -106,18 +133,30 @@ fn pkt_gen(path: &str, stem: &str, transcript: &Transcript) -> Vec<Set> {
     }
     let log = reader.finish();
     // A block ends where something else was printed.
-    let blocks = log.samples.chunk_by(|(line, _), (next, _)| next - line == 1);
+    let blocks = log
+        .samples
+        .chunk_by(|(line, _), (next, _)| next - line == 1);
     let mut blocks: Vec<&[(u64, Sample)]> = blocks.filter(|block| block.len() >= FEWEST).collect();
     let place = |at: u64| transcript.lines.get((at as usize).wrapping_sub(1));
     let heading = |block: &[(u64, Sample)]| {
-        let before = (block[0].0 as usize).saturating_sub(1).min(transcript.lines.len());
-        let mut above =
-            transcript.lines[..before].iter().rev().map(|(_, line)| line.trim().trim_end_matches(':'));
-        above.find(|line| !line.is_empty()).is_some_and(|line| GENERATOR.contains(&&*line.to_lowercase()))
+        let before = (block[0].0 as usize)
+            .saturating_sub(1)
+            .min(transcript.lines.len());
+        let mut above = transcript.lines[..before]
+            .iter()
+            .rev()
+            .map(|(_, line)| line.trim().trim_end_matches(':'));
+        above
+            .find(|line| !line.is_empty())
+            .is_some_and(|line| GENERATOR.contains(&&*line.to_lowercase()))
     };
     let mut offered = None;
     if blocks.len() == 2 && heading(blocks[0]) {
-        let rates: Vec<f64> = blocks.remove(0).iter().map(|(_, sample)| sample.pps as f64).collect();
+        let rates: Vec<f64> = blocks
+            .remove(0)
+            .iter()
+            .map(|(_, sample)| sample.pps as f64)
+            .collect();
         offered = linerate_stats::median_interval(&rates, 0.95).map(|rate| rate.median);
     }
     let name = |at: usize| match blocks.len() {
@@ -133,11 +172,23 @@ fn pkt_gen(path: &str, stem: &str, transcript: &Transcript) -> Vec<Set> {
             samples: Some(1),
             ..ImportedTrial::default()
         };
-        Run { trial, median_pps: Some(sample.pps as f64), offered_pps: offered, ..Run::default() }
+        Run {
+            trial,
+            median_pps: Some(sample.pps as f64),
+            offered_pps: offered,
+            ..Run::default()
+        }
     };
     let set = |(at, block): (usize, &&[(u64, Sample)])| Set {
-        slot: ImportedSlot { set: name(at), ..ImportedSlot::default() },
-        runs: block.iter().filter(|(_, sample)| sample.pps > 0).map(run).collect(),
+        slot: ImportedSlot {
+            set: name(at),
+            ..ImportedSlot::default()
+        },
+        runs: block
+            .iter()
+            .filter(|(_, sample)| sample.pps > 0)
+            .map(run)
+            .collect(),
         ..Set::default()
     };
     blocks.iter().enumerate().map(set).collect()
@@ -161,9 +212,15 @@ mod tests {
     #[test]
     fn every_block_of_samples_is_a_set() {
         let block = block(100, 1);
-        let found = results("T/Results/pkt-gen/a.txt", format!("Notes\n\n{block}\n\n{block}").as_bytes());
+        let found = results(
+            "T/Results/pkt-gen/a.txt",
+            format!("Notes\n\n{block}\n\n{block}").as_bytes(),
+        );
         let names: Vec<&str> = found.sets.iter().map(|set| set.slot.set.as_str()).collect();
-        assert_eq!((names, found.problems), (vec!["a, part 1", "a, part 2"], vec![]));
+        assert_eq!(
+            (names, found.problems),
+            (vec!["a, part 1", "a, part 2"], vec![])
+        );
         assert_eq!(found.sets[1].runs[4].median_pps, Some(1104.0));
         assert_eq!(found.sets[1].runs[0].trial.lines, Some((10, 10)));
     }
@@ -193,7 +250,10 @@ mod tests {
         );
         assert_eq!((&rates[0].lines[..], problems), (&[1, 3][..], vec![]));
         let (plain, _) = of("9.42   \n9.41\n");
-        assert_eq!((&*plain[0].unit, &plain[0].values[..]), ("", &[9.42, 9.41][..]));
+        assert_eq!(
+            (&*plain[0].unit, &plain[0].values[..]),
+            ("", &[9.42, 9.41][..])
+        );
         assert_eq!(of("9.42\nnan\n").0, []);
         assert_eq!(of("9e307 Tbits/sec\n").0, []);
         assert_eq!(of(" \n").1, ["empty"]);

@@ -53,10 +53,18 @@ impl Assembly {
         let mut sets: Vec<Set> = with_logs.collect();
         sets.extend(files.into_iter().flatten().map(|published| {
             let set = median_stem(&published.file).to_string();
-            let slot = ImportedSlot { set, published: Some(published), ..ImportedSlot::default() };
-            Set { slot, ..Set::default() }
+            let slot = ImportedSlot {
+                set,
+                published: Some(published),
+                ..ImportedSlot::default()
+            };
+            Set {
+                slot,
+                ..Set::default()
+            }
         }));
-        sets.iter_mut().for_each(|set| describe(set, &self.path, configs));
+        sets.iter_mut()
+            .for_each(|set| describe(set, &self.path, configs));
         sets.sort_by(|a, b| (a.directory(), &a.slot.set).cmp(&(b.directory(), &b.slot.set)));
         sets
     }
@@ -68,17 +76,22 @@ impl Assembly {
         for (path, mut received) in std::mem::take(&mut self.received) {
             let folder = folder(&path).to_string();
             let (name, number) = known.split(&folder, layout::stem(&path));
-            let logs = by_set.entry((folder.clone(), name.clone())).or_insert_with(|| Logs {
-                profiling: folder.split('/').any(layout::is_profiling),
-                folder,
-                name,
-                ..Logs::default()
-            });
+            let logs = by_set
+                .entry((folder.clone(), name.clone()))
+                .or_insert_with(|| Logs {
+                    profiling: folder.split('/').any(layout::is_profiling),
+                    folder,
+                    name,
+                    ..Logs::default()
+                });
             received.run.trial.number = number;
             logs.runs.push(received);
         }
         for (path, info) in std::mem::take(&mut self.infos) {
-            let key = (folder(&path).to_string(), set_stem(layout::stem(&path)).to_string());
+            let key = (
+                folder(&path).to_string(),
+                set_stem(layout::stem(&path)).to_string(),
+            );
             if let Some(logs) = by_set.get_mut(&key) {
                 logs.info = info;
             }
@@ -89,7 +102,9 @@ impl Assembly {
     fn set(&self, logs: Logs, found: Option<Found>, published: Option<Published>) -> Set {
         let rule = found.and_then(|found| found.agrees);
         let by = rule.unwrap_or_else(|| {
-            published.as_ref().map_or(Rule::Mean, |p| likelier(&figures(&logs, false), &p.values))
+            published
+                .as_ref()
+                .map_or(Rule::Mean, |p| likelier(&figures(&logs, false), &p.values))
         });
         let mut slot = ImportedSlot {
             set: shown_name(&logs.folder, &logs.name),
@@ -107,13 +122,27 @@ impl Assembly {
             slot.problems.extend(remarks(&logs, found, published));
         }
         slot.published = published;
-        let sent = logs.runs.iter().flat_map(|log| self.sent_with(log)).find_map(|(_, s)| s.frame_length);
+        let sent = logs
+            .runs
+            .iter()
+            .flat_map(|log| self.sent_with(log))
+            .find_map(|(_, s)| s.frame_length);
         let received = || logs.runs.iter().find_map(|log| log.frame_length);
         let frame_length = sent.or_else(received);
         let image = logs.info.image_revision().map(String::from);
         let numbered = logs.runs.iter().any(is_numbered);
-        let runs = logs.runs.into_iter().map(|log| self.run(log, by, numbered)).collect();
-        Set { slot, image, frame_length, runs, family: None }
+        let runs = logs
+            .runs
+            .into_iter()
+            .map(|log| self.run(log, by, numbered))
+            .collect();
+        Set {
+            slot,
+            image,
+            frame_length,
+            runs,
+            family: None,
+        }
     }
 
     /// The generators' logs of a run, each with which generator it is (`""`, `_2`, `_gen2`).
@@ -123,8 +152,12 @@ impl Assembly {
             let (stem, generator) = layout::sender(file_name(path))?;
             (stem == layout::stem(&log.run.trial.file)).then_some((generator, sent))
         };
-        let near = self.sent.range(start.clone()..).take_while(move |(path, _)| path.starts_with(&start));
-        near.map(|(path, sent)| (path.as_str(), sent)).filter_map(same_run)
+        let near = self
+            .sent
+            .range(start.clone()..)
+            .take_while(move |(path, _)| path.starts_with(&start));
+        near.map(|(path, sent)| (path.as_str(), sent))
+            .filter_map(same_run)
     }
 
     /// Facts of the command lines of the set's first run that has them.
@@ -158,8 +191,13 @@ impl Assembly {
 
     fn run(&self, log: Received, by: Rule, numbered: bool) -> Run {
         // All generators together.
-        let offered = self.sent_with(&log).filter_map(|(_, sent)| sent.offered).reduce(|a, b| a + b);
-        let Received { mut run, medians, .. } = log;
+        let offered = self
+            .sent_with(&log)
+            .filter_map(|(_, sent)| sent.offered)
+            .reduce(|a, b| a + b);
+        let Received {
+            mut run, medians, ..
+        } = log;
         let rule = match by {
             Rule::Mean => "mean of the two middle samples",
             Rule::Upper => "upper of the two middle samples",
@@ -168,7 +206,9 @@ impl Assembly {
         run.median_pps = medians.map(|m| m.by(by));
         run.offered_pps = offered;
         if run.trial.number.is_none() && numbered {
-            run.trial.problems.push("no run number in its name: no part of the set's medians".into());
+            run.trial
+                .problems
+                .push("no run number in its name: no part of the set's medians".into());
         }
         run
     }
@@ -202,11 +242,20 @@ fn candidates(logs: &Logs, all: &[Logs]) -> Vec<Figures> {
 
 /// The figures of all logs that the script's pattern takes, where other sets' are among them.
 fn swept(logs: &Logs, all: &[Logs]) -> Option<Figures> {
-    let prefix = if logs.name.is_empty() { String::new() } else { format!("{}.", logs.name) };
+    let prefix = if logs.name.is_empty() {
+        String::new()
+    } else {
+        format!("{}.", logs.name)
+    };
     // Sorted by folder and name, so that names with this beginning stand together.
-    let from = all.partition_point(|l| (l.folder.as_str(), l.name.as_str()) < (&logs.folder, &prefix));
-    let with_prefix = |other: &&Logs| other.folder == logs.folder && other.name.starts_with(&prefix);
-    let others = all[from..].iter().take_while(with_prefix).filter(|other| other.name != logs.name);
+    let from =
+        all.partition_point(|l| (l.folder.as_str(), l.name.as_str()) < (&logs.folder, &prefix));
+    let with_prefix =
+        |other: &&Logs| other.folder == logs.folder && other.name.starts_with(&prefix);
+    let others = all[from..]
+        .iter()
+        .take_while(with_prefix)
+        .filter(|other| other.name != logs.name);
     let mut runs: Vec<&Received> = others.flat_map(|other| &other.runs).collect();
     if runs.is_empty() {
         return None;
@@ -217,32 +266,63 @@ fn swept(logs: &Logs, all: &[Logs]) -> Option<Figures> {
 }
 
 /// Finds each set's medians. A file belongs to one set at most. `group` is the folder of the results.
-fn find(sets: &[Logs], candidates: &[Vec<Figures>], group: &str, files: &[Published]) -> Vec<Option<Found>> {
+fn find(
+    sets: &[Logs],
+    candidates: &[Vec<Figures>],
+    group: &str,
+    files: &[Published],
+) -> Vec<Option<Found>> {
     let mut found: Vec<Option<Found>> = vec![None; sets.len()];
     let mut taken = vec![false; files.len()];
-    let index: BTreeMap<&str, usize> = files.iter().enumerate().map(|(i, f)| (f.file.as_str(), i)).collect();
-    let agrees =
-        |i: usize, file: usize| candidates[i].iter().find_map(|runs| rule(runs, &files[file].values));
+    let index: BTreeMap<&str, usize> = files
+        .iter()
+        .enumerate()
+        .map(|(i, f)| (f.file.as_str(), i))
+        .collect();
+    let agrees = |i: usize, file: usize| {
+        candidates[i]
+            .iter()
+            .find_map(|runs| rule(runs, &files[file].values))
+    };
     // A plain RAW folder has the first claim to a plain name.
     let mut order: Vec<usize> = (0..sets.len()).collect();
     order.sort_by_key(|i| (sets[*i].profiling, raw_suffix(&sets[*i].folder).is_some()));
     for i in order {
-        let named = names(&sets[i], group).into_iter().filter_map(|name| index.get(name.as_str()).copied());
+        let named = names(&sets[i], group)
+            .into_iter()
+            .filter_map(|name| index.get(name.as_str()).copied());
         let named = named.filter(|file| !taken[*file]);
-        let named: Vec<Found> =
-            named.map(|file| Found { file, agrees: agrees(i, file), by_value: false }).collect();
-        found[i] = named.iter().find(|found| found.agrees.is_some()).or(named.first()).copied();
+        let named: Vec<Found> = named
+            .map(|file| Found {
+                file,
+                agrees: agrees(i, file),
+                by_value: false,
+            })
+            .collect();
+        found[i] = named
+            .iter()
+            .find(|found| found.agrees.is_some())
+            .or(named.first())
+            .copied();
         if let Some(Found { file, .. }) = found[i] {
             taken[file] = true;
         }
     }
     // Medians under another name are those of a set if they are exactly its: seven digits of several runs do not agree by chance.
-    for (i, found) in found.iter_mut().enumerate().filter(|(i, f)| f.is_none() && !sets[*i].profiling) {
+    for (i, found) in found
+        .iter_mut()
+        .enumerate()
+        .filter(|(i, f)| f.is_none() && !sets[*i].profiling)
+    {
         let free = (0..files.len()).filter(|file| !taken[*file] && files[*file].values.len() > 1);
         let mut matches = free.filter_map(|file| Some((file, agrees(i, file)?)));
         if let (Some((file, rule)), None) = (matches.next(), matches.next()) {
             taken[file] = true;
-            *found = Some(Found { file, agrees: Some(rule), by_value: true });
+            *found = Some(Found {
+                file,
+                agrees: Some(rule),
+                by_value: true,
+            });
         }
     }
     found
@@ -251,13 +331,26 @@ fn find(sets: &[Logs], candidates: &[Vec<Figures>], group: &str, files: &[Publis
 /// Paths that the medians of a set may have, the likeliest first.
 fn names(logs: &Logs, group: &str) -> Vec<String> {
     // `bench.info` becomes `bench.pps`.
-    let name = if logs.name.is_empty() { "bench" } else { &logs.name };
+    let name = if logs.name.is_empty() {
+        "bench"
+    } else {
+        &logs.name
+    };
     let mut names: Vec<String> = Vec::new();
     names.extend(raw_suffix(&logs.folder).map(|suffix| format!("{name}.{suffix}.pps")));
-    names.extend([format!("{name}.pps"), format!("pps.{name}"), format!("none.{name}"), name.to_string()]);
+    names.extend([
+        format!("{name}.pps"),
+        format!("pps.{name}"),
+        format!("none.{name}"),
+        name.to_string(),
+    ]);
     if let Some(config) = logs.info.facts.get(facts::CONFIG) {
         // The scripts of 2015 named the file by values of .info: `<revision>.<config>`, `none.<config>`.
-        names.extend(logs.info.image_revision().map(|revision| format!("{revision}.{config}")));
+        names.extend(
+            logs.info
+                .image_revision()
+                .map(|revision| format!("{revision}.{config}")),
+        );
         names.extend(["none.", "pps."].map(|prefix| format!("{prefix}{config}")));
     }
     let also_group = !logs.profiling && group != logs.folder;
@@ -266,13 +359,17 @@ fn names(logs: &Logs, group: &str) -> Vec<String> {
         "." => name.to_string(),
         _ => format!("{folder}/{name}"),
     };
-    folders.flat_map(|folder| names.iter().map(move |name| path(folder, name))).collect()
+    folders
+        .flat_map(|folder| names.iter().map(move |name| path(folder, name)))
+        .collect()
 }
 
 /// The set's name that a file of medians has without logs: `a.pps`, `pps.a`, `none.a`, `a`.
 fn median_stem(path: &str) -> &str {
     let name = file_name(path);
-    let stem = name.strip_suffix(".pps").or_else(|| name.strip_prefix("pps."));
+    let stem = name
+        .strip_suffix(".pps")
+        .or_else(|| name.strip_prefix("pps."));
     stem.or_else(|| name.strip_prefix("none.")).unwrap_or(name)
 }
 
@@ -294,7 +391,11 @@ fn likelier(runs: &[Option<Medians>], published: &[f64]) -> Rule {
         let recomputed: Vec<f64> = runs.iter().flatten().map(|m| m.by(rule)).collect();
         published.iter().filter(|p| recomputed.contains(p)).count()
     };
-    if explained(Rule::Upper) > explained(Rule::Mean) { Rule::Upper } else { Rule::Mean }
+    if explained(Rule::Upper) > explained(Rule::Mean) {
+        Rule::Upper
+    } else {
+        Rule::Mean
+    }
 }
 
 /// A run as a disagreement names it.
@@ -310,10 +411,15 @@ struct Named {
 
 /// The difference between recomputed and published medians, in words.
 fn difference(runs: &[Named], published: &[f64]) -> String {
-    let known: Vec<(&Named, f64)> = runs.iter().filter_map(|run| Some((run, run.figure?))).collect();
+    let known: Vec<(&Named, f64)> = runs
+        .iter()
+        .filter_map(|run| Some((run, run.figure?)))
+        .collect();
     let values: Vec<f64> = known.iter().map(|(_, figure)| *figure).collect();
     if let Some(dropped) = missing(&values, published) {
-        let dropped = dropped.iter().map(|i| format!("{} ({})", known[*i].0.name, values[*i]));
+        let dropped = dropped
+            .iter()
+            .map(|i| format!("{} ({})", known[*i].0.name, values[*i]));
         return format!("dropped by hand: {}", listed(dropped));
     }
     if let Some(extra) = missing(published, &values) {
@@ -329,11 +435,18 @@ fn difference(runs: &[Named], published: &[f64]) -> String {
     if n != of {
         return format!("{n} medians published, {of} recomputed, and they differ");
     }
-    let changed = known.iter().zip(published).filter(|((_, figure), value)| figure != *value);
+    let changed = known
+        .iter()
+        .zip(published)
+        .filter(|((_, figure), value)| figure != *value);
     listed(changed.map(|((run, figure), value)| {
         let Named { name, profiled, .. } = run;
         let percent = 100.0 * (figure / value - 1.0);
-        let why = if *profiled { "; its log was overwritten by a later profiling run" } else { "" };
+        let why = if *profiled {
+            "; its log was overwritten by a later profiling run"
+        } else {
+            ""
+        };
         format!("{name}: the log gives {figure}, published is {value} ({percent:+.2} %){why}")
     }))
 }
@@ -341,8 +454,9 @@ fn difference(runs: &[Named], published: &[f64]) -> String {
 /// Which of `all` are left out in `part`, if `part` is `all` without some; `None` if it is not, or nothing is left out.
 fn missing(all: &[f64], part: &[f64]) -> Option<Vec<usize>> {
     let mut rest = part.iter().peekable();
-    let left_out: Vec<usize> =
-        (0..all.len()).filter(|i| rest.next_if(|p| **p == all[*i]).is_none()).collect();
+    let left_out: Vec<usize> = (0..all.len())
+        .filter(|i| rest.next_if(|p| **p == all[*i]).is_none())
+        .collect();
     // An empty list does not show which runs were dropped.
     (rest.peek().is_none() && !left_out.is_empty() && !part.is_empty()).then_some(left_out)
 }
@@ -352,7 +466,11 @@ fn listed(parts: impl Iterator<Item = String>) -> String {
     const FEW: usize = 5;
     let parts: Vec<String> = parts.collect();
     let shown = parts[..parts.len().min(FEW)].join(", ");
-    if parts.len() > FEW { format!("{shown} and {} more", parts.len() - FEW) } else { shown }
+    if parts.len() > FEW {
+        format!("{shown} and {} more", parts.len() - FEW)
+    } else {
+        shown
+    }
 }
 
 /// Remarks about the way a set's medians were found.
@@ -360,12 +478,13 @@ fn remarks(logs: &Logs, found: Found, published: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     if found.by_value {
         let file = &published.file;
-        remarks.push(format!("its medians have another name, and were found by their numbers: {file}"));
+        remarks.push(format!(
+            "its medians have another name, and were found by their numbers: {file}"
+        ));
     }
     let own = figures(logs, true).iter().flatten().count();
     if found.agrees.is_some() && published.values.len() > own.max(1) && own > 0 {
-        let what =
-            "the published medians include logs of other sets, which the script's pattern takes as well";
+        let what = "the published medians include logs of other sets, which the script's pattern takes as well";
         remarks.push(what.into());
     }
     remarks
@@ -375,10 +494,17 @@ fn remarks(logs: &Logs, found: Found, published: &Published) -> Vec<String> {
 fn describe(set: &mut Set, group: &str, configs: &Configs) {
     let slot = &mut set.slot;
     let parts: Vec<&str> = slot.set.split('.').collect();
-    let named = parts.iter().find(|p| matches!(**p, "inet4" | "inet6")).map(|p| p.to_string());
+    let named = parts
+        .iter()
+        .find(|p| matches!(**p, "inet4" | "inet6"))
+        .map(|p| p.to_string());
     set.family = named.or_else(|| slot.facts.get("sender.family").cloned());
     let config = slot.facts.get(facts::CONFIG).map(String::as_str);
-    let names: Vec<&str> = config.into_iter().chain([slot.set.as_str()]).chain(parts).collect();
+    let names: Vec<&str> = config
+        .into_iter()
+        .chain([slot.set.as_str()])
+        .chain(parts)
+        .collect();
     if let Some(description) = configs.find(group, &names) {
         slot.description = description.clone();
     }

@@ -29,7 +29,12 @@ pub fn items(text: &str) -> Vec<Item> {
             Some((name, begun)) => (name, value(&rest[begun..])),
             None => ("", (trimmed.to_string(), true, after)),
         };
-        items.push(Item { name: name.to_string(), value, line: number, closed });
+        items.push(Item {
+            name: name.to_string(),
+            value,
+            line: number,
+            closed,
+        });
         line_number += rest[..rest.len() - behind.len()].matches('\n').count();
         rest = behind;
     }
@@ -74,7 +79,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn pairs(text: &str) -> Vec<(String, String)> {
-        items(text).into_iter().map(|item| (item.name, item.value)).collect()
+        items(text)
+            .into_iter()
+            .map(|item| (item.name, item.value))
+            .collect()
     }
 
     #[test]
@@ -91,20 +99,34 @@ mod tests {
             ("empty", ""),
             ("last", "1"),
         ];
-        assert_eq!(pairs(text), expected.map(|(n, v)| (n.to_string(), v.to_string())));
-        assert_eq!(items(text).iter().map(|item| item.line).collect::<Vec<_>>(), [2, 3, 4, 5, 6, 8, 9, 10]);
+        assert_eq!(
+            pairs(text),
+            expected.map(|(n, v)| (n.to_string(), v.to_string()))
+        );
+        assert_eq!(
+            items(text).iter().map(|item| item.line).collect::<Vec<_>>(),
+            [2, 3, 4, 5, 6, 8, 9, 10]
+        );
     }
 
     #[test]
     fn nothing_is_executed_and_open_quotes_are_told() {
         assert_eq!(
             pairs("A=`reboot`\nB=$(reboot)"),
-            [("A".into(), "`reboot`".into()), ("B".into(), "$(reboot)".into())]
+            [
+                ("A".into(), "`reboot`".into()),
+                ("B".into(), "$(reboot)".into())
+            ]
         );
         let open = items("UNAME=\"FreeBSD apu2");
         assert_eq!(
             open,
-            [Item { name: "UNAME".into(), value: "FreeBSD apu2".into(), line: 1, closed: false }]
+            [Item {
+                name: "UNAME".into(),
+                value: "FreeBSD apu2".into(),
+                line: 1,
+                closed: false
+            }]
         );
     }
 

@@ -115,30 +115,49 @@ impl Mapping {
     }
 
     fn check(&self) -> Result<(), String> {
-        for (table, row) in
-            self.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+        for (table, row) in self
+            .tables
+            .iter()
+            .flat_map(|table| table.rows.iter().map(move |row| (table, row)))
         {
             let place = format!("illustration {}, {}", table.illustration, row.setup);
             if !matches!((row.sources.len(), &row.missing), (2, None) | (0, Some(_))) {
-                return Err(format!("{place}: name two sources, or say in 'missing' why there are none"));
+                return Err(format!(
+                    "{place}: name two sources, or say in 'missing' why there are none"
+                ));
             }
-            if let Some(printed) = row.printed.iter().find(|printed| Printed::rate(printed).is_none()) {
+            if let Some(printed) = row
+                .printed
+                .iter()
+                .find(|printed| Printed::rate(printed).is_none())
+            {
                 let help = "write 3.74 Mpps or 726 Kpps";
-                return Err(format!("{place}: '{printed}' is no rate with its unit: {help}"));
+                return Err(format!(
+                    "{place}: '{printed}' is no rate with its unit: {help}"
+                ));
             }
         }
-        for Block { illustration, sources, printed, .. } in &self.blocks {
+        for Block {
+            illustration,
+            sources,
+            printed,
+            ..
+        } in &self.blocks
+        {
             let (sets, named) = (PrintedBlock::read(printed).rows.len(), sources.len());
             if sets == 0 || (named > 0 && named != sets) {
                 let what = "rows of figures (x   5   4500078 ...) are printed";
-                return Err(format!("illustration {illustration}: {sets} {what}, and {named} sources named"));
+                return Err(format!(
+                    "illustration {illustration}: {sets} {what}, and {named} sources named"
+                ));
             }
         }
         let mut series = self.plots.iter().flat_map(|plot| &plot.series);
         match series.find(|series| !series.files.contains("{}")) {
-            Some(wrong) => {
-                Err(format!("plot series {}: 'files' needs {{}} where the point stands", wrong.name))
-            }
+            Some(wrong) => Err(format!(
+                "plot series {}: 'files' needs {{}} where the point stands",
+                wrong.name
+            )),
             None => Ok(()),
         }
     }
@@ -156,7 +175,11 @@ impl Evidence {
                 let (file, values) = match (&set.slot.published, directory.path.as_str()) {
                     (Some(published), _) => (published.file.clone(), published.values.clone()),
                     (None, path) => {
-                        let folder = if path == "." { String::new() } else { format!("{path}/") };
+                        let folder = if path == "." {
+                            String::new()
+                        } else {
+                            format!("{path}/")
+                        };
                         let values = set.runs.iter().filter_map(|r| r.median_pps).collect();
                         (format!("{folder}{}.pps", set.slot.set), values)
                     }
@@ -178,9 +201,17 @@ impl Evidence {
 
     /// The other files of the same machine and card, with their medians.
     pub fn siblings<'a>(&'a self, source: &'a str) -> impl Iterator<Item = (&'a str, Dataset)> {
-        let hardware = |path: &str| path.split('/').take(2).map(String::from).collect::<Vec<_>>();
+        let hardware = |path: &str| {
+            path.split('/')
+                .take(2)
+                .map(String::from)
+                .collect::<Vec<_>>()
+        };
         let wanted = hardware(source);
-        let others = self.0.keys().filter(move |path| *path != source && hardware(path) == wanted);
+        let others = self
+            .0
+            .keys()
+            .filter(move |path| *path != source && hardware(path) == wanted);
         others.filter_map(|path| Some((path.as_str(), self.set(path)?)))
     }
 
@@ -213,11 +244,16 @@ mod tests {
         let printed = "printed = ['3.74 Mpps', '1 Mpps']\n";
         assert!(fault(&row(printed)).contains("illustration 9, s: name two sources"));
         assert!(
-            fault(&row(&format!("{printed}sources = ['a']"))).contains("illustration 9, s: name two sources")
+            fault(&row(&format!("{printed}sources = ['a']")))
+                .contains("illustration 9, s: name two sources")
         );
-        assert!(fault(&row("printed = ['3.74', '1 Mpps']\nmissing = 'x'")).contains("'3.74' is no rate"));
+        assert!(
+            fault(&row("printed = ['3.74', '1 Mpps']\nmissing = 'x'"))
+                .contains("'3.74' is no rate")
+        );
         assert!(Mapping::read("m", &row(&format!("{printed}missing = 'never committed'"))).is_ok());
-        let block = format!("{HEAD}[[block]]\nillustration = '5'\ncaption = ''\nprinted = 'nothing'");
+        let block =
+            format!("{HEAD}[[block]]\nillustration = '5'\ncaption = ''\nprinted = 'nothing'");
         assert!(fault(&block).contains("illustration 5: 0 rows of figures"));
     }
 }

@@ -15,14 +15,19 @@ impl Printed {
     /// `3.74 Mpps`, `726 Kpps`, `14.65Mpps`; `None` for other texts.
     pub fn rate(text: &str) -> Option<Printed> {
         let text = text.trim();
-        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(text.len());
         let factor = match text[end..].trim().to_ascii_lowercase().as_str() {
             "mpps" => 1e6,
             "kpps" => 1e3,
             "pps" => 1.0,
             _ => return None,
         };
-        Printed::number(&text[..end]).map(|p| Printed { value: p.value * factor, step: p.step * factor })
+        Printed::number(&text[..end]).map(|p| Printed {
+            value: p.value * factor,
+            step: p.step * factor,
+        })
     }
 
     /// A plain number, also with an exponent: `-6.13154`, `1.13671e+06`.
@@ -57,7 +62,9 @@ impl Printed {
 
 /// Whether words say that no difference is proven.
 pub fn says_no_difference(text: &str) -> bool {
-    text.trim_start().to_ascii_lowercase().starts_with("no diff")
+    text.trim_start()
+        .to_ascii_lowercase()
+        .starts_with("no diff")
 }
 
 /// A printed block of ministat, taken apart.
@@ -91,7 +98,11 @@ impl PrintedBlock {
     pub fn read(text: &str) -> Self {
         let mut block = PrintedBlock::default();
         let mut edges = 0;
-        for line in text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()) {
+        for line in text
+            .lines()
+            .map(str::trim_end)
+            .filter(|l| !l.trim().is_empty())
+        {
             block.lines.push(line.to_string());
             let words: Vec<&str> = line.split_whitespace().collect();
             if line.starts_with("+--") && line.ends_with("-+") {
@@ -118,7 +129,8 @@ impl PrintedDifference {
         match words {
             ["Difference", ..] => self.proven = true,
             [value, "+/-", error] if self.proven => {
-                self.figures.extend([value, error].map(|f| f.trim_end_matches('%').to_string()));
+                self.figures
+                    .extend([value, error].map(|f| f.trim_end_matches('%').to_string()));
             }
             ["(Student's", "t,", "pooled", "s", "=", pooled] => {
                 self.figures.push(pooled.trim_end_matches(')').to_string());
@@ -133,7 +145,9 @@ fn is_symbol(word: &str) -> bool {
 }
 
 fn figures_row(words: &[&str]) -> Option<[String; 6]> {
-    let [symbol, figures @ ..] = words else { return None };
+    let [symbol, figures @ ..] = words else {
+        return None;
+    };
     let numbers = figures.iter().all(|f| f.parse::<f64>().is_ok());
     let row: [&str; 6] = figures.try_into().ok()?;
     (is_symbol(symbol) && numbers).then(|| row.map(String::from))
@@ -146,7 +160,13 @@ mod tests {
 
     #[test]
     fn rates_have_a_value_and_a_last_digit() {
-        assert_eq!(Printed::rate("726 Kpps"), Some(Printed { value: 726e3, step: 1e3 }));
+        assert_eq!(
+            Printed::rate("726 Kpps"),
+            Some(Printed {
+                value: 726e3,
+                step: 1e3
+            })
+        );
         assert_eq!(Printed::rate("14.65Mpps").map(|p| p.value), Some(14.65e6));
         assert_eq!(Printed::rate("0 Mpps").map(|p| p.step), Some(1e6));
         for none in ["", "Mpps", "3.74", "3.7.4 Mpps", "x Mpps", "3 Gbit"] {
@@ -161,8 +181,14 @@ mod tests {
         assert_eq!(printed.fits(4_820_400.0), State::Agrees);
         assert_eq!(printed.fits(4_829_581.5), State::Truncated);
         assert_eq!(printed.fits(4_830_000.0), State::WrongInPrint);
-        assert_eq!(Printed::rate("14.8 Mpps").unwrap().fits(14_799_082.0), State::Agrees);
-        assert_eq!(Printed::number("-19.08").unwrap().fits(-19.0895), State::Truncated);
+        assert_eq!(
+            Printed::rate("14.8 Mpps").unwrap().fits(14_799_082.0),
+            State::Agrees
+        );
+        assert_eq!(
+            Printed::number("-19.08").unwrap().fits(-19.0895),
+            State::Truncated
+        );
         assert_eq!(Printed::rate("0 Mpps").unwrap().fits(0.0), State::Agrees);
     }
 
@@ -171,9 +197,15 @@ mod tests {
         let block = PrintedBlock::read(
             "x a b\n+ c\n+----------+\n|x        +|\n+----------+\n    N Min Max Median Avg Stddev\nx   5  1 2 3 4 5\n+   5  2 3 4 5 6\nDifference at 95.0% confidence\n\t1.5 +/- 0.5\n\t10% +/- 2%\n\t(Student's t, pooled s = 0.7)\n",
         );
-        assert_eq!((block.names.len(), block.rows.len(), block.width, block.plot), (2, 2, 10, true));
+        assert_eq!(
+            (block.names.len(), block.rows.len(), block.width, block.plot),
+            (2, 2, 10, true)
+        );
         assert!(block.differences[0].proven);
-        assert_eq!(block.differences[0].figures, ["1.5", "0.5", "10", "2", "0.7"]);
+        assert_eq!(
+            block.differences[0].figures,
+            ["1.5", "0.5", "10", "2", "0.7"]
+        );
         assert_eq!(PrintedBlock::read("").rows.len(), 0);
     }
 

@@ -30,23 +30,39 @@ pub struct Opt {
 
 /// An option with one value, which is called `value` in the help.
 pub const fn key(option: &'static str, key: &'static str, value: &'static str) -> Opt {
-    Opt { keyed: Keyed { option, key }, value, takes: Takes::One, usual: None, only: &[], about: None }
+    Opt {
+        keyed: Keyed { option, key },
+        value,
+        takes: Takes::One,
+        usual: None,
+        only: &[],
+        about: None,
+    }
 }
 
 impl Opt {
     /// Several values, separated by commas, are levels of a factor.
     pub const fn levels(self) -> Opt {
-        Opt { takes: Takes::Levels, ..self }
+        Opt {
+            takes: Takes::Levels,
+            ..self
+        }
     }
 
     /// The option may be repeated.
     pub const fn many(self) -> Opt {
-        Opt { takes: Takes::Many, ..self }
+        Opt {
+            takes: Takes::Many,
+            ..self
+        }
     }
 
     /// Default of the verb, where it is not the plan's.
     pub const fn usual(self, value: &'static str) -> Opt {
-        Opt { usual: Some(value), ..self }
+        Opt {
+            usual: Some(value),
+            ..self
+        }
     }
 
     /// The verb takes only some of the key's words.
@@ -56,7 +72,10 @@ impl Opt {
 
     /// Help instead of the key's.
     pub const fn about(self, about: &'static str) -> Opt {
-        Opt { about: Some(about), ..self }
+        Opt {
+            about: Some(about),
+            ..self
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -68,29 +87,47 @@ impl Opt {
         let about = self.about.map_or_else(|| keyed.about(), str::to_string);
         // Where the verb has its own default, it stands instead of the key's.
         let about = match self.usual {
-            Some(_) => about.split(" [default: ").next().unwrap_or_default().to_string(),
+            Some(_) => about
+                .split(" [default: ")
+                .next()
+                .unwrap_or_default()
+                .to_string(),
             None => about,
         };
         let read = move |word: &str| keyed.read(word);
         let parser = match keyed.words() {
             [] => ValueParser::new(read),
             words => {
-                let taken = |(word, _): &&(&str, &str)| self.only.is_empty() || self.only.contains(word);
+                let taken =
+                    |(word, _): &&(&str, &str)| self.only.is_empty() || self.only.contains(word);
                 let values = words.iter().filter(taken);
-                let values: Vec<PossibleValue> =
-                    values.map(|(word, about)| PossibleValue::new(*word).help(*about)).collect();
-                PossibleValuesParser::new(values).try_map(move |word| read(&word)).into()
+                let values: Vec<PossibleValue> = values
+                    .map(|(word, about)| PossibleValue::new(*word).help(*about))
+                    .collect();
+                PossibleValuesParser::new(values)
+                    .try_map(move |word| read(&word))
+                    .into()
             }
         };
-        let arg = Arg::new(self.name()).long(self.name()).value_name(self.value).value_parser(parser);
+        let arg = Arg::new(self.name())
+            .long(self.name())
+            .value_name(self.value)
+            .value_parser(parser);
         // One word for the lengths of frames, wherever they are given; the other was its name.
-        let arg = if self.name() == "sizes" { arg.alias("size") } else { arg };
+        let arg = if self.name() == "sizes" {
+            arg.alias("size")
+        } else {
+            arg
+        };
         let more = match self.takes {
             Takes::One => "",
             Takes::Levels => ". Several, separated by commas, are measured in alternating trials",
             Takes::Many => ". It may be repeated",
         };
-        let arg = arg.help(format!("{about}{more}")).ignore_case(true).default_value(self.usual);
+        let arg = arg
+            .help(format!("{about}{more}"))
+            .ignore_case(true)
+            .default_value(self.usual);
         match self.takes {
             Takes::One => arg,
             Takes::Levels => arg.value_delimiter(',').action(ArgAction::Append),
@@ -121,8 +158,13 @@ impl<V: Verb> Keys<V> {
 
     /// The values of an option; none where it was not given.
     pub fn of(&self, option: &str) -> &[Value] {
-        let given = self.given.iter().find(|(opt, _)| opt.keyed.option == option);
-        given.map(|(_, values)| values.as_slice()).unwrap_or_default()
+        let given = self
+            .given
+            .iter()
+            .find(|(opt, _)| opt.keyed.option == option);
+        given
+            .map(|(_, values)| values.as_slice())
+            .unwrap_or_default()
     }
 
     /// The text of an option, if it was given.
@@ -137,7 +179,9 @@ impl<V: Verb> Keys<V> {
 
     /// A plan whose remedies name the options of this verb.
     pub fn over(&self, source: Source) -> Source {
-        let keyed = Self::all().map(|opt| opt.keyed).chain(V::OWN.iter().copied());
+        let keyed = Self::all()
+            .map(|opt| opt.keyed)
+            .chain(V::OWN.iter().copied());
         source.with_options(keyed.collect())
     }
 
@@ -178,10 +222,20 @@ pub fn levels(source: &mut Source, option: &'static str, key: &'static str, valu
 impl<V: Verb> FromArgMatches for Keys<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let values = |opt: &Opt| -> Vec<Value> {
-            matches.get_many(opt.name()).into_iter().flatten().cloned().collect()
+            matches
+                .get_many(opt.name())
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect()
         };
-        let given = Self::all().map(|opt| (*opt, values(opt))).filter(|(_, values)| !values.is_empty());
-        Ok(Keys { given: given.collect(), verb: PhantomData })
+        let given = Self::all()
+            .map(|opt| (*opt, values(opt)))
+            .filter(|(_, values)| !values.is_empty());
+        Ok(Keys {
+            given: given.collect(),
+            verb: PhantomData,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -202,6 +256,12 @@ impl<V: Verb> clap::Args for Keys<V> {
 
 impl<V: Verb> std::fmt::Debug for Keys<V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.given.iter().map(|(opt, values)| (opt.keyed.option, values))).finish()
+        f.debug_list()
+            .entries(
+                self.given
+                    .iter()
+                    .map(|(opt, values)| (opt.keyed.option, values)),
+            )
+            .finish()
     }
 }

@@ -102,10 +102,18 @@ impl Purpose {
         let known = |name: &&String| advice.items.iter().any(|item| item.id == **name);
         if let Some(name) = self.items.iter().find(|name| !known(name)) {
             let ids: Vec<&str> = advice.items.iter().map(|item| item.id.as_str()).collect();
-            bail_usage!("there is no recommendation '{name}' for this host: {}", suggestion(name, ids));
+            bail_usage!(
+                "there is no recommendation '{name}' for this host: {}",
+                suggestion(name, ids)
+            );
         }
         let chosen = |item: &Item| self.items.is_empty() || self.items.contains(&item.id);
-        let items = advice.items.iter().filter(|item| chosen(item)).cloned().collect();
+        let items = advice
+            .items
+            .iter()
+            .filter(|item| chosen(item))
+            .cloned()
+            .collect();
         Ok(advice.with(items))
     }
 }
@@ -113,7 +121,8 @@ impl Purpose {
 fn role(text: &str) -> Result<Role, String> {
     let names = ROLES.map(|role| role.to_string().replace(' ', ""));
     let at = names.iter().position(|name| name == text);
-    at.map(|at| ROLES[at]).ok_or_else(|| suggestion(text, names.iter().map(String::as_str)))
+    at.map(|at| ROLES[at])
+        .ok_or_else(|| suggestion(text, names.iter().map(String::as_str)))
 }
 
 fn connections(text: &str) -> Result<u64, String> {
@@ -128,7 +137,10 @@ fn release(text: &str) -> Result<String, String> {
 }
 
 fn formats() -> impl TypedValueParser<Value = String> {
-    let names = FORMATS.iter().map(|format| format.name()).chain(lines::FORMS.iter().map(|(name, _)| *name));
+    let names = FORMATS
+        .iter()
+        .map(|format| format.name())
+        .chain(lines::FORMS.iter().map(|(name, _)| *name));
     PossibleValuesParser::new(names.collect::<Vec<_>>())
 }
 
@@ -137,7 +149,9 @@ fn formats() -> impl TypedValueParser<Value = String> {
 /// # Errors
 /// The host or the folder cannot be read.
 pub fn run(args: &Advise) -> Result<ExitCode> {
-    let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let Some(facts) = args.source.facts()? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     let found = configuration(&facts)?;
     let advice = args.purpose.advice(found.clone())?;
     let form = lines::FORMS.iter().find(|(name, _)| *name == args.format);
@@ -146,12 +160,19 @@ pub fn run(args: &Advise) -> Result<ExitCode> {
             let mut chosen = Chosen::of(&advice.items, !args.purpose.items.is_empty());
             chosen.path = advice.path;
             if *name == lines::DIFF {
-                chosen.texts = texts(&args.source, &found, lines::files(&chosen.items).into_keys())?;
+                chosen.texts = texts(
+                    &args.source,
+                    &found,
+                    lines::files(&chosen.items).into_keys(),
+                )?;
             }
             print(&write(&chosen));
         }
         None if args.json || args.format == "json" => print_json(&advice)?,
-        None => show(named(&args.format), &pages::advice(args.source.name(), &advice)),
+        None => show(
+            named(&args.format),
+            &pages::advice(args.source.name(), &advice),
+        ),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -163,12 +184,23 @@ fn texts<'a>(
     found: &Configuration,
     files: impl Iterator<Item = &'a str>,
 ) -> Result<BTreeMap<String, Option<String>>> {
-    let folder = source.place.as_deref().map(Path::new).filter(|place| place.exists());
-    let host = if folder.is_none() { Some(source.target()?) } else { None };
+    let folder = source
+        .place
+        .as_deref()
+        .map(Path::new)
+        .filter(|place| place.exists());
+    let host = if folder.is_none() {
+        Some(source.target()?)
+    } else {
+        None
+    };
     let text = |file: &str| {
         if let Some(host) = &host {
             let order = Order::program(&content_of(file).program.argv).by_sudo(source.sudo);
-            let answer = host.run(&order, Some(&interrupt::INTERRUPTED)).ok().filter(Finished::is_success)?;
+            let answer = host
+                .run(&order, Some(&interrupt::INTERRUPTED))
+                .ok()
+                .filter(Finished::is_success)?;
             return Some(content(&answer.text()).map(String::from));
         }
         let saved = folder?.join(file.trim_start_matches('/'));
@@ -181,5 +213,7 @@ fn texts<'a>(
             .ok()
             .or_else(|| absent().then_some(None))
     };
-    Ok(files.filter_map(|file| Some((file.to_string(), text(file)?))).collect())
+    Ok(files
+        .filter_map(|file| Some((file.to_string(), text(file)?)))
+        .collect())
 }

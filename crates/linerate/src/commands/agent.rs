@@ -19,9 +19,16 @@ pub fn run() -> Result<ExitCode> {
     }
     interrupt::install();
     interrupt::be_patient();
-    let options =
-        Options { linerate: env!("CARGO_PKG_VERSION").into(), connection: Connection::of_this_process() };
-    let clean = agent::serve(std::io::stdin(), std::io::stdout(), options, &interrupt::INTERRUPTED);
+    let options = Options {
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        connection: Connection::of_this_process(),
+    };
+    let clean = agent::serve(
+        std::io::stdin(),
+        std::io::stdout(),
+        options,
+        &interrupt::INTERRUPTED,
+    );
     Ok(match (clean, interrupt::interrupted()) {
         (true, _) => ExitCode::SUCCESS,
         (false, true) => ExitCode::from(INTERRUPTED),

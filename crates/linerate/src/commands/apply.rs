@@ -99,34 +99,66 @@ pub struct Revert {
 /// The host cannot be read, an item is unknown, or a change failed.
 pub fn apply(args: &Apply) -> Result<ExitCode> {
     if args.revert {
-        let Apply { source, list, printed, .. } = args;
-        return revert(&Revert { source: source.clone(), list: *list, printed: printed.clone() });
+        let Apply {
+            source,
+            list,
+            printed,
+            ..
+        } = args;
+        return revert(&Revert {
+            source: source.clone(),
+            list: *list,
+            printed: printed.clone(),
+        });
     }
     let place = Arc::new(args.source.target()?);
-    let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let Some(facts) = args.source.facts()? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     let found = configuration(&facts)?;
     let kernel = Kernel::named(&found.system.kernel).context("the host's system is not known")?;
     let advice = args.purpose.advice(found)?;
     let (chosen, left_out) = chosen(args, &advice.items)?;
-    let host = Host { place, sudo: args.source.sudo, kernel };
+    let host = Host {
+        place,
+        sudo: args.source.sudo,
+        kernel,
+    };
     let (steps, applied) = host.planned(args, &chosen)?;
     let left_out = left_out.into_iter().map(Recommended::from).collect();
-    let applied = Applied { left_out, dry_run: args.dry_run, ..applied };
+    let applied = Applied {
+        left_out,
+        dry_run: args.dry_run,
+        ..applied
+    };
     if steps.is_empty() || args.dry_run {
-        return result(&args.printed, || &applied, || pages::applied(args.source.name(), &applied));
+        return result(
+            &args.printed,
+            || &applied,
+            || pages::applied(args.source.name(), &applied),
+        );
     }
     let ask = !args.yes && std::io::stdin().is_terminal();
     if !args.yes && !ask {
-        bail_usage!("there is no terminal to ask on: --yes makes the changes, --dry-run shows them");
+        bail_usage!(
+            "there is no terminal to ask on: --yes makes the changes, --dry-run shows them"
+        );
     }
-    result(&args.printed, || &applied, || pages::applied(args.source.name(), &applied))?;
+    result(
+        &args.printed,
+        || &applied,
+        || pages::applied(args.source.name(), &applied),
+    )?;
     if ask && !confirmed()? {
         tell("nothing is changed");
         return Ok(ExitCode::SUCCESS);
     }
     let (again, _) = host.planned(args, &chosen)?;
     if again != steps {
-        bail!("{} has changed since this was shown: nothing is changed, try again", args.source.name());
+        bail!(
+            "{} has changed since this was shown: nothing is changed, try again",
+            args.source.name()
+        );
     }
     host.make(&args.source, &steps, applied.at_boot)
 }
@@ -138,14 +170,26 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
 pub fn revert(args: &Revert) -> Result<ExitCode> {
     interrupt::install();
     let place = Arc::new(args.source.target()?);
-    let uname = place.run(&Order::new("uname -s"), Some(&interrupt::INTERRUPTED))?.text().to_lowercase();
+    let uname = place
+        .run(&Order::new("uname -s"), Some(&interrupt::INTERRUPTED))?
+        .text()
+        .to_lowercase();
     let kernel = Kernel::named(uname.trim()).context("the host's system is not known")?;
     let boot = mark(&place, kernel);
-    let host = Host { place, sudo: args.source.sudo, kernel };
+    let host = Host {
+        place,
+        sudo: args.source.sudo,
+        kernel,
+    };
     let mut changes = host.changes(&args.source)?;
     // Changes that a boot has undone are gone.
     changes.in_boot(boot)?;
-    let what: Vec<String> = changes.pending().iter().rev().map(|undoing| undoing.what.clone()).collect();
+    let what: Vec<String> = changes
+        .pending()
+        .iter()
+        .rev()
+        .map(|undoing| undoing.what.clone())
+        .collect();
     let name = args.source.name();
     if !args.list {
         changes
@@ -155,13 +199,22 @@ pub fn revert(args: &Revert) -> Result<ExitCode> {
             .for_each(|said| tell(format!("{name}: {said}")));
     }
     let record = || json!({ "host": name, "reverted": !args.list, "changes": &what });
-    result(&args.printed, record, || pages::reverted(name, &what, !args.list))
+    result(&args.printed, record, || {
+        pages::reverted(name, &what, !args.list)
+    })
 }
 
 /// The command that takes changes back.
 fn revert_of(source: &Source) -> String {
-    let namespace = source.namespace.as_ref().map(|name| format!(" --namespace {name}"));
-    let place = source.place.as_ref().map(|place| format!(" {place}")).or(namespace);
+    let namespace = source
+        .namespace
+        .as_ref()
+        .map(|name| format!(" --namespace {name}"));
+    let place = source
+        .place
+        .as_ref()
+        .map(|place| format!(" {place}"))
+        .or(namespace);
     format!("linerate apply{} --revert", place.unwrap_or_default())
 }
 
@@ -173,22 +226,33 @@ fn chosen<'a>(args: &Apply, items: &'a [Item]) -> Result<(Vec<&'a Item>, Vec<&'a
     }
     if args.purpose.items.is_empty() {
         let ids: Vec<&str> = changes().map(|item| item.id.as_str()).collect();
-        let none = if ids.is_empty() { "none" } else { &ids.join(", ") };
+        let none = if ids.is_empty() {
+            "none"
+        } else {
+            &ids.join(", ")
+        };
         bail_usage!(
             "name recommendations with --item, or take --all. Those that can be applied here: {none}"
         );
     }
     if let Some(item) = items.iter().find(|item| !item.is_change()) {
-        bail_usage!("'{}' has nothing to change: `linerate advise --item {0}` says why", item.id);
+        bail_usage!(
+            "'{}' has nothing to change: `linerate advise --item {0}` says why",
+            item.id
+        );
     }
     Ok((items.iter().collect(), Vec::new()))
 }
 
 fn confirmed() -> Result<bool> {
     eprint!("linerate: make these changes? [y/N] ");
-    std::io::stderr().flush().context("writing to the terminal")?;
+    std::io::stderr()
+        .flush()
+        .context("writing to the terminal")?;
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).context("reading the terminal")?;
+    std::io::stdin()
+        .read_line(&mut answer)
+        .context("reading the terminal")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
@@ -203,7 +267,13 @@ impl Host {
     /// The journal of its changes.
     fn changes(&self, source: &Source) -> Result<Changes> {
         let folder: PathBuf = state("applied")?;
-        Ok(Changes::open(Arc::clone(&self.place), source.name(), None, &folder, self.sudo)?)
+        Ok(Changes::open(
+            Arc::clone(&self.place),
+            source.name(),
+            None,
+            &folder,
+            self.sudo,
+        )?)
     }
 
     /// The steps of items, and what they change, by the host's present values.
@@ -217,11 +287,21 @@ impl Host {
                     continue;
                 };
                 let single = single(runtime);
-                let step = single.step(self.kernel).map_err(|why| anyhow!("{}: {why}", item.id))?;
-                let now = step.read.as_ref().map(|read| self.ask(read, &step.what)).transpose()?;
+                let step = single
+                    .step(self.kernel)
+                    .map_err(|why| anyhow!("{}: {why}", item.id))?;
+                let now = step
+                    .read
+                    .as_ref()
+                    .map(|read| self.ask(read, &step.what))
+                    .transpose()?;
                 let now = setting.now.clone().or(now).unwrap_or_default();
                 let wanted = setting.wanted.clone().unwrap_or_default();
-                applied.values.push(ValueChange { what: step.what.clone(), now: now.trim().into(), wanted });
+                applied.values.push(ValueChange {
+                    what: step.what.clone(),
+                    now: now.trim().into(),
+                    wanted,
+                });
                 steps.push(step);
             }
         }
@@ -234,7 +314,11 @@ impl Host {
                 continue;
             }
             applied.files.push(FileChange::between(path, before, &text));
-            let step = Single::Text { path: path.into(), text }.step(self.kernel);
+            let step = Single::Text {
+                path: path.into(),
+                text,
+            }
+            .step(self.kernel);
             steps.push(step.map_err(|why| anyhow!(why))?);
         }
         Ok((steps, applied))
@@ -247,8 +331,9 @@ impl Host {
         let name = revert_of(source);
         let before = changes.pending().len();
         if let Err(error) = changes.make(steps, true, stop) {
-            let stays =
-                |undoing| anyhow!("{error}; and of the changes before it some stay ({undoing}): {name}");
+            let stays = |undoing| {
+                anyhow!("{error}; and of the changes before it some stay ({undoing}): {name}")
+            };
             changes.undo_to(before).map_err(stays)?;
             if interrupt::interrupted() {
                 tell("interrupted: the changes are taken back");
@@ -256,15 +341,25 @@ impl Host {
             }
             bail!("{error}; the changes before it are taken back");
         }
-        let boot = if at_boot { ", some of them from the next boot on" } else { "" };
-        tell(format!("{} changes made{boot}; to take them back: {name}", steps.len()));
+        let boot = if at_boot {
+            ", some of them from the next boot on"
+        } else {
+            ""
+        };
+        tell(format!(
+            "{} changes made{boot}; to take them back: {name}",
+            steps.len()
+        ));
         Ok(ExitCode::SUCCESS)
     }
 
     fn ask(&self, read: &Read, what: &str) -> Result<String> {
         let order = Order::program(&read.program.argv).by_sudo(self.sudo);
         let finished = self.place.run(&order, Some(&interrupt::INTERRUPTED))?;
-        let answer = finished.is_success().then(|| read.form.value(&finished.text())).flatten();
+        let answer = finished
+            .is_success()
+            .then(|| read.form.value(&finished.text()))
+            .flatten();
         answer.with_context(|| {
             let errors = finished.errors();
             let said = errors.lines().next().unwrap_or("no value");
@@ -279,6 +374,9 @@ fn single(runtime: &Runtime) -> Single {
         Runtime::Ethtool { arguments } => Single::Ethtool { arguments },
         Runtime::Ifconfig { arguments } => Single::Ifconfig { arguments },
         Runtime::CpuSet { irq, cpus } => Single::CpuSet { irq, cpus },
-        Runtime::File { path, value } => Single::KernelFiles { pattern: path, value },
+        Runtime::File { path, value } => Single::KernelFiles {
+            pattern: path,
+            value,
+        },
     }
 }

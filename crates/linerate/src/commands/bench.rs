@@ -54,10 +54,22 @@ impl Verb for Options {
         ],
     ];
     const OWN: &'static [Keyed] = &[
-        Keyed { option: "--family", key: "traffic.family" },
-        Keyed { option: "--sizes", key: "traffic.size" },
-        Keyed { option: "--budget", key: "trials.budget" },
-        Keyed { option: "--map", key: "rules.map" },
+        Keyed {
+            option: "--family",
+            key: "traffic.family",
+        },
+        Keyed {
+            option: "--sizes",
+            key: "traffic.size",
+        },
+        Keyed {
+            option: "--budget",
+            key: "trials.budget",
+        },
+        Keyed {
+            option: "--map",
+            key: "rules.map",
+        },
     ];
 }
 
@@ -167,11 +179,18 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
 /// A plan skips cells without their CPUs; an argument that names a missing CPU is an error.
 fn check_cpus(args: &Bench) -> Result<()> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
-    let lists = ["--cpus", "--dut-cpus"].into_iter().filter_map(|option| args.keys.text(option));
-    let named: Vec<u32> = lists.filter_map(|list| parse_cpus(list).ok()).flatten().collect();
+    let lists = ["--cpus", "--dut-cpus"]
+        .into_iter()
+        .filter_map(|option| args.keys.text(option));
+    let named: Vec<u32> = lists
+        .filter_map(|list| parse_cpus(list).ok())
+        .flatten()
+        .collect();
     match named.iter().find(|cpu| !online.contains(cpu)) {
         Some(cpu) => {
-            bail_usage!("CPU {cpu} is not online, or not allowed to this process: there are {online:?}")
+            bail_usage!(
+                "CPU {cpu} is not online, or not allowed to this process: there are {online:?}"
+            )
         }
         None => Ok(()),
     }
@@ -179,7 +198,10 @@ fn check_cpus(args: &Bench) -> Result<()> {
 
 fn campaign(source: &Source) -> Result<Campaign> {
     let plan = Plan::of(source, &mut |name| input::rules(Path::new(name))).map_err(told)?;
-    let mut campaign = plan.campaign(System::Linux, false).cloned().context("the plan is for Linux")?;
+    let mut campaign = plan
+        .campaign(System::Linux, false)
+        .cloned()
+        .context("the plan is for Linux")?;
     campaign.name_by_frames();
     Ok(campaign)
 }
@@ -188,8 +210,16 @@ fn campaign(source: &Source) -> Result<Campaign> {
 fn source(args: &Bench) -> Result<Source> {
     let mut plan = args.keys.over(Source::default());
     plan.set("", &["title"], "linerate bench");
-    let what = if args.keys.has("--connections") { "new connections" } else { "frames" };
-    plan.set("", &["question"], format!("How many {what} does this machine forward?"));
+    let what = if args.keys.has("--connections") {
+        "new connections"
+    } else {
+        "frames"
+    };
+    plan.set(
+        "",
+        &["question"],
+        format!("How many {what} does this machine forward?"),
+    );
     let families = families_of(args)?;
     levels(&mut plan, "--family", "traffic.family", &families);
     if !args.keys.has("--connections") {
@@ -198,13 +228,28 @@ fn source(args: &Bench) -> Result<Source> {
     }
     args.keys.set(&mut plan);
     let ipv4 = families.contains(&json!("IPv4"));
-    if args.no_udp_checksum && ipv4 && args.keys.text("--transport").is_none_or(|name| name == "UDP") {
+    if args.no_udp_checksum
+        && ipv4
+        && args
+            .keys
+            .text("--transport")
+            .is_none_or(|name| name == "UDP")
+    {
         plan.set("--no-udp-checksum", &["traffic", "checksum"], false);
     }
     let variants = variants(args, &mut plan)?;
     // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
-    let varied = ["family", "connections", "object", "ipv6-share", "extension-headers"];
-    let interests: &[&str] = match (variants > 1, varied.iter().any(|name| plan.has(&["factors", name]))) {
+    let varied = [
+        "family",
+        "connections",
+        "object",
+        "ipv6-share",
+        "extension-headers",
+    ];
+    let interests: &[&str] = match (
+        variants > 1,
+        varied.iter().any(|name| plan.has(&["factors", name])),
+    ) {
         (true, true) => &["variants", "levels"],
         (true, false) => &["variants"],
         (false, true) => &["levels"],
@@ -249,13 +294,21 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     let mut variant = |plan: &mut Source, argument: &str, name: &str, from: &str| {
         let number = names.entry(name.into()).or_default();
         *number += 1;
-        let name = if *number == 1 { name.into() } else { format!("{name}#{number}") };
+        let name = if *number == 1 {
+            name.into()
+        } else {
+            format!("{name}#{number}")
+        };
         plan.set(argument, &["variants", &name, "from"], from);
         if *number > 1 {
             plan.set(argument, &["variants", &name, "apart"], true);
         }
         if args.states != States::default() {
-            plan.set("--states", &["variants", &name, "states"], args.states.to_string());
+            plan.set(
+                "--states",
+                &["variants", &name, "states"],
+                args.states.to_string(),
+            );
         }
         name
     };
@@ -269,18 +322,31 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
     for path in &args.rules {
         let file = path.display().to_string();
-        let name = variant(plan, "--rules", file.rsplit('/').next().unwrap_or_default(), "forwarding");
+        let name = variant(
+            plan,
+            "--rules",
+            file.rsplit('/').next().unwrap_or_default(),
+            "forwarding",
+        );
         let text = input::rules(path).unwrap_or_default();
-        if let Some(firewall) = recognised(&text).ok().filter(|firewall| !firewall.is_linux()) {
+        if let Some(firewall) = recognised(&text)
+            .ok()
+            .filter(|firewall| !firewall.is_linux())
+        {
             bail_usage!(
                 "{file} is a rule file of {firewall}, and this machine has nftables and iptables: measure it on a router with {firewall}, by a plan whose rules.file names it, with --lab (docs/rules.md)"
             );
         }
         plan.set("--rules", &["variants", &name, "rules", "file"], file);
         // With several files, each takes the entries of the map whose names it contains.
-        let there = |(name, _): &(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
+        let there =
+            |(name, _): &(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
         for (from, end) in args.map.iter().filter(|entry| there(entry)) {
-            plan.set("--map", &["variants", &name, "rules", "map", from], end.to_string());
+            plan.set(
+                "--map",
+                &["variants", &name, "rules", "map", from],
+                end.to_string(),
+            );
         }
         unused.retain(|entry| !there(entry));
     }

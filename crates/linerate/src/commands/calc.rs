@@ -310,8 +310,14 @@ impl Table {
     /// `usual_s`: seconds that the firewall remembers a connection.
     fn asked(&self, Stay { stay }: &Stay, usual_s: f64) -> Asked {
         let stays_s = stay.map_or(usual_s, |stay| stay.as_secs_f64());
-        let asked = self.states.map(Asked::States).or(self.connections.map(Asked::Connections));
-        let asked = asked.or(self.rate.map(|each_second| Asked::Rate { each_second, stays_s }));
+        let asked = self
+            .states
+            .map(Asked::States)
+            .or(self.connections.map(Asked::Connections));
+        let asked = asked.or(self.rate.map(|each_second| Asked::Rate {
+            each_second,
+            stays_s,
+        }));
         asked.unwrap_or(Asked::Hash(self.hash.unwrap_or_default()))
     }
 }
@@ -361,7 +367,11 @@ struct RssArgs {
 impl RssArgs {
     fn calculate(self) -> Result<Calculation, CalcError> {
         let family = if self.ipv6 { Family::V6 } else { Family::V4 };
-        let fields = if self.fields == "ports" { Fields::Ports } else { Fields::Addresses };
+        let fields = if self.fields == "ports" {
+            Fields::Ports
+        } else {
+            Fields::Addresses
+        };
         let card = match self.table {
             Some(table) => Rss::new(self.key, fields, table),
             None => Rss::in_turn(self.key, fields, self.queues, self.slots),
@@ -387,26 +397,73 @@ fn calculate(what: What) -> Result<Calculation, CalcError> {
     match what {
         What::LineRate { load, sizes } => line_rate(load, &sizes.0),
         What::Imix { load, size } => imix(load, &size),
-        What::Overhead { sizes, link, ipv6, tcp, vlans, options } => {
-            let headers = Headers { ipv6, tcp, vlans, options };
+        What::Overhead {
+            sizes,
+            link,
+            ipv6,
+            tcp,
+            vlans,
+            options,
+        } => {
+            let headers = Headers {
+                ipv6,
+                tcp,
+                vlans,
+                options,
+            };
             overhead(link, &sizes.0, headers)
         }
-        What::Budget { load, cycles, size, cores, clock, miss } => {
-            budget_or_rate(load, cycles, &size, processors(cores, clock, miss))
-        }
-        What::Pcie { slot, link, ports, payload } => pcie(slot, payload.into(), link, ports),
-        What::PfStates { table, stay, memory } => pf_states(table.asked(&stay, STAYS_S[1]), memory),
+        What::Budget {
+            load,
+            cycles,
+            size,
+            cores,
+            clock,
+            miss,
+        } => budget_or_rate(load, cycles, &size, processors(cores, clock, miss)),
+        What::Pcie {
+            slot,
+            link,
+            ports,
+            payload,
+        } => pcie(slot, payload.into(), link, ports),
+        What::PfStates {
+            table,
+            stay,
+            memory,
+        } => pf_states(table.asked(&stay, STAYS_S[1]), memory),
         What::IpfwStates { table, stay } => ipfw_states(table.asked(&stay, STAYS_S[2])),
-        What::Conntrack { table, stay, memory } => conntrack(table.asked(&stay, STAYS_S[0]), memory),
+        What::Conntrack {
+            table,
+            stay,
+            memory,
+        } => conntrack(table.asked(&stay, STAYS_S[0]), memory),
         What::HarvestMask { mask, without } => harvest(mask, without),
-        What::Queues { cores, most, slots, rate, each } => {
-            queues(Card { cores, most, slots, wanted: rate.zip(each) })
-        }
+        What::Queues {
+            cores,
+            most,
+            slots,
+            rate,
+            each,
+        } => queues(Card {
+            cores,
+            most,
+            slots,
+            wanted: rate.zip(each),
+        }),
         What::Rss(card) => card.calculate(),
-        What::Bdp { speed, link, rtt, window } => bdp(speed.or(link), rtt.map(nanoseconds), window),
-        What::Trials { difference, trials: number, deviation, confidence } => {
-            trials(asked(difference, number), deviation.0, confidence.0)
-        }
+        What::Bdp {
+            speed,
+            link,
+            rtt,
+            window,
+        } => bdp(speed.or(link), rtt.map(nanoseconds), window),
+        What::Trials {
+            difference,
+            trials: number,
+            deviation,
+            confidence,
+        } => trials(asked(difference, number), deviation.0, confidence.0),
         What::Convert { rate, size } => convert(rate, &size),
     }
 }
@@ -424,14 +481,21 @@ fn budget_or_rate(
 }
 
 fn processors(cores: u32, hertz: f64, miss: Duration) -> Processors {
-    Processors { cores, hertz, miss_ns: nanoseconds(miss) }
+    Processors {
+        cores,
+        hertz,
+        miss_ns: nanoseconds(miss),
+    }
 }
 
 fn harvest(mask: Mask, without: Option<Vec<String>>) -> Result<Calculation, CalcError> {
     match without {
         Some(names) => {
-            let names: Vec<&str> =
-                names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
+            let names: Vec<&str> = names
+                .iter()
+                .map(|name| name.trim())
+                .filter(|name| !name.is_empty())
+                .collect();
             harvest_mask(mask, &names)
         }
         None => harvest_mask(mask, &COSTLY),
@@ -449,9 +513,14 @@ fn asked(difference: Option<Share>, number: Option<u32>) -> trials::Asked {
 pub fn negative() -> Option<String> {
     let mut words = std::env::args().skip(1);
     let is = |word: &String| {
-        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+        word.strip_prefix('-')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
     };
-    if words.next()? == "calc" { words.find(is) } else { None }
+    if words.next()? == "calc" {
+        words.find(is)
+    } else {
+        None
+    }
 }
 
 fn nanoseconds(time: Duration) -> f64 {

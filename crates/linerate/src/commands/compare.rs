@@ -60,7 +60,11 @@ const ENOUGH_FOR_MINISTAT: usize = 3;
 /// # Errors
 /// Something cannot be read, or has nothing that can be compared.
 pub fn run(args: &Compare) -> Result<ExitCode> {
-    let sources = args.what.iter().map(|what| Source::open(what)).collect::<Result<Vec<_>>>()?;
+    let sources = args
+        .what
+        .iter()
+        .map(|what| Source::open(what))
+        .collect::<Result<Vec<_>>>()?;
     let confidence = args.confidence.percent() / 100.0;
     let mut found = Found::default();
     match &sources[..] {
@@ -69,7 +73,9 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
             bail_usage!("{} alone: name something to compare it with", only.name());
         }
         [first, others @ ..] => {
-            others.iter().for_each(|other| found.against(first, other, confidence));
+            others
+                .iter()
+                .for_each(|other| found.against(first, other, confidence));
         }
         [] => unreachable!("clap asks for at least one"),
     }
@@ -83,17 +89,28 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
     });
     show_found(args, &found, campaign)?;
     if let (Some(file), Some(Share(limit))) = (&args.junit, args.fail_if_slower) {
-        export::write(Some(file), &junit(&[Suite::of_comparisons(&found.comparisons, limit)]))?;
+        export::write(
+            Some(file),
+            &junit(&[Suite::of_comparisons(&found.comparisons, limit)]),
+        )?;
     }
     Ok(verdict(args, &found.comparisons))
 }
 
 fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
     let Found { comparisons, notes } = found;
-    let options = Options { confidence: args.confidence, ..Options::default() };
+    let options = Options {
+        confidence: args.confidence,
+        ..Options::default()
+    };
     let block = |c: &Comparison| {
-        let sets = [(&c.reference, &c.reference_rates), (&c.other, &c.other_rates)];
-        let enough = sets.iter().all(|(_, rates)| rates.len() >= ENOUGH_FOR_MINISTAT);
+        let sets = [
+            (&c.reference, &c.reference_rates),
+            (&c.other, &c.other_rates),
+        ];
+        let enough = sets
+            .iter()
+            .all(|(_, rates)| rates.len() >= ENOUGH_FOR_MINISTAT);
         let sets = sets.map(|(name, rates)| Dataset::new(name.clone(), rates.clone()));
         enough.then(|| ministat::block(&sets, &options))
     };
@@ -101,11 +118,17 @@ fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Res
         let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
         linerate_report::pages::comparisons(comparisons, &blocks, notes, campaign)
     };
-    result(&args.printed, || serde_json::json!({ "comparisons": comparisons, "warnings": notes }), page)
+    result(
+        &args.printed,
+        || serde_json::json!({ "comparisons": comparisons, "warnings": notes }),
+        page,
+    )
 }
 
 fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
-    let Some(limit) = args.fail_if_slower else { return ExitCode::SUCCESS };
+    let Some(limit) = args.fail_if_slower else {
+        return ExitCode::SUCCESS;
+    };
     let claims = comparisons.iter().map(|c| Claim {
         of: &c.other,
         than: &c.reference,
@@ -126,22 +149,29 @@ impl Found {
     /// Every slot of a campaign against its baseline.
     fn within(&mut self, campaign: &OpenCampaign, confidence: f64) {
         let slots = &campaign.stored.campaign.slots;
-        let compared = slots.iter().filter_map(|s| Some((slots.get(s.baseline?)?, s)));
+        let compared = slots
+            .iter()
+            .filter_map(|s| Some((slots.get(s.baseline?)?, s)));
         for (reference, other) in compared.collect::<Vec<_>>() {
             let rates = |s: &Slot| campaign.rates(s, s.name.clone());
             self.push(&rates(reference), &rates(other), true, confidence);
         }
         if self.comparisons.is_empty() && self.notes.is_empty() {
-            self.notes.push(format!("{} has no variant with a baseline", campaign.name));
+            self.notes
+                .push(format!("{} has no variant with a baseline", campaign.name));
         }
     }
 
     fn against(&mut self, first: &Source, other: &Source, confidence: f64) {
         match (first, other) {
-            (Source::Campaign(first), Source::Campaign(other)) => self.campaigns(first, other, confidence),
+            (Source::Campaign(first), Source::Campaign(other)) => {
+                self.campaigns(first, other, confidence)
+            }
             (first, other) => match (first.alone(), other.alone()) {
                 (Ok(first), Ok(other)) => self.push(&first, &other, false, confidence),
-                (first, other) => self.notes.extend([first.err(), other.err()].into_iter().flatten()),
+                (first, other) => self
+                    .notes
+                    .extend([first.err(), other.err()].into_iter().flatten()),
             },
         }
     }
@@ -163,20 +193,29 @@ impl Found {
         }
         for (a, b) in pairs {
             if one_campaign && a.id == b.id {
-                self.notes.push(format!("{} and {} are the same cell", first.name, other.name));
+                self.notes.push(format!(
+                    "{} and {} are the same cell",
+                    first.name, other.name
+                ));
                 continue;
             }
             let name = |campaign: &OpenCampaign, slot: &Slot| match one_campaign {
                 true => slot.name.clone(),
                 false => format!("{} ({})", slot.name.clone(), campaign.short_name()),
             };
-            let (reference, rates) = (first.rates(a, name(first, a)), other.rates(b, name(other, b)));
+            let (reference, rates) = (
+                first.rates(a, name(first, a)),
+                other.rates(b, name(other, b)),
+            );
             self.push(&reference, &rates, one_campaign, confidence);
             // One machine on another day is another machine: the rates of its tester alone show by how much.
             if !one_campaign
                 && first.same_machine(other)
-                && let (Some(last), Some(x), Some(y)) =
-                    (self.comparisons.pop_if(|c| c.other == rates.name), first.shares(a), other.shares(b))
+                && let (Some(last), Some(x), Some(y)) = (
+                    self.comparisons.pop_if(|c| c.other == rates.name),
+                    first.shares(a),
+                    other.shares(b),
+                )
             {
                 self.comparisons.push(last.with_shares(&x, &y));
             }
@@ -190,7 +229,10 @@ impl Found {
                 "{} and {} cannot be compared: {}",
                 other.name,
                 reference.name,
-                match [reference, other].into_iter().find(|rates| rates.dropped >= 1.0) {
+                match [reference, other]
+                    .into_iter()
+                    .find(|rates| rates.dropped >= 1.0)
+                {
                     Some(rates) => format!("{} dropped every frame", rates.name),
                     None if paired => "no block in which both are valid".into(),
                     None => "one of them has no rate above 0".into(),
@@ -219,7 +261,9 @@ fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
     };
     let (a, b) = (facts(first), facts(other));
     let differ = a.iter().zip(&b).filter(|(a, b)| a != b);
-    differ.map(|((name, a), (_, b))| format!("the campaigns differ in {name}: {a} and {b}")).collect()
+    differ
+        .map(|((name, a), (_, b))| format!("the campaigns differ in {name}: {a} and {b}"))
+        .collect()
 }
 
 /// Source of the rates that one argument names.
@@ -245,9 +289,13 @@ fn split(what: &str) -> (&str, Option<String>) {
     if Path::new(what).exists() {
         return (what, None);
     }
-    let at_colons = what.match_indices(':').map(|(at, _)| (&what[..at], &what[at + 1..]));
+    let at_colons = what
+        .match_indices(':')
+        .map(|(at, _)| (&what[..at], &what[at + 1..]));
     let existing = at_colons.rev().find(|(path, _)| Path::new(path).is_dir());
-    existing.or(what.rsplit_once(':')).map_or((what, None), |(path, wanted)| (path, Some(wanted.into())))
+    existing
+        .or(what.rsplit_once(':'))
+        .map_or((what, None), |(path, wanted)| (path, Some(wanted.into())))
 }
 
 impl Source {
@@ -293,7 +341,11 @@ fn numbers(path: &Path) -> Result<Rates> {
     if values.is_empty() {
         bail!("{} has no numbers", input::name(path));
     }
-    Ok(Rates { name: input::name(path), values, ..Rates::default() })
+    Ok(Rates {
+        name: input::name(path),
+        values,
+        ..Rates::default()
+    })
 }
 
 impl OpenCampaign {
@@ -302,10 +354,23 @@ impl OpenCampaign {
         let (path, wanted) = split(what);
         let path = &handle::folder(path).map_err(usage)?;
         let stored = output::stored(path)?;
-        let path = path.canonicalize().with_context(|| input::cannot_read("", path))?;
-        let open = OpenCampaign { name: what.into(), path, wanted, stored };
+        let path = path
+            .canonicalize()
+            .with_context(|| input::cannot_read("", path))?;
+        let open = OpenCampaign {
+            name: what.into(),
+            path,
+            wanted,
+            stored,
+        };
         if open.slots().is_empty() {
-            let there: Vec<String> = open.stored.campaign.slots.iter().map(|s| s.name.clone()).collect();
+            let there: Vec<String> = open
+                .stored
+                .campaign
+                .slots
+                .iter()
+                .map(|s| s.name.clone())
+                .collect();
             bail_usage!("{what}: no such variant; there are {}", there.join(", "));
         }
         Ok(open)
@@ -317,7 +382,11 @@ impl OpenCampaign {
     }
 
     fn short_name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 
     fn same_machine(&self, other: &OpenCampaign) -> bool {
@@ -333,6 +402,9 @@ impl OpenCampaign {
     /// The slot's rates as shares of the tester's own, taken in the same block.
     fn shares(&self, slot: &Slot) -> Option<Rates> {
         let ceiling = self.stored.campaign.slots.get(slot.ceiling?)?;
-        Some(self.rates(slot, slot.name.clone()).as_share_of(&self.rates(ceiling, ceiling.name.clone())))
+        Some(
+            self.rates(slot, slot.name.clone())
+                .as_share_of(&self.rates(ceiling, ceiling.name.clone())),
+        )
     }
 }

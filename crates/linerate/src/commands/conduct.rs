@@ -7,7 +7,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
 use linerate_import::conductor::{
-    self, DEFAULT_LIMIT_S, Form, MOST_BYTES, MOST_TRIALS, Options, Recorder, Test, Trial, Worker, phase_name,
+    self, DEFAULT_LIMIT_S, Form, MOST_BYTES, MOST_TRIALS, Options, Recorder, Test, Trial, Worker,
+    phase_name,
 };
 use linerate_linux::net::Netns;
 use linerate_linux::records::{TrialLog, utc_now};
@@ -92,7 +93,11 @@ pub struct Conduct {
 impl Conduct {
     /// The phases that are asked for, in their order.
     pub fn wanted(&self) -> Vec<Phase> {
-        let asked = |phase: &Phase| self.phases.iter().any(|name| name.is_none_or(|p| p == *phase));
+        let asked = |phase: &Phase| {
+            self.phases
+                .iter()
+                .any(|name| name.is_none_or(|p| p == *phase))
+        };
         Phase::ALL.into_iter().filter(asked).collect()
     }
 }
@@ -100,7 +105,9 @@ impl Conduct {
 /// `NAME=SSH-DESTINATION`.
 fn mapping(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, to)) if !name.is_empty() && !to.is_empty() => Ok((name.to_string(), to.to_string())),
+        Some((name, to)) if !name.is_empty() && !to.is_empty() => {
+            Ok((name.to_string(), to.to_string()))
+        }
         _ => Err("write NAME=SSH-DESTINATION, such as client1=root@lynx1".into()),
     }
 }
@@ -108,8 +115,11 @@ fn mapping(text: &str) -> Result<(String, String), String> {
 /// A phase as Conductor calls it; `None` is all of them.
 fn phases() -> impl TypedValueParser<Value = Option<Phase>> {
     let names = Phase::ALL.into_iter().map(phase_name).chain(["all"]);
-    PossibleValuesParser::new(names)
-        .map(|name| Phase::ALL.into_iter().find(|phase| phase_name(*phase) == name))
+    PossibleValuesParser::new(names).map(|name| {
+        Phase::ALL
+            .into_iter()
+            .find(|phase| phase_name(*phase) == name)
+    })
 }
 
 /// Runs the verb.
@@ -117,11 +127,25 @@ fn phases() -> impl TypedValueParser<Value = Option<Phase>> {
 /// # Errors
 /// The main file cannot be read, or records cannot be written.
 pub fn run(args: &Conduct) -> Result<ExitCode> {
-    let options = Options { limit_s: args.limit, workers: args.workers.clone() };
-    let mut test = read(&args.test, &options)?.map_err(|faults| faulty_page(&page(&args.test, &faults)))?;
+    let options = Options {
+        limit_s: args.limit,
+        workers: args.workers.clone(),
+    };
+    let mut test =
+        read(&args.test, &options)?.map_err(|faults| faulty_page(&page(&args.test, &faults)))?;
     test.trials = args.trials.unwrap_or(test.trials);
-    let by_test = || named(if test.form == Some(Form::Json) { "json" } else { "text" });
-    let format = if args.json { named("json") } else { args.format.unwrap_or_else(by_test) };
+    let by_test = || {
+        named(if test.form == Some(Form::Json) {
+            "json"
+        } else {
+            "text"
+        })
+    };
+    let format = if args.json {
+        named("json")
+    } else {
+        args.format.unwrap_or_else(by_test)
+    };
     if args.dry_run {
         let phases = args.wanted();
         match format.name() {
@@ -134,13 +158,22 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let found = if args.local { local(&test) } else { Vec::new() };
-    let unfit = found.iter().filter_map(|place| place.as_ref().err().cloned());
-    let wrong: Vec<String> = unused_mappings(args, &test).into_iter().chain(unfit).collect();
+    let unfit = found
+        .iter()
+        .filter_map(|place| place.as_ref().err().cloned());
+    let wrong: Vec<String> = unused_mappings(args, &test)
+        .into_iter()
+        .chain(unfit)
+        .collect();
     if !wrong.is_empty() {
         return Err(usage(pages::ascii(&wrong.join("\nlinerate: "))));
     }
     interrupt::install();
-    let found = if args.local { found } else { over_ssh(args, &test) };
+    let found = if args.local {
+        found
+    } else {
+        over_ssh(args, &test)
+    };
     let (found, errors): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
     if errors.is_empty() {
         return carry(args, &test, found.into_iter().flatten().unzip(), format);
@@ -148,7 +181,10 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
     if interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    errors.into_iter().filter_map(Result::err).for_each(|error| tell(pages::ascii(&error)));
+    errors
+        .into_iter()
+        .filter_map(Result::err)
+        .for_each(|error| tell(pages::ascii(&error)));
     Ok(ExitCode::from(FAILED))
 }
 
@@ -166,7 +202,11 @@ fn read(main: &Path, options: &Options) -> Result<Result<Test, Vec<Diagnostic>>>
 fn find(main: &Path, file: &str) -> PathBuf {
     let beside = main.parent().unwrap_or(Path::new("")).join(file);
     let here = PathBuf::from(file);
-    if !beside.exists() && here.exists() { here } else { beside }
+    if !beside.exists() && here.exists() {
+        here
+    } else {
+        beside
+    }
 }
 
 /// Content of a file.
@@ -178,7 +218,11 @@ fn page(main: &Path, faults: &[Diagnostic]) -> Document {
     let mut page = Document::default();
     for of_file in faults.chunk_by(|a, b| a.subject == b.subject) {
         let file = of_file[0].subject.as_deref().unwrap_or_default();
-        let path = if file == main.to_string_lossy() { main.to_path_buf() } else { find(main, file) };
+        let path = if file == main.to_string_lossy() {
+            main.to_path_buf()
+        } else {
+            find(main, file)
+        };
         page.append(pages::diagnostics(&path.display().to_string(), of_file));
     }
     page
@@ -201,7 +245,9 @@ fn carry(
     let wanted = args.wanted();
     let design = test.design(&wanted);
     let names = test.workers.iter().map(|worker| worker.name.as_str());
-    let hosts = wanted.contains(&Phase::Reset).then(|| Hosts::announced(names));
+    let hosts = wanted
+        .contains(&Phase::Reset)
+        .then(|| Hosts::announced(names));
     let mut campaign = Campaign {
         test,
         design: design.clone(),
@@ -243,7 +289,10 @@ impl Campaign<'_> {
             Notice::Action { at_ns, action } => self.action(*at_ns, action),
             Notice::Trouble { text, .. } => self.say(text),
             Notice::Started(started) => self.recorder.started(started.skew_ns, started.error_ns),
-            Notice::Back { host } => self.say(&format!("{}: connected again", self.test.workers[*host].name)),
+            Notice::Back { host } => self.say(&format!(
+                "{}: connected again",
+                self.test.workers[*host].name
+            )),
             Notice::Began(..) | Notice::Wrote(..) | Notice::Idle(_) => {}
         }
     }
@@ -254,7 +303,8 @@ impl Campaign<'_> {
             Action::Phase { trial, phase } => {
                 self.recorder.phase(at_ns, utc_now);
                 let (trial, of) = (trial + 1, self.test.trials);
-                self.progress.say(format!("trial {trial} of {of}: {}", phase_name(*phase)));
+                self.progress
+                    .say(format!("trial {trial} of {of}: {}", phase_name(*phase)));
             }
             Action::Report(report) => {
                 if let Some(complaint) = report.complaint(&self.design) {
@@ -263,7 +313,10 @@ impl Campaign<'_> {
                 self.recorder.step(report.clone());
             }
             Action::GivenUp(host) => {
-                self.say(&format!("{}: given up, and the test with it", self.test.workers[*host].name));
+                self.say(&format!(
+                    "{}: given up, and the test with it",
+                    self.test.workers[*host].name
+                ));
             }
             Action::Trial { trial, verdicts } => {
                 let trial = self.recorder.trial(*trial, verdicts, interrupted(), at_ns);
@@ -285,13 +338,22 @@ impl Campaign<'_> {
             Action::Start(step) if step.phase != Phase::Reset && resets(step.host) > 0 => {
                 hosts.changed(step.host, true);
             }
-            Action::Report(Report { step, end: End { may_still_run: false, .. }, .. })
-                if step.phase == Phase::Reset && step.step + 1 == resets(step.host) =>
-            {
+            Action::Report(Report {
+                step,
+                end:
+                    End {
+                        may_still_run: false,
+                        ..
+                    },
+                ..
+            }) if step.phase == Phase::Reset && step.step + 1 == resets(step.host) => {
                 hosts.changed(step.host, false);
             }
             Action::Trial { verdicts, .. } => {
-                let back = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.undone != Undone::No);
+                let back = verdicts
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, verdict)| verdict.undone != Undone::No);
                 back.for_each(|(host, _)| hosts.changed(host, false));
             }
             _ => {}
@@ -316,10 +378,22 @@ impl Campaign<'_> {
     }
 
     fn finish(self) -> Result<ExitCode> {
-        let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
+        let Campaign {
+            format,
+            records,
+            progress,
+            trials,
+            failed,
+            whole,
+            error,
+            ..
+        } = self;
         drop(progress);
         if format.name() != "json" && trials > 0 && error.is_none() {
-            show(format, &pages::conducted_all(trials, failed, &records.path().display().to_string()));
+            show(
+                format,
+                &pages::conducted_all(trials, failed, &records.path().display().to_string()),
+            );
         }
         match error {
             Some(error) => Err(error),
@@ -336,9 +410,14 @@ type Place = (String, ExecutionTarget);
 /// Mappings that fit no worker. Addresses of workers that take no part are unknown here.
 fn unused_mappings(args: &Conduct, test: &Test) -> Vec<String> {
     let named = |name: &str| test.workers.iter().any(|worker| is_called(worker, name));
-    let unused = args.map.iter().filter(|(name, _)| args.workers.is_empty() && !named(name));
+    let unused = args
+        .map
+        .iter()
+        .filter(|(name, _)| args.workers.is_empty() && !named(name));
     let why = "the test has no such worker, nor a player at such an address";
-    unused.map(|(name, to)| format!("--map {name}={to}: {why}")).collect()
+    unused
+        .map(|(name, to)| format!("--map {name}={to}: {why}"))
+        .collect()
 }
 
 fn is_called(worker: &Worker, name: &str) -> bool {
@@ -347,8 +426,14 @@ fn is_called(worker: &Worker, name: &str) -> bool {
 
 /// The hosts of all workers, connected several at a time; or why each cannot be reached.
 fn over_ssh(args: &Conduct, test: &Test) -> Vec<Result<Place, String>> {
-    let targets: Vec<Target> = test.workers.iter().map(|worker| target(worker, args)).collect();
-    let connections = ExecutionTarget::connect_all(&targets, Some(&STOP)).into_iter().zip(targets);
+    let targets: Vec<Target> = test
+        .workers
+        .iter()
+        .map(|worker| target(worker, args))
+        .collect();
+    let connections = ExecutionTarget::connect_all(&targets, Some(&STOP))
+        .into_iter()
+        .zip(targets);
     let place = |(place, target): (Result<_, RemoteError>, Target)| match place {
         Ok(place) => Ok((target.address, place)),
         Err(error) => Err(error.to_string()),
@@ -358,7 +443,10 @@ fn over_ssh(args: &Conduct, test: &Test) -> Vec<Result<Place, String>> {
 
 /// A mapping of a worker's name counts more than one of its address.
 fn target(worker: &Worker, args: &Conduct) -> Target {
-    let by_name = args.map.iter().rfind(|(name, _)| worker.name == name.to_lowercase());
+    let by_name = args
+        .map
+        .iter()
+        .rfind(|(name, _)| worker.name == name.to_lowercase());
     let found = by_name.or_else(|| args.map.iter().rfind(|(name, _)| worker.host == *name));
     let mut target = Target::new(found.map_or(&worker.host, |(_, to)| to)).named(&worker.name);
     target.config.clone_from(&args.ssh.ssh_config);
@@ -388,5 +476,8 @@ fn of_this_machine(worker: &Worker) -> Result<Place, String> {
 
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || address
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }

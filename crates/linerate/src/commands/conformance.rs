@@ -52,6 +52,14 @@ pub fn run(args: &Conformance) -> Result<ExitCode> {
             args.directory.display()
         );
     };
-    result(&args.printed, || &found, || pages::conformance(&args.directory.display().to_string(), &found))?;
-    Ok(if found.holds() { ExitCode::SUCCESS } else { ExitCode::from(NOT_COMPLIANT) })
+    result(
+        &args.printed,
+        || &found,
+        || pages::conformance(&args.directory.display().to_string(), &found),
+    )?;
+    Ok(if found.holds() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_COMPLIANT)
+    })
 }

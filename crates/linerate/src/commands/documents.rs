@@ -23,7 +23,8 @@ pub fn run(args: &Documents, mut command: Command) -> Result<ExitCode> {
     std::fs::create_dir_all(directory).with_context(failed)?;
     clap_mangen::generate_to(command.clone(), directory).with_context(failed)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "linerate", directory).with_context(failed)?;
+        clap_complete::generate_to(shell, &mut command, "linerate", directory)
+            .with_context(failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -70,7 +70,11 @@ impl Read {
         let (campaign, trials) = (&open.stored.campaign, &open.stored.trials);
         let summary = open.stored.summary.clone();
         let summary = summary.unwrap_or_else(|| summarise(campaign, trials, Stopped::Failed, 0));
-        Ok(Read { open, summary, stacks })
+        Ok(Read {
+            open,
+            summary,
+            stacks,
+        })
     }
 
     fn records(&self) -> Records<'_> {
@@ -91,7 +95,10 @@ impl Read {
             [slot] => Ok(slot),
             ref slots => {
                 let (name, one) = (&self.open.name, slots.last().map_or("", |slot| &slot.name));
-                Err(usage(format!("{name} has {} variants: choose one, {name}:{one}", slots.len())))
+                Err(usage(format!(
+                    "{name} has {} variants: choose one, {name}:{one}",
+                    slots.len()
+                )))
             }
         }
     }
@@ -102,19 +109,33 @@ impl Read {
 /// # Errors
 /// An argument names no record, or no slot of it can be explained.
 pub fn run(args: &Explain) -> Result<ExitCode> {
-    if let Some(host) = args.what.iter().find(|what| what.contains('@') && !Path::new(what).exists()) {
+    if let Some(host) = args
+        .what
+        .iter()
+        .find(|what| what.contains('@') && !Path::new(what).exists())
+    {
         bail_usage!(
             "explain reads records, and {host} is a host: linerate advise {host} recommends settings, linerate watch {host} shows its queues and limits"
         );
     }
-    let read = args.what.iter().map(|what| Read::open(what)).collect::<Result<Vec<_>>>()?;
+    let read = args
+        .what
+        .iter()
+        .map(|what| Read::open(what))
+        .collect::<Result<Vec<_>>>()?;
     match &read[..] {
         [_, _] if args.prove || args.write_plans.is_some() => {
-            bail_usage!("experiments are for the findings of one campaign: name one, without the other")
+            bail_usage!(
+                "experiments are for the findings of one campaign: name one, without the other"
+            )
         }
         [before, after] => {
             let difference = compared(before, after)?;
-            result(&args.printed, || &difference, || pages::difference(&difference))
+            result(
+                &args.printed,
+                || &difference,
+                || pages::difference(&difference),
+            )
         }
         _ => one(&read[0], args),
     }
@@ -124,7 +145,9 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
     let meant = read.open.slots();
     let mut summary = read.summary.clone();
     summary.explanations = explain(&read.records());
-    summary.explanations.retain(|explanation| meant.iter().any(|slot| slot.id == explanation.slot));
+    summary
+        .explanations
+        .retain(|explanation| meant.iter().any(|slot| slot.id == explanation.slot));
     if read.open.stored.campaign.asked.mode == Mode::EndHosts {
         bail!(
             "{}: the rules are about hosts that forward; of end hosts, the table of TCP in `linerate show {}` says what limits each: bytes in flight beside the bandwidth-delay product, time in queues, and bytes sent again",
@@ -133,7 +156,10 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
         );
     }
     if summary.explanations.is_empty() {
-        bail!("{}: no variant with a DUT has a valid trial, so there is nothing to explain", read.open.name);
+        bail!(
+            "{}: no variant with a DUT has a valid trial, so there is nothing to explain",
+            read.open.name
+        );
     }
     let campaign = &read.open.stored.campaign;
     let mut whole = true;
@@ -149,30 +175,67 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
         }
         if args.prove {
             let (host, path) = (&read.open.stored.host, &read.open.path);
-            whole = prove::prove(experiments, campaign, host, path, args.budget, &mut summary.explanations);
+            whole = prove::prove(
+                experiments,
+                campaign,
+                host,
+                path,
+                args.budget,
+                &mut summary.explanations,
+            );
         }
     }
     if !whole {
         tell("interrupted: an experiment that was not carried out to its end proves nothing");
     }
-    let page = || pages::explanation(&read.open.stored.campaign, &read.open.stored.host, &summary, args.all);
+    let page = || {
+        pages::explanation(
+            &read.open.stored.campaign,
+            &read.open.stored.host,
+            &summary,
+            args.all,
+        )
+    };
     let code = result(&args.printed, || &summary.explanations, page)?;
-    Ok(if whole { code } else { ExitCode::from(INTERRUPTED) })
+    Ok(if whole {
+        code
+    } else {
+        ExitCode::from(INTERRUPTED)
+    })
 }
 
 fn compared(before: &Read, after: &Read) -> Result<Difference> {
     let slots = [before.slot()?, after.slot()?];
     if before.open.path == after.open.path && slots[0].id == slots[1].id {
-        bail_usage!("{} and {} are the same variant: name two", before.open.name, after.open.name);
+        bail_usage!(
+            "{} and {} are the same variant: name two",
+            before.open.name,
+            after.open.name
+        );
     }
     let rates = |read: &Read, slot: &Slot| read.open.rates(slot, slot.name.clone());
     let paired = before.open.path == after.open.path;
-    let comparison = compare(&rates(before, slots[0]), &rates(after, slots[1]), paired, 0.95);
-    let comparison = comparison
-        .with_context(|| format!("{} and {} have no rates to compare", slots[0].name, slots[1].name))?;
-    let ratio = comparison.handled.as_ref().unwrap_or(&comparison.change).ratio;
+    let comparison = compare(
+        &rates(before, slots[0]),
+        &rates(after, slots[1]),
+        paired,
+        0.95,
+    );
+    let comparison = comparison.with_context(|| {
+        format!(
+            "{} and {} have no rates to compare",
+            slots[0].name, slots[1].name
+        )
+    })?;
+    let ratio = comparison
+        .handled
+        .as_ref()
+        .unwrap_or(&comparison.change)
+        .ratio;
     let (a, b) = (before.records(), after.records());
-    let cases =
-        a.case(slots[0]).zip(b.case(slots[1])).context("one of the two variants has no valid trial")?;
+    let cases = a
+        .case(slots[0])
+        .zip(b.case(slots[1]))
+        .context("one of the two variants has no valid trial")?;
     difference([&cases.0, &cases.1], ratio).map_err(|why| anyhow!(why))
 }

@@ -4,12 +4,16 @@ use super::report;
 use crate::output::{self, FAILED, all_of, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use linerate_import::netbenches::records::{Records as NetbenchesRecords, records as imported_records};
+use linerate_import::netbenches::records::{
+    Records as NetbenchesRecords, records as imported_records,
+};
 use linerate_linux::files;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::record::{Campaign, LabKind, Stopped};
 use linerate_measure::summary::summarise;
-use linerate_report::export::{Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus, tap};
+use linerate_report::export::{
+    Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus, tap,
+};
 use linerate_report::pages::Records;
 use linerate_runner::archive::visit;
 use linerate_runner::handle;
@@ -159,7 +163,10 @@ fn parquet(args: &Parquet) -> Result<ExitCode> {
     let mut filled = Ok(ExitCode::SUCCESS);
     let written = files::replace_by(&args.out, |to| {
         filled = fill(args, to);
-        filled.as_ref().map(drop).map_err(|_| io::ErrorKind::Other.into())
+        filled
+            .as_ref()
+            .map(drop)
+            .map_err(|_| io::ErrorKind::Other.into())
     });
     let code = filled.and_then(|code| Ok(written.map(|()| code)?));
     let code = code.with_context(|| format!("writing {}", args.out.display()))?;
@@ -168,8 +175,17 @@ fn parquet(args: &Parquet) -> Result<ExitCode> {
 }
 
 fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
-    let mut archive = Archive::new(to, if args.rows == "cells" { Rows::Cells } else { Rows::Trials })?;
-    let code = each(&args.directories, |folder, records| Ok(archive.add(folder, records)?))?;
+    let mut archive = Archive::new(
+        to,
+        if args.rows == "cells" {
+            Rows::Cells
+        } else {
+            Rows::Trials
+        },
+    )?;
+    let code = each(&args.directories, |folder, records| {
+        Ok(archive.add(folder, records)?)
+    })?;
     archive.finish()?;
     Ok(code)
 }
@@ -180,15 +196,28 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
     let all = pictures(&page);
     let list = || {
         let line = |(at, title): (usize, &str)| format!("{:>3}  {title}\n", at + 1);
-        all.iter().map(|picture| picture.title()).enumerate().map(line).collect::<String>()
+        all.iter()
+            .map(|picture| picture.title())
+            .enumerate()
+            .map(line)
+            .collect::<String>()
     };
-    let Some(name) = &args.name else { return all_of(&list()) };
-    if args.out.as_ref().is_some_and(|file| file.extension().is_some_and(|ending| ending == "png")) {
+    let Some(name) = &args.name else {
+        return all_of(&list());
+    };
+    if args
+        .out
+        .as_ref()
+        .is_some_and(|file| file.extension().is_some_and(|ending| ending == "png"))
+    {
         bail_usage!(
             "linerate writes SVG, and rsvg-convert makes PNG of it: rsvg-convert -z 2 FILE.svg -o FILE.png"
         );
     }
-    let number = name.parse::<usize>().ok().and_then(|number| all.get(number.checked_sub(1)?));
+    let number = name
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| all.get(number.checked_sub(1)?));
     let Some(found) = number.or_else(|| all.iter().find(|picture| picture.title() == *name)) else {
         bail_usage!(
             "there is no picture '{name}' on the page of {}; there are\n{}",
@@ -196,17 +225,31 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
             list()
         );
     };
-    let Campaign { name, started, linerate, asked, .. } = &stored.campaign;
-    let simulated = if asked.lab == LabKind::Simulated { " SIMULATED: not of this machine." } else { "" };
+    let Campaign {
+        name,
+        started,
+        linerate,
+        asked,
+        ..
+    } = &stored.campaign;
+    let simulated = if asked.lab == LabKind::Simulated {
+        " SIMULATED: not of this machine."
+    } else {
+        ""
+    };
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
-    let picture = picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
+    let picture =
+        picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
     write(args.out.as_deref(), &picture)
 }
 
 /// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,
 /// each with its folder below the directory, or its path where there are several directories. One that cannot be read is left out and
 /// told: then the exit status is that of a failure.
-fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Result<ExitCode> {
+fn each(
+    directories: &[PathBuf],
+    mut take: impl FnMut(&str, &Records<'_>) -> Result<()>,
+) -> Result<ExitCode> {
     let stacks = &BTreeMap::new();
     let alone = directories.len() == 1;
     let mut code = ExitCode::SUCCESS;
@@ -226,11 +269,30 @@ fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Res
                 code = ExitCode::from(FAILED);
             }
             taken += 1;
-            let below = path.strip_prefix(directory).ok().filter(|below| below.components().next().is_some());
+            let below = path
+                .strip_prefix(directory)
+                .ok()
+                .filter(|below| below.components().next().is_some());
             let below = below.filter(|_| alone).unwrap_or(path);
-            let StoredCampaign { campaign, host, trials, facts, .. } = &stored;
+            let StoredCampaign {
+                campaign,
+                host,
+                trials,
+                facts,
+                ..
+            } = &stored;
             let summary = &report::summary_of(&stored);
-            take(&below.to_string_lossy(), &Records { campaign, host, summary, trials, facts, stacks })?;
+            take(
+                &below.to_string_lossy(),
+                &Records {
+                    campaign,
+                    host,
+                    summary,
+                    trials,
+                    facts,
+                    stacks,
+                },
+            )?;
         }
         if campaigns.is_empty() {
             let imported = each_imported(directory, alone, &mut take)?;
@@ -254,17 +316,33 @@ fn each_imported(
 ) -> Result<usize> {
     let mut taken = 0;
     visit(directory, false, &mut |_| {}, |found| {
-        let folder =
-            if alone { found.path.clone() } else { directory.join(&found.path).display().to_string() };
-        let Some(NetbenchesRecords { campaign, host, trials }) =
-            imported_records(found, env!("CARGO_PKG_VERSION"))
+        let folder = if alone {
+            found.path.clone()
+        } else {
+            directory.join(&found.path).display().to_string()
+        };
+        let Some(NetbenchesRecords {
+            campaign,
+            host,
+            trials,
+        }) = imported_records(found, env!("CARGO_PKG_VERSION"))
         else {
             return Ok(());
         };
         taken += 1;
         let summary = &summarise(&campaign, &trials, Stopped::Trials, 0);
         let (campaign, host, trials) = (&campaign, &host, &trials[..]);
-        take(&folder, &Records { campaign, host, summary, trials, facts: &[], stacks: &BTreeMap::new() })
+        take(
+            &folder,
+            &Records {
+                campaign,
+                host,
+                summary,
+                trials,
+                facts: &[],
+                stacks: &BTreeMap::new(),
+            },
+        )
     })?;
     Ok(taken)
 }
@@ -274,7 +352,9 @@ fn each_imported(
 /// # Errors
 /// The file cannot be written.
 pub fn write(file: Option<&Path>, text: &str) -> Result<ExitCode> {
-    let Some(file) = file else { return all_of(text) };
+    let Some(file) = file else {
+        return all_of(text);
+    };
     replace(file, text)?;
     tell(format!("written: {}", file.display()));
     Ok(ExitCode::SUCCESS)

@@ -77,7 +77,10 @@ const FILE: &str = "facts.jsonl";
 impl Source {
     /// Name of the source in messages.
     pub fn name(&self) -> &str {
-        self.place.as_deref().or(self.namespace.as_deref()).unwrap_or("this machine")
+        self.place
+            .as_deref()
+            .or(self.namespace.as_deref())
+            .unwrap_or("this machine")
     }
 
     /// The facts; `None` after Ctrl-C.
@@ -85,19 +88,32 @@ impl Source {
     /// # Errors
     /// The host, the folder or an interface is not there, or has no facts.
     pub fn facts(&self) -> Result<Option<SlotFacts>> {
-        if let Some(place) = self.place.as_deref().filter(|place| Path::new(place).exists()) {
+        if let Some(place) = self
+            .place
+            .as_deref()
+            .filter(|place| Path::new(place).exists())
+        {
             return saved(Path::new(place), &self.interfaces).map(Some);
         }
-        if self.place.as_deref().is_some_and(|place| place.contains('/')) {
+        if self
+            .place
+            .as_deref()
+            .is_some_and(|place| place.contains('/'))
+        {
             return Err(usage(format!("there is no folder {}", self.name())));
         }
         interrupt::install();
         let progress = Progress::of_files();
         progress.say(format!("asking {}", self.name()));
         let stop = Some(&interrupt::INTERRUPTED);
-        let asked = self
-            .target()
-            .and_then(|target| Ok(linerate_remote::facts(&target, self.sudo, &self.interfaces, stop)?));
+        let asked = self.target().and_then(|target| {
+            Ok(linerate_remote::facts(
+                &target,
+                self.sudo,
+                &self.interfaces,
+                stop,
+            )?)
+        });
         drop(progress);
         match asked {
             _ if interrupted() => Ok(None),
@@ -110,7 +126,11 @@ impl Source {
     /// # Errors
     /// The host cannot be reached, or a folder is named.
     pub fn target(&self) -> Result<ExecutionTarget> {
-        if self.place.as_deref().is_some_and(|place| place.contains('/') || Path::new(place).exists()) {
+        if self
+            .place
+            .as_deref()
+            .is_some_and(|place| place.contains('/') || Path::new(place).exists())
+        {
             return Err(usage(format!("{} is a path: name a host", self.name())));
         }
         let approach = self.ssh.approach();
@@ -122,30 +142,52 @@ impl Source {
         let stop = Some(&interrupt::INTERRUPTED);
         Ok(match (&self.place, &self.namespace) {
             (Some(host), _) => ExecutionTarget::connect(&target(host), stop)?,
-            (None, Some(name)) => {
-                ExecutionTarget::connect(&Target { namespace: true, ..target(name) }, stop)?
-            }
-            (None, None) => ExecutionTarget::Here { name: self.name().into(), netns: None },
+            (None, Some(name)) => ExecutionTarget::connect(
+                &Target {
+                    namespace: true,
+                    ..target(name)
+                },
+                stop,
+            )?,
+            (None, None) => ExecutionTarget::Here {
+                name: self.name().into(),
+                netns: None,
+            },
         })
     }
 }
 
 fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
     let name = place.display();
-    let lines = if place.is_dir() { place.join(FILE) } else { place.to_owned() };
+    let lines = if place.is_dir() {
+        place.join(FILE)
+    } else {
+        place.to_owned()
+    };
     let mut facts = if lines.is_file() {
         let text = read(&lines, MOST).with_context(|| input::cannot_read("", &lines))?;
-        let (all, _) =
-            read_lines::<SlotFacts>(&lines.display().to_string(), &String::from_utf8_lossy(&text))?;
+        let (all, _) = read_lines::<SlotFacts>(
+            &lines.display().to_string(),
+            &String::from_utf8_lossy(&text),
+        )?;
         if all.len() > 1 {
-            tell(format!("{name} has the facts of {} DUTs: those of the first are shown", all.len()));
+            tell(format!(
+                "{name} has the facts of {} DUTs: those of the first are shown",
+                all.len()
+            ));
         }
-        all.into_iter().next().with_context(|| format!("{name} has no facts: its DUT was not asked"))?
+        all.into_iter()
+            .next()
+            .with_context(|| format!("{name} has no facts: its DUT was not asked"))?
     } else {
         let folder = read_folder(place)?;
-        let files = folder.files.into_iter().filter(|file| is_wanted(&file.path));
-        let files: BTreeMap<String, String> =
-            files.map(|file| (file.path, String::from_utf8_lossy(&file.bytes).into_owned())).collect();
+        let files = folder
+            .files
+            .into_iter()
+            .filter(|file| is_wanted(&file.path));
+        let files: BTreeMap<String, String> = files
+            .map(|file| (file.path, String::from_utf8_lossy(&file.bytes).into_owned()))
+            .collect();
         of_saved(&files).map_err(|why| anyhow!("{name}: {why}"))?
     };
     if let Some(missing) = wanted.iter().find(|name| !facts.interfaces.contains(name)) {
@@ -154,7 +196,9 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
             facts.interfaces.join(", ")
         )));
     }
-    facts.interfaces.retain(|name| wanted.is_empty() || wanted.contains(name));
+    facts
+        .interfaces
+        .retain(|name| wanted.is_empty() || wanted.contains(name));
     Ok(facts)
 }
 
@@ -163,8 +207,12 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
 /// # Errors
 /// Their system is not known here.
 pub fn configuration(facts: &SlotFacts) -> Result<Configuration> {
-    Configuration::recorded(facts)
-        .with_context(|| format!("the facts are of a system that is not known here: {}", facts.kernel))
+    Configuration::recorded(facts).with_context(|| {
+        format!(
+            "the facts are of a system that is not known here: {}",
+            facts.kernel
+        )
+    })
 }
 
 /// Runs the verb.
@@ -172,18 +220,28 @@ pub fn configuration(facts: &SlotFacts) -> Result<Configuration> {
 /// # Errors
 /// The host or the folder cannot be read, or the facts cannot be saved.
 pub fn run(args: &Facts) -> Result<ExitCode> {
-    let Some(facts) = args.source.facts()? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    let Some(facts) = args.source.facts()? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     if let Some(folder) = &args.save {
-        save(folder, &facts).with_context(|| format!("cannot save the facts in {}", folder.display()))?;
+        save(folder, &facts)
+            .with_context(|| format!("cannot save the facts in {}", folder.display()))?;
         tell(format!("saved: linerate facts {}", folder.display()));
     }
     let (name, found) = (args.source.name(), configuration(&facts)?);
-    result(&args.printed, || json!({ "of": name, "configuration": &found }), || pages::facts(name, &found))
+    result(
+        &args.printed,
+        || json!({ "of": name, "configuration": &found }),
+        || pages::facts(name, &found),
+    )
 }
 
 fn save(folder: &Path, facts: &SlotFacts) -> Result<()> {
     fs::create_dir_all(folder)?;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(folder.join(FILE))?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(folder.join(FILE))?;
     file.write_all((serde_json::to_string(facts)? + "\n").as_bytes())?;
     Ok(())
 }

@@ -4,7 +4,9 @@ use crate::args::Printed;
 use crate::output::{Output, output_is_closed, print, result, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use linerate_profile::{Folded, Picture, Profile, Source, differences, differential, flame_graph, fold};
+use linerate_profile::{
+    Folded, Picture, Profile, Source, differences, differential, flame_graph, fold,
+};
 use linerate_report::pages;
 use linerate_runner::{handle, input};
 use std::fs;
@@ -64,20 +66,34 @@ fn stacks(what: &str) -> Result<PathBuf, String> {
         return Ok(path);
     }
     let folder = handle::folder(what)?;
-    let files =
-        fs::read_dir(folder.join("profiles")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = fs::read_dir(folder.join("profiles"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let is_profile = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.strip_suffix(".stack").is_some_and(|cell| cell.bytes().all(|b| b.is_ascii_digit()))
+        name.strip_suffix(".stack")
+            .is_some_and(|cell| cell.bytes().all(|b| b.is_ascii_digit()))
     };
     let mut found: Vec<PathBuf> = files.filter(is_profile).collect();
     found.sort();
     match &found[..] {
-        [] => Err(format!("{} has no profile: measure with --profile", folder.display())),
+        [] => Err(format!(
+            "{} has no profile: measure with --profile",
+            folder.display()
+        )),
         [only] => Ok(only.clone()),
         several => {
-            let names: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
-            Err(format!("{} has several profiles: choose one of {}", folder.display(), names.join(", ")))
+            let names: Vec<String> = several
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Err(format!(
+                "{} has several profiles: choose one of {}",
+                folder.display(),
+                names.join(", ")
+            ))
         }
     }
 }
@@ -107,24 +123,51 @@ pub fn run(args: &Flame) -> Result<ExitCode> {
             None => print_functions(&before, told.event.as_deref(), most, &args.printed),
             Some((after, _)) => {
                 let changes: Vec<_> = differences(&before, after).into_iter().take(most).collect();
-                result(&args.printed, || &changes, || pages::function_changes(&changes))
+                result(
+                    &args.printed,
+                    || &changes,
+                    || pages::function_changes(&changes),
+                )
             }
         };
     }
-    draw(args, &before, &told, after.as_ref().map(|(profile, _)| profile))
+    draw(
+        args,
+        &before,
+        &told,
+        after.as_ref().map(|(profile, _)| profile),
+    )
 }
 
-fn draw(args: &Flame, before: &Profile, told: &Folded, after: Option<&Profile>) -> Result<ExitCode> {
+fn draw(
+    args: &Flame,
+    before: &Profile,
+    told: &Folded,
+    after: Option<&Profile>,
+) -> Result<ExitCode> {
     if args.out.is_none() && io::stdout().is_terminal() {
-        bail!("a picture is no text for a terminal: name a file with --out, or list functions with --top");
+        bail!(
+            "a picture is no text for a terminal: name a file with --out, or list functions with --top"
+        );
     }
-    let names = args.after.iter().fold(input::name(&args.file), |first, second| {
-        format!("{first} and {}, whose functions are red if they grew", input::name(second))
-    });
+    let names = args
+        .after
+        .iter()
+        .fold(input::name(&args.file), |first, second| {
+            format!(
+                "{first} and {}, whose functions are red if they grew",
+                input::name(second)
+            )
+        });
     let picture = Picture {
         title: args.title.clone().unwrap_or(names),
         subtitle: told.event.clone(),
-        unit: if told.source == Source::Lockstat { "ns" } else { "samples" }.into(),
+        unit: if told.source == Source::Lockstat {
+            "ns"
+        } else {
+            "samples"
+        }
+        .into(),
     };
     let svg = match after {
         Some(after) => differential(before, after, picture),
@@ -149,7 +192,11 @@ pub fn print_functions(
     printed: &Printed,
 ) -> Result<ExitCode> {
     let functions: Vec<_> = profile.functions().into_iter().take(most).collect();
-    result(printed, || &functions, || pages::functions(&functions, profile.samples(), event))
+    result(
+        printed,
+        || &functions,
+        || pages::functions(&functions, profile.samples(), event),
+    )
 }
 
 /// Writes a picture to a file.
@@ -157,7 +204,9 @@ pub fn print_functions(
 /// # Errors
 /// The file cannot be written.
 pub fn write_picture(path: &Path, svg: &[u8]) -> Result<()> {
-    create(path)?.write_all(svg).with_context(|| format!("cannot write {}", path.display()))
+    create(path)?
+        .write_all(svg)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn create(path: &Path) -> Result<fs::File> {
@@ -184,6 +233,9 @@ fn read(path: &Path, output: impl Write) -> Result<Folded> {
 
 fn warn_of_cut(path: &Path, told: &Folded) {
     if told.is_cut {
-        tell(format_args!("{} ends within a line: its last stack is not whole", input::name(path)));
+        tell(format_args!(
+            "{} ends within a line: its last stack is not whole",
+            input::name(path)
+        ));
     }
 }

@@ -62,21 +62,37 @@ pub fn run(args: &History) -> Result<ExitCode> {
         input.read(directory, &progress)?;
     }
     let directories = std::mem::take(&mut input.directories);
-    archive::add(&mut input.timelines, &Archive { directories, ..Archive::default() });
+    archive::add(
+        &mut input.timelines,
+        &Archive {
+            directories,
+            ..Archive::default()
+        },
+    );
     let timelines = input.timelines.finish();
     if timelines.is_empty() {
         input.skipped.iter().for_each(tell);
-        let names: Vec<String> = args.directories.iter().map(|d| d.display().to_string()).collect();
+        let names: Vec<String> = args
+            .directories
+            .iter()
+            .map(|d| d.display().to_string())
+            .collect();
         bail!(
             "nothing to judge in {}: neither campaigns of linerate nor results laid out as the archive's are there",
             names.join(", ")
         );
     }
-    let history = judge(&timelines, |i| progress.say(format!("time line {} of {}", i + 1, timelines.len())));
+    let history = judge(&timelines, |i| {
+        progress.say(format!("time line {} of {}", i + 1, timelines.len()))
+    });
     drop(progress);
     let mut record = serde_json::to_value(&history)?;
     record["skipped"] = serde_json::to_value(&input.skipped)?;
-    result(&args.printed, || record, || linerate_report::pages::history(&history))?;
+    result(
+        &args.printed,
+        || record,
+        || linerate_report::pages::history(&history),
+    )?;
     input.skipped.iter().for_each(tell);
     if input.broken > 0 {
         output::tell(format!(
@@ -88,7 +104,11 @@ pub fn run(args: &History) -> Result<ExitCode> {
 }
 
 fn tell(skipped: &Skipped) {
-    output::tell(format!("left out {}: {}", skipped.path.display(), skipped.reason));
+    output::tell(format!(
+        "left out {}: {}",
+        skipped.path.display(),
+        skipped.reason
+    ));
 }
 
 impl Input {
@@ -107,7 +127,10 @@ impl Input {
                     let (campaign, host) = (&stored.campaign, &stored.host);
                     campaigns::add(&mut self.timelines, &source, campaign, host, &stored.trials);
                 }
-                Err(error) => self.skipped.push(Skipped { path: path.clone(), reason: error.to_string() }),
+                Err(error) => self.skipped.push(Skipped {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                }),
             }
         }
         let read = read_archive(directory, &mut |seen| progress.files(seen))?;

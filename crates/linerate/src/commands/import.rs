@@ -131,22 +131,31 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     let (mut campaigns, mut trials) = (0, 0);
     let mut directories = Vec::new();
     let mut lines = BufWriter::new(Output);
-    let archive = visit(&args.directory, store.is_some(), &mut |seen| line.files(seen), |mut directory| {
-        if args.printed.is_json() {
-            let _ = writeln!(lines, "{}", serde_json::to_string(&directory)?);
-        }
-        if let Some(store) = &store {
-            if let Some(records) = records(directory.clone(), env!("CARGO_PKG_VERSION")) {
-                let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
-                store.write(&records.campaign, &records.host, &records.trials, &summary)?;
-                campaigns += 1;
-                trials += records.trials.len();
+    let archive = visit(
+        &args.directory,
+        store.is_some(),
+        &mut |seen| line.files(seen),
+        |mut directory| {
+            if args.printed.is_json() {
+                let _ = writeln!(lines, "{}", serde_json::to_string(&directory)?);
             }
-            directory.sets.iter_mut().flat_map(|s| &mut s.runs).for_each(|run| run.log_samples = Vec::new());
-        }
-        directories.push(directory);
-        Ok::<(), anyhow::Error>(())
-    })?;
+            if let Some(store) = &store {
+                if let Some(records) = records(directory.clone(), env!("CARGO_PKG_VERSION")) {
+                    let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
+                    store.write(&records.campaign, &records.host, &records.trials, &summary)?;
+                    campaigns += 1;
+                    trials += records.trials.len();
+                }
+                directory
+                    .sets
+                    .iter_mut()
+                    .flat_map(|s| &mut s.runs)
+                    .for_each(|run| run.log_samples = Vec::new());
+            }
+            directories.push(directory);
+            Ok::<(), anyhow::Error>(())
+        },
+    )?;
     drop(line);
     if directories.is_empty() {
         bail!(
@@ -166,10 +175,17 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         );
     }
     directories.sort_by(|a, b| a.path.cmp(&b.path));
-    let archive = Archive { directories, ..archive };
+    let archive = Archive {
+        directories,
+        ..archive
+    };
     if args.printed.is_json() {
         drop(lines);
-        archive.problems.iter().filter(|p| p.set.is_none()).for_each(tell);
+        archive
+            .problems
+            .iter()
+            .filter(|p| p.set.is_none())
+            .for_each(tell);
     } else {
         let mut page = pages::archive(&archive);
         page.gap();
@@ -180,7 +196,11 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
 }
 
 fn tell(problem: &FileProblem) {
-    output::tell(format!("{}: {}", problem.path.escape_debug(), problem.reason));
+    output::tell(format!(
+        "{}: {}",
+        problem.path.escape_debug(),
+        problem.reason
+    ));
 }
 
 fn benchlab(args: &Benchlab) -> Result<ExitCode> {
@@ -199,17 +219,30 @@ fn benchlab(args: &Benchlab) -> Result<ExitCode> {
         write(out, &imported)?;
     }
     let out = args.out.as_ref().map(|out| out.display().to_string());
-    result(&args.printed, || &imported, || pages::benchlab(&source.path, &imported, out.as_deref()))
+    result(
+        &args.printed,
+        || &imported,
+        || pages::benchlab(&source.path, &imported, out.as_deref()),
+    )
 }
 
 /// Title of the lab: the name of the configuration's file, and of its folder, which in the archive names the machine.
 fn title(config: &Path) -> String {
-    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let stem =
-        config.file_stem().map_or_else(|| "bench-lab".into(), |stem| stem.to_string_lossy().into_owned());
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let stem = config.file_stem().map_or_else(
+        || "bench-lab".into(),
+        |stem| stem.to_string_lossy().into_owned(),
+    );
     let above = config.parent().and_then(name).filter(|above| above != "..");
     let title = above.map_or_else(|| stem.clone(), |above| format!("{above}, {stem}"));
-    title.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect()
+    title
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .take(100)
+        .collect()
 }
 
 /// Reads a configuration.
@@ -228,18 +261,31 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 fn write(out: &Path, imported: &Imported) -> Result<()> {
     let writing = || format!("cannot write into {}", out.display());
     std::fs::create_dir_all(out).with_context(writing)?;
-    if std::fs::read_dir(out).with_context(writing)?.next().is_some() {
-        bail!("{} is not empty: name a new folder with --out", out.display());
+    if std::fs::read_dir(out)
+        .with_context(writing)?
+        .next()
+        .is_some()
+    {
+        bail!(
+            "{} is not empty: name a new folder with --out",
+            out.display()
+        );
     }
     let lab = (LAB_FILE, imported.lab.as_str());
-    let plans = imported.plans.iter().map(|plan| (plan.name.as_str(), plan.text.as_str()));
+    let plans = imported
+        .plans
+        .iter()
+        .map(|plan| (plan.name.as_str(), plan.text.as_str()));
     for (name, text) in std::iter::once(lab).chain(plans) {
         let path = out.join(name);
         let created = OpenOptions::new().write(true).create_new(true).open(&path);
         let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
         if let Err(error) = written {
-            let full =
-                if error.kind() == ErrorKind::StorageFull { "; make room, or name another disk" } else { "" };
+            let full = if error.kind() == ErrorKind::StorageFull {
+                "; make room, or name another disk"
+            } else {
+                ""
+            };
             bail!("cannot write {}: {error}{full}", path.display());
         }
     }

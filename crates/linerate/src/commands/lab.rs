@@ -164,10 +164,16 @@ pub enum LabExample {
 
 fn lab_name(text: &str) -> Result<String, String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if !text.is_empty() && text.len() <= 40 && text.chars().all(fine) && !text.starts_with(['-', '.']) {
+    if !text.is_empty()
+        && text.len() <= 40
+        && text.chars().all(fine)
+        && !text.starts_with(['-', '.'])
+    {
         Ok(text.to_string())
     } else {
-        Err(format!("'{text}' cannot be the name of a lab: use up to 40 letters, digits, '-', '_' or '.'"))
+        Err(format!(
+            "'{text}' cannot be the name of a lab: use up to 40 letters, digits, '-', '_' or '.'"
+        ))
     }
 }
 
@@ -177,7 +183,11 @@ fn lab_name(text: &str) -> Result<String, String> {
 /// The lab cannot be built, found or removed.
 pub fn run(args: &Lab) -> Result<ExitCode> {
     match &args.action {
-        LabAction::Up { variants, name, longest } => up(variants, name, *longest),
+        LabAction::Up {
+            variants,
+            name,
+            longest,
+        } => up(variants, name, *longest),
         LabAction::Down { name, all } => down(name.as_deref(), *all),
         LabAction::Status { printed } => status(printed),
         LabAction::Check(args) => check(args),
@@ -221,19 +231,28 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let records = registry.list()?.records;
-    let chosen: Vec<&LabRecord> = records.iter().filter(|r| name.is_none_or(|n| r.name == n)).collect();
+    let chosen: Vec<&LabRecord> = records
+        .iter()
+        .filter(|r| name.is_none_or(|n| r.name == n))
+        .collect();
     if let (Some(name), true) = (name, chosen.is_empty()) {
         bail!("there is no lab named {name}: linerate lab status lists those that are up");
     }
     if name.is_none() && !all && chosen.len() > 1 {
         let names: Vec<&str> = chosen.iter().map(|r| r.name.as_str()).collect();
-        bail!("{} labs are up ({}): say which with --name, or --all", names.len(), names.join(", "));
+        bail!(
+            "{} labs are up ({}): say which with --name, or --all",
+            names.len(),
+            names.join(", ")
+        );
     }
     if chosen.is_empty() && cleared.is_empty() {
         print("No lab is up.\n");
     }
     for record in chosen {
-        registry.take_down(record).with_context(|| format!("taking lab {} down", record.name))?;
+        registry
+            .take_down(record)
+            .with_context(|| format!("taking lab {} down", record.name))?;
         print(&format!("Lab {} is down.\n", record.name));
     }
     Ok(ExitCode::SUCCESS)
@@ -256,29 +275,56 @@ fn check(args: &LabCheck) -> Result<ExitCode> {
     }
     let (Site { lab, facts, .. }, frames, problems) = &checked?;
     let (tried, skipped, tester) = (&frames.tried, &frames.skipped, &frames.ports);
-    let checked = pages::LabCheck { file: &file, lab, facts, problems, tried, skipped, tester };
-    result(&args.printed, || checked.record(), || pages::lab_check(&checked))?;
-    Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    let checked = pages::LabCheck {
+        file: &file,
+        lab,
+        facts,
+        problems,
+        tried,
+        skipped,
+        tester,
+    };
+    result(
+        &args.printed,
+        || checked.record(),
+        || pages::lab_check(&checked),
+    )?;
+    Ok(if problems.iter().any(Diagnostic::is_fault) {
+        ExitCode::from(FAILED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn restore(args: &LabRestore) -> Result<ExitCode> {
     let lab = read(&args.lab)?;
     let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
         let file = args.lab.display();
-        bail_usage!("{file} has no DUT that linerate can change, and linerate changes no other hosts");
+        bail_usage!(
+            "{file} has no DUT that linerate can change, and linerate changes no other hosts"
+        );
     };
     interrupt::install();
     let progress = Progress::of_steps();
     let mut site = Site::reach(lab, args.ssh.approach(), Path::new(""), &progress)?;
     progress.say("putting everything back");
-    let back = site.put_back(if args.reboot { Reboot::WhenNeeded } else { Reboot::Never })?;
+    let back = site.put_back(if args.reboot {
+        Reboot::WhenNeeded
+    } else {
+        Reboot::Never
+    })?;
     drop(progress);
     let Some(earlier) = back else {
         return all_of(&format!("{dut}: nothing is changed there\n"));
     };
-    earlier.told.iter().for_each(|line| print(&format!("{line}\n")));
+    earlier
+        .told
+        .iter()
+        .for_each(|line| print(&format!("{line}\n")));
     if earlier.owes_boot {
-        print(&format!("{dut}: it counts from its next boot on only: reboot it, or let --reboot do so\n"));
+        print(&format!(
+            "{dut}: it counts from its next boot on only: reboot it, or let --reboot do so\n"
+        ));
         return Ok(ExitCode::from(FAILED));
     }
     Ok(ExitCode::SUCCESS)
@@ -297,14 +343,32 @@ fn status(how: &Printed) -> Result<ExitCode> {
     for (path, reason) in &listing.damaged {
         tell(format!("{} is damaged: {reason}", path.display()));
     }
-    let shown = |record| Shown { record, state: record.state() };
+    let shown = |record| Shown {
+        record,
+        state: record.state(),
+    };
     let page = || {
         let mut page = Document::default();
-        let text: String = listing.records.iter().map(|record| describe(record, None)).collect();
-        page.code(if text.is_empty() { "No lab is up." } else { &text }, Tone::Plain);
+        let text: String = listing
+            .records
+            .iter()
+            .map(|record| describe(record, None))
+            .collect();
+        page.code(
+            if text.is_empty() {
+                "No lab is up."
+            } else {
+                &text
+            },
+            Tone::Plain,
+        );
         page
     };
-    result(how, || listing.records.iter().map(shown).collect::<Vec<_>>(), page)
+    result(
+        how,
+        || listing.records.iter().map(shown).collect::<Vec<_>>(),
+        page,
+    )
 }
 
 #[cfg(test)]

@@ -61,10 +61,19 @@ pub fn run(args: &List) -> Result<ExitCode> {
     let page = || {
         let mut page = Document::default();
         if lines.is_empty() {
-            page.say(format!("There is no campaign in {}.", args.directory.display()));
+            page.say(format!(
+                "There is no campaign in {}.",
+                args.directory.display()
+            ));
             return page;
         }
-        let name = |line: &Line| line.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = |line: &Line| {
+            line.folder
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
         page.table(
             Table::of(&lines)
                 .column("", "", |line| line.handle.as_str())
@@ -80,7 +89,13 @@ pub fn run(args: &List) -> Result<ExitCode> {
 fn line(handle: String, folder: PathBuf) -> Result<Line> {
     if let Some(tuned) = tune::read(&folder)? {
         let answer = format!("tuning: {}", pages::tuned(&tuned));
-        return Ok(Line { handle, folder, begun: String::new(), machine: String::new(), answer });
+        return Ok(Line {
+            handle,
+            folder,
+            begun: String::new(),
+            machine: String::new(),
+            answer,
+        });
     }
     let campaign = records::head(&folder)?;
     let (host, verdict) = records::verdict(&folder)?;
@@ -89,5 +104,11 @@ fn line(handle: String, folder: PathBuf) -> Result<Line> {
         None if records::is_running(&folder) => "running".into(),
         None => "did not come to its end".into(),
     };
-    Ok(Line { handle, folder, begun: campaign.started, machine: host.cpu_model, answer })
+    Ok(Line {
+        handle,
+        folder,
+        begun: campaign.started,
+        machine: host.cpu_model,
+        answer,
+    })
 }

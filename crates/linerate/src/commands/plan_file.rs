@@ -105,7 +105,10 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
 
 fn example(name: Option<&Path>) -> Result<ExitCode> {
     let unknown = |name: &Path| {
-        usage(format!("no plan '{}' comes with linerate: `linerate plan list` names them", name.display()))
+        usage(format!(
+            "no plan '{}' comes with linerate: `linerate plan list` names them",
+            name.display()
+        ))
     };
     all_of(match name {
         None => plan::EXAMPLE,
@@ -118,14 +121,20 @@ fn list(how: &Printed) -> Result<ExitCode> {
         .iter()
         .map(|(name, text)| {
             let plan = plan::Plan::read(text.as_bytes());
-            (*name, plan.unwrap_or_else(|faults| unreachable!("the tests check shipped plans: {faults:?}")))
+            (
+                *name,
+                plan.unwrap_or_else(|faults| {
+                    unreachable!("the tests check shipped plans: {faults:?}")
+                }),
+            )
         })
         .collect();
     let record = || {
         let one = |(name, plan): &(&str, plan::Plan)| {
             let systems = &plan.systems;
             let campaign = |quick| plan.campaign(systems[0], quick);
-            let seconds = |quick| campaign(quick).map(|c| Timetable::new(c).total_ns / 1_000_000_000);
+            let seconds =
+                |quick| campaign(quick).map(|c| Timetable::new(c).total_ns / 1_000_000_000);
             json!({
                 "name": name, "title": plan.title, "systems": systems, "seconds": seconds(false),
                 "quick_seconds": seconds(true), "source": campaign(false).and_then(|c| c.experiment.source.clone()),
@@ -172,14 +181,28 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
 }
 
 fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
-    let ShowPlan { file, quick, system, lab, printed } = args;
+    let ShowPlan {
+        file,
+        quick,
+        system,
+        lab,
+        printed,
+    } = args;
     let name = input::name(file);
     let plan = parse(file, &read(file)?).map_err(|faults| faulty(&name, &faults))?;
     let lab = lab.as_deref().map(read_lab).transpose()?;
     let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
-    let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), *quick)?;
+    let campaign = campaign(
+        &plan,
+        &name,
+        system.or(lab.as_ref().and_then(of_lab)),
+        *quick,
+    )?;
     check_lab(campaign, &name, lab.is_some())?;
-    let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder(file))).transpose()?;
+    let rehearsed = lab
+        .as_ref()
+        .map(|lab| rehearse(campaign, lab, folder(file)))
+        .transpose()?;
     // Without a seed in the plan, the run draws one; seed 1 shows an example of an order.
     let design = campaign.design(campaign.experiment.trials.seed.unwrap_or(1));
     let blocks = Timetable::new(campaign).blocks.min(BLOCKS_SHOWN.into()) as u32;
@@ -196,7 +219,9 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
     };
     let page = || {
         let mut page = pages::plan(&plan, campaign, &blocks);
-        rehearsed.iter().for_each(|parts| page.append(pages::rehearsal(parts)));
+        rehearsed
+            .iter()
+            .for_each(|parts| page.append(pages::rehearsal(parts)));
         page
     };
     result(printed, record, page)

@@ -31,7 +31,10 @@ pub struct Allowed {
 /// There is no such interface, it is down, its link does not come up in time, or the guard refuses.
 pub fn open(at: &AtInterface, deed: &str) -> Result<Allowed> {
     let interface = at.interface.as_deref().unwrap_or_default();
-    let namespace = at.netns.as_deref().map_or_else(Netns::current, Netns::open)?;
+    let namespace = at
+        .netns
+        .as_deref()
+        .map_or_else(Netns::current, Netns::open)?;
     let route = Route::open(&namespace)?;
     let mut link = route.link(interface)?;
     let labs = Registry::of_this_host().inodes();
@@ -51,7 +54,12 @@ pub fn open(at: &AtInterface, deed: &str) -> Result<Allowed> {
         bail!("interface {interface} has no carrier: is the cable in, and the other end up?");
     }
     let _ahead = Ahead::this().ok().flatten();
-    Ok(Allowed { in_lab: labs.contains(&namespace.inode()), namespace, link, _ahead })
+    Ok(Allowed {
+        in_lab: labs.contains(&namespace.inode()),
+        namespace,
+        link,
+        _ahead,
+    })
 }
 
 /// Waits until a port is done or the user wants to stop, and prints a line from time to time. `verb`: `sent` or `received`;
@@ -71,10 +79,17 @@ pub fn watch(
         if now - last_ns < at.report_ms * 1_000_000 {
             continue;
         }
-        let (seconds, new) = ((now - last_ns) as f64 / 1e9, frames.saturating_sub(last_frames));
+        let (seconds, new) = (
+            (now - last_ns) as f64 / 1e9,
+            frames.saturating_sub(last_frames),
+        );
         if at.printed.is_text() {
             let rate = new as f64 / seconds;
-            let rate = if at.normalize { format!("{rate:.0} ") } else { Si(rate).to_string() };
+            let rate = if at.normalize {
+                format!("{rate:.0} ")
+            } else {
+                Si(rate).to_string()
+            };
             let elapsed = (now - began) as f64 / 1e9;
             print(&format!(
                 "{elapsed:8.3} s  {rate:>9}pps  ({new} frames {verb} in {:.1} ms)\n",

@@ -119,12 +119,19 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
         return all_of(STAGES_OF_FREEBSD);
     }
     if let Some(path) = &args.read {
-        let found =
-            observed(input::reader(path)?).map_err(|fault| anyhow!("{}: {fault}", input::name(path)))?;
-        return result(&args.printed, || &found, || pages::observed(&found, args.top));
+        let found = observed(input::reader(path)?)
+            .map_err(|fault| anyhow!("{}: {fault}", input::name(path)))?;
+        return result(
+            &args.printed,
+            || &found,
+            || pages::observed(&found, args.top),
+        );
     }
     let online = online_cpus().context("cannot tell which CPUs are online")?;
-    let cpus = args.cpus.as_ref().map_or(online.clone(), |Cpus(cpus)| cpus.clone());
+    let cpus = args
+        .cpus
+        .as_ref()
+        .map_or(online.clone(), |Cpus(cpus)| cpus.clone());
     if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
         bail_usage!("--cpus: CPU {cpu} is not online; {} CPUs are", online.len());
     }
@@ -139,7 +146,9 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
         What::Drops => Drops::load(&[]),
     };
     let mut probe = probe.context("cannot look at this machine's kernel")?;
-    probe.start().context("cannot look at this machine's kernel")?;
+    probe
+        .start()
+        .context("cannot look at this machine's kernel")?;
     if args.announce {
         tell("looking at this machine's kernel");
     }
@@ -156,38 +165,66 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
     let title = format!("{} CPUs for {:.1} s", cpus.len(), took.as_secs_f64());
     match found {
         Artefact::Profile(sampled) => functions(args, &sampled, title),
-        Artefact::Waited(waited) => waits(args, &waited, title, took.as_nanos() as f64 * cpus.len() as f64),
+        Artefact::Waited(waited) => waits(
+            args,
+            &waited,
+            title,
+            took.as_nanos() as f64 * cpus.len() as f64,
+        ),
         Artefact::Stages(times) if times.followed == 0 => {
             bail!("no frame entered the stack; is there any load?")
         }
         Artefact::Stages(times) => result(&args.printed, || &times, || pages::stack_times(&times)),
         Artefact::Counters(drops) => result(&args.printed, || &drops, || pages::dropped(&drops)),
-        Artefact::Cpus(_) | Artefact::Output(_) | Artefact::Facts(_) => unreachable!("no probe finds these"),
+        Artefact::Cpus(_) | Artefact::Output(_) | Artefact::Facts(_) => {
+            unreachable!("no probe finds these")
+        }
     }
 }
 
 fn functions(args: &Profile, sampled: &Sampled, title: String) -> Result<ExitCode> {
     told_as_lost(sampled.lost, "samples");
     if sampled.profile.samples() == 0 {
-        bail!("there are no samples of the kernel: {} of user space; is there any load?", sampled.user);
+        bail!(
+            "there are no samples of the kernel: {} of user space; is there any load?",
+            sampled.user
+        );
     }
-    let picture = Picture { title, subtitle: Some(sampled.event.clone()), unit: "samples".into() };
+    let picture = Picture {
+        title,
+        subtitle: Some(sampled.event.clone()),
+        unit: "samples".into(),
+    };
     match stacks(args, &sampled.profile, picture)? {
         true => Ok(ExitCode::SUCCESS),
-        false => print_functions(&sampled.profile, Some(&sampled.event), args.top, &args.printed),
+        false => print_functions(
+            &sampled.profile,
+            Some(&sampled.event),
+            args.top,
+            &args.printed,
+        ),
     }
 }
 
 fn waits(args: &Profile, waited: &Waited, title: String, cpus_ns: f64) -> Result<ExitCode> {
     told_as_lost(waited.lost, "waits");
-    let picture = Picture { title, subtitle: Some("waits for locks".into()), unit: "ns".into() };
+    let picture = Picture {
+        title,
+        subtitle: Some("waits for locks".into()),
+        unit: "ns".into(),
+    };
     if waited.waits > 0 && stacks(args, &waited.profile, picture)? {
         return Ok(ExitCode::SUCCESS);
     }
     let (all, ns) = (waited.functions(), waited.profile.samples());
     let most = &all[..all.len().min(args.top)];
-    let json = || Waits { waited, functions: most };
-    result(&args.printed, json, || pages::lock_waits(ns, waited.waits, most, Some(cpus_ns)))
+    let json = || Waits {
+        waited,
+        functions: most,
+    };
+    result(&args.printed, json, || {
+        pages::lock_waits(ns, waited.waits, most, Some(cpus_ns))
+    })
 }
 
 /// Draws the stacks, and prints them if that is all that is wanted.
@@ -196,13 +233,18 @@ fn stacks(args: &Profile, profile: &linerate_profile::Profile, picture: Picture)
         write_picture(path, &linerate_profile::flame_graph(profile, picture)?)?;
     }
     if args.folded {
-        profile.lines().iter().for_each(|line| print(&format!("{line}\n")));
+        profile
+            .lines()
+            .iter()
+            .for_each(|line| print(&format!("{line}\n")));
     }
     Ok(args.folded)
 }
 
 fn told_as_lost(lost: u64, what: &str) {
     if lost > 0 {
-        tell(format_args!("{lost} {what} found no room for their stack and are not counted"));
+        tell(format_args!(
+            "{lost} {what} found no room for their stack and are not counted"
+        ));
     }
 }

@@ -40,7 +40,10 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
             if finding(place).patch.is_none() {
                 continue;
             }
-            match strongest.iter_mut().find(|known| says(**known) == says(place)) {
+            match strongest
+                .iter_mut()
+                .find(|known| says(**known) == says(place))
+            {
                 Some(known) if rank(finding(place)) > rank(finding(*known)) => *known = place,
                 Some(_) => {}
                 None => strongest.push(place),
@@ -53,23 +56,48 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
         Some(Err(error)) => Err(format!("the plan in the record cannot be read: {error}")),
         None => Err("the campaign was not carried out by a plan".into()),
     };
-    let beside = folder(Path::new(planned.and_then(|of| of.file.as_deref()).unwrap_or_default()));
+    let beside = folder(Path::new(
+        planned
+            .and_then(|of| of.file.as_deref())
+            .unwrap_or_default(),
+    ));
     // From the root, so that a plan elsewhere finds the file.
     let place = |file: &str| {
-        beside.join(file).canonicalize().map_or(file.into(), |found| found.display().to_string())
+        beside
+            .join(file)
+            .canonicalize()
+            .map_or(file.into(), |found| found.display().to_string())
     };
     let experiment = |at: (usize, usize)| {
         let finding = finding(at);
-        let plan = measured.as_ref().map_err(Clone::clone).and_then(|measured| {
-            let words = format!("without {}", finding.cause);
-            let patch = finding.patch.as_ref().ok_or("no plan can make this change")?;
-            let change = Change { words: &words, because: &finding.mechanism, patch };
-            linerate_plan::Proof::new(measured, explanations[at.0].slot, &change, &place).map_err(|faults| {
-                let faults = faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>();
-                format!("no plan can make this change here: {}", faults.join("; "))
-            })
-        });
-        Experiment { place: at, cause: finding.cause.clone(), plan }
+        let plan = measured
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|measured| {
+                let words = format!("without {}", finding.cause);
+                let patch = finding
+                    .patch
+                    .as_ref()
+                    .ok_or("no plan can make this change")?;
+                let change = Change {
+                    words: &words,
+                    because: &finding.mechanism,
+                    patch,
+                };
+                linerate_plan::Proof::new(measured, explanations[at.0].slot, &change, &place)
+                    .map_err(|faults| {
+                        let faults = faults
+                            .iter()
+                            .map(|fault| fault.message.as_str())
+                            .collect::<Vec<_>>();
+                        format!("no plan can make this change here: {}", faults.join("; "))
+                    })
+            });
+        Experiment {
+            place: at,
+            cause: finding.cause.clone(),
+            plan,
+        }
     };
     strongest.into_iter().map(experiment).collect()
 }
@@ -123,7 +151,10 @@ pub fn prove(
     let base = directory.parent().unwrap_or(directory);
     let number = experiments.len();
     for (at, Experiment { place, cause, plan }) in experiments.into_iter().enumerate() {
-        tell(format!("experiment {} of {number}: without {cause}", at + 1));
+        tell(format!(
+            "experiment {} of {number}: without {cause}",
+            at + 1
+        ));
         let name = format!("{}-without-{cause}", campaign.name);
         let allowed = || cheap(campaign, then).map_or(Ok(()), Err);
         let proof = match allowed().and(plan) {
@@ -144,43 +175,80 @@ fn cheap(campaign: &Campaign, then: &HostFacts) -> Option<String> {
     match campaign.asked.lab {
         LabKind::Simulated => Some("the DUT was simulated".into()),
         LabKind::Imported => Some("the campaign was measured elsewhere".into()),
-        LabKind::Hosts => {
-            Some("the DUT is another host: write the plan with --write-plans, and `linerate run` it".into())
-        }
+        LabKind::Hosts => Some(
+            "the DUT is another host: write the plan with --write-plans, and `linerate run` it"
+                .into(),
+        ),
         LabKind::Namespaces => {
             let changes = changes_of_machine(then, &host::facts(Path::new("/")));
-            (!changes.is_empty())
-                .then(|| format!("this is not the machine that was measured: {}", changes.join("; ")))
+            (!changes.is_empty()).then(|| {
+                format!(
+                    "this is not the machine that was measured: {}",
+                    changes.join("; ")
+                )
+            })
         }
     }
 }
 
 /// Runs an experiment. The kernel is sampled with the change as well: the rate alone does not tell whether the change removed the cause.
-fn one(mut plan: Plan, cause: &str, name: String, base: &Path, budget: Option<Duration>) -> Result<Proof> {
+fn one(
+    mut plan: Plan,
+    cause: &str,
+    name: String,
+    base: &Path,
+    budget: Option<Duration>,
+) -> Result<Proof> {
     if let Some(budget) = budget {
         plan.experiment.trials.budget_ns = Some(budget.as_nanos() as u64);
     }
     plan.collect.profile_ns = Some(PROFILE_NS);
     let wanted = Wanted::default();
-    let Some(measured) = Session::new(&wanted, None, plan, None)?.measure(&wanted, name, base)? else {
+    let Some(measured) = Session::new(&wanted, None, plan, None)?.measure(&wanted, name, base)?
+    else {
         return Ok(Proof::not_run("interrupted"));
     };
     let finished = measured.finished;
     if let Some(failure) = finished.failure {
         return Err(failure);
     }
-    let expected = finished.summary.expectations.first().context("the plan expects something")?;
+    let expected = finished
+        .summary
+        .expectations
+        .first()
+        .context("the plan expects something")?;
     let pair = expected.pairs.first();
     let ratio = pair.and_then(|pair| pair.estimate);
-    let rate = |cell: usize| Some(finished.summary.rows.iter().find(|row| row.slot == cell)?.received);
+    let rate = |cell: usize| {
+        Some(
+            finished
+                .summary
+                .rows
+                .iter()
+                .find(|row| row.slot == cell)?
+                .received,
+        )
+    };
     let rates = pair.and_then(|pair| Some((rate(pair.than?)?, rate(pair.of)?)));
     let records = finished.directory.display().to_string();
-    let unmeasured = finished.summary.unmeasured.iter().map(|u| format!("{} {}", u.name, u.why));
+    let unmeasured = finished
+        .summary
+        .unmeasured
+        .iter()
+        .map(|u| format!("{} {}", u.name, u.why));
     let reasons: Vec<String> = expected.reasons.iter().cloned().chain(unmeasured).collect();
-    let of_nothing = rates.and_then(|(before, after)| Proof::of_nothing(before, after, records.clone()));
-    let not_run = || Proof { records: Some(records.clone()), ..Proof::not_run(reasons.join("; ")) };
+    let of_nothing =
+        rates.and_then(|(before, after)| Proof::of_nothing(before, after, records.clone()));
+    let not_run = || Proof {
+        records: Some(records.clone()),
+        ..Proof::not_run(reasons.join("; "))
+    };
     let changed = pair.map(|pair| pair.of);
-    let explained = finished.summary.explanations.iter().find(|of| Some(of.slot) == changed);
+    let explained = finished
+        .summary
+        .explanations
+        .iter()
+        .find(|of| Some(of.slot) == changed);
     Ok(match ratio {
         Some(ratio) => Proof::of(ratio, records).about(After::of(cause, explained)),
         None => of_nothing.unwrap_or_else(not_run),

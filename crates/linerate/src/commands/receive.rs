@@ -46,7 +46,12 @@ pub struct Receive {
     pub function: Option<String>,
 
     /// Count the frames of a capture file (pcap or pcapng) instead
-    #[arg(id = "file", long = "read", value_name = "FILE", conflicts_with = "interface")]
+    #[arg(
+        id = "file",
+        long = "read",
+        value_name = "FILE",
+        conflicts_with = "interface"
+    )]
     pub read: Option<PathBuf>,
 }
 
@@ -63,7 +68,11 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
     // Without an end to reach, Ctrl-C is how it is meant to end.
     let bounded = args.read.is_some() || args.duration.is_some() || args.count.is_some();
     let code = port::status(received.totals.frames, interrupted() && bounded);
-    result(&args.at.printed, || &received, || pages::received(&received))?;
+    result(
+        &args.at.printed,
+        || &received,
+        || pages::received(&received),
+    )?;
     Ok(code)
 }
 
@@ -76,8 +85,14 @@ fn receive(args: &Receive) -> Result<Received> {
         unsigned: args.unsigned,
         ..Filter::of_campaign(args.at.campaign)
     };
-    let cpu = cpu::online_cpus().context("asking which CPUs this process may use")?.first().copied();
-    let at = Arrival { ifindex: allowed.link.index, queues: allowed.link.num_rx_queues };
+    let cpu = cpu::online_cpus()
+        .context("asking which CPUs this process may use")?
+        .first()
+        .copied();
+    let at = Arrival {
+        ifindex: allowed.link.index,
+        queues: allowed.link.num_rx_queues,
+    };
     let mut port = ports::receiver(backend, &allowed.namespace, at, filter, cpu)?;
     port.start(&Load::lasting(Duration::MAX))?;
     let began = monotonic_ns();
@@ -88,13 +103,20 @@ fn receive(args: &Receive) -> Result<Received> {
             (last, seen) = (monotonic_ns(), frames);
             first.get_or_insert(last);
         }
-        let long = args.duration.is_some_and(|d| monotonic_ns() - began >= d.as_nanos() as u64);
+        let long = args
+            .duration
+            .is_some_and(|d| monotonic_ns() - began >= d.as_nanos() as u64);
         long || args.count.is_some_and(|n| frames >= n)
     });
     let counters = port.counters();
     port.stop()?;
     let seconds = first.map_or(0.0, |first| (last - first) as f64 / 1e9);
-    Ok(Received::new(counters, seconds, args.unsigned, port.foreign_sample()))
+    Ok(Received::new(
+        counters,
+        seconds,
+        args.unsigned,
+        port.foreign_sample(),
+    ))
 }
 
 /// Counts the frames of a capture.
@@ -117,7 +139,10 @@ fn read(args: &Receive, file: &Path) -> Result<Received> {
             }
             Recognised::Foreign(_) if args.unsigned => {}
             Recognised::Foreign(kind) => {
-                *counters.foreign.entry(FOREIGN[foreign_index(kind)].into()).or_default() += 1;
+                *counters
+                    .foreign
+                    .entry(FOREIGN[foreign_index(kind)].into())
+                    .or_default() += 1;
                 continue;
             }
         }
@@ -126,7 +151,10 @@ fn read(args: &Receive, file: &Path) -> Result<Received> {
         first.get_or_insert(record.ts_ns);
         last = record.ts_ns;
     }
-    counters.streams = streams.into_values().map(|(_, counters)| counters).collect();
+    counters.streams = streams
+        .into_values()
+        .map(|(_, counters)| counters)
+        .collect();
     let seconds = first.map_or(0.0, |f| last.saturating_sub(f) as f64 / 1e9);
     Ok(Received::new(counters, seconds, args.unsigned, None))
 }

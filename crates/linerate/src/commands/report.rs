@@ -57,12 +57,17 @@ pub(super) fn of(directories: &[PathBuf], out: Option<&Path>) -> Result<ExitCode
             file.display()
         );
     }
-    let pages = directories.iter().map(|directory| page(directory)).collect::<Result<Vec<_>>>()?;
+    let pages = directories
+        .iter()
+        .map(|directory| page(directory))
+        .collect::<Result<Vec<_>>>()?;
     let text = drawn(match <[_; 1]>::try_from(pages) {
         Ok([(_, page)]) => page,
         Err(pages) => pages::reports(pages),
     });
-    let Some(file) = out else { return all_of(&text) };
+    let Some(file) = out else {
+        return all_of(&text);
+    };
     write(file, &text)?;
     tell(format!("the page is in {}", file.display()));
     Ok(ExitCode::SUCCESS)
@@ -107,7 +112,11 @@ pub(super) fn summary_of(stored: &StoredCampaign) -> Summary {
 }
 
 /// The page of a campaign whose records are in a directory.
-pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Path) -> Result<Document> {
+pub(super) fn page_of(
+    stored: &StoredCampaign,
+    summary: &Summary,
+    directory: &Path,
+) -> Result<Document> {
     let stacks = stored.stacks(directory)?;
     let mut page = pages::report(&pages::Records {
         campaign: &stored.campaign,
@@ -119,17 +128,30 @@ pub(super) fn page_of(stored: &StoredCampaign, summary: &Summary, directory: &Pa
     });
     if stored.summary.is_none() {
         let running = records::is_running(directory);
-        let state = if running { "is running" } else { "did not come to its end" };
+        let state = if running {
+            "is running"
+        } else {
+            "did not come to its end"
+        };
         let text = format!(
             "This campaign {state}: the figures are of its {}.",
             pages::counted(stored.trials.len(), "trial")
         );
-        page.blocks.insert(0, Block::Text { text, tone: Tone::Warning });
+        page.blocks.insert(
+            0,
+            Block::Text {
+                text,
+                tone: Tone::Warning,
+            },
+        );
     }
     for text in &stored.missing {
         page.blocks.insert(
             0,
-            Block::Text { text: format!("This record is not whole: {text}."), tone: Tone::Warning },
+            Block::Text {
+                text: format!("This record is not whole: {text}."),
+                tone: Tone::Warning,
+            },
         );
     }
     Ok(page)

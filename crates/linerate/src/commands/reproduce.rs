@@ -44,8 +44,14 @@ pub struct Reproduce {
 
 /// The mappings that come with linerate.
 const BUILT_IN: [(&str, &str); 2] = [
-    ("tuning-2018.toml", include_str!("../../mappings/tuning-2018.toml")),
-    ("lab-pages.toml", include_str!("../../mappings/lab-pages.toml")),
+    (
+        "tuning-2018.toml",
+        include_str!("../../mappings/tuning-2018.toml"),
+    ),
+    (
+        "lab-pages.toml",
+        include_str!("../../mappings/lab-pages.toml"),
+    ),
 ];
 
 /// Runs the verb.
@@ -63,17 +69,24 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
     drop(line);
     let mut found: Vec<Reproduction> = mappings.iter().map(|m| reproduce(m, &evidence)).collect();
     if evidence.is_empty() || !found.iter().any(|r| r.has_data(&evidence)) {
-        let none =
-            if evidence.is_empty() { "no results" } else { "nothing behind any of the printed figures" };
+        let none = if evidence.is_empty() {
+            "no results"
+        } else {
+            "nothing behind any of the printed figures"
+        };
         bail!(
             "{} holds {none}: name the folder of the archive, the one with the machines in it",
             args.archives[0].display()
         );
     }
     if !args.only.is_empty() {
-        found.iter_mut().for_each(|reproduction| reproduction.only(&args.only));
+        found
+            .iter_mut()
+            .for_each(|reproduction| reproduction.only(&args.only));
     }
-    found.retain(|found| !(found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty()));
+    found.retain(|found| {
+        !(found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty())
+    });
     if found.is_empty() {
         bail_usage!("there is no illustration {}", args.only.join(", "));
     }
@@ -94,7 +107,10 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
 /// # Errors
 /// One of them has a fault.
 pub fn built_in() -> Result<Vec<Mapping>> {
-    BUILT_IN.iter().map(|(name, text)| Ok(Mapping::read(name, text)?)).collect()
+    BUILT_IN
+        .iter()
+        .map(|(name, text)| Ok(Mapping::read(name, text)?))
+        .collect()
 }
 
 fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {

@@ -46,10 +46,22 @@ impl Verb for Options {
         ],
     ];
     const OWN: &'static [Keyed] = &[
-        Keyed { option: "--family", key: "traffic.family" },
-        Keyed { option: "--sizes", key: "traffic.size" },
-        Keyed { option: "--budget", key: "trials.budget" },
-        Keyed { option: "--event", key: "variants.event" },
+        Keyed {
+            option: "--family",
+            key: "traffic.family",
+        },
+        Keyed {
+            option: "--sizes",
+            key: "traffic.size",
+        },
+        Keyed {
+            option: "--budget",
+            key: "trials.budget",
+        },
+        Keyed {
+            option: "--event",
+            key: "variants.event",
+        },
     ];
 }
 
@@ -90,7 +102,12 @@ pub struct Rfc2544 {
     pub variants: Vec<BuiltIn>,
 
     /// Frame lengths in bytes with FCS: 64,1518; may be repeated [default: 64, 128, 256, 512, 1024, 1280, 1518]
-    #[arg(long = "sizes", alias = "size", value_name = "LIST", value_delimiter = ',')]
+    #[arg(
+        long = "sizes",
+        alias = "size",
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
     pub size: Vec<String>,
 
     /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
@@ -132,7 +149,9 @@ pub struct Rfc2544 {
 const SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
 
 fn event(text: &str) -> Result<(EventKind, Option<u64>), String> {
-    let (name, time) = text.split_once('=').map_or((text, None), |(name, time)| (name, Some(time)));
+    let (name, time) = text
+        .split_once('=')
+        .map_or((text, None), |(name, time)| (name, Some(time)));
     let what = EventKind::parse_name(name, "an event")?;
     Ok((what, time.map(parse_duration_ns).transpose()?))
 }
@@ -150,7 +169,10 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
             "all tests with all frame sizes take some 20 hours: --quick for a look in below 3 minutes, --full for all of them, --test and --sizes to choose, --estimate for the times"
         );
     }
-    let (choice, offline) = (args.which.choice(), args.campaign.simulate.is_some() || args.estimate);
+    let (choice, offline) = (
+        args.which.choice(),
+        args.campaign.simulate.is_some() || args.estimate,
+    );
     let (plan, site) = match &args.plan {
         Some(file) => chosen(&choice, file, offline, |plan| {
             *plan = args.keys.over(std::mem::take(plan));
@@ -160,7 +182,11 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     };
     if args.estimate {
         let times = tests(&plan);
-        result(&args.campaign.printed, || &times, || pages::estimate(&plan, &times))?;
+        result(
+            &args.campaign.printed,
+            || &times,
+            || pages::estimate(&plan, &times),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let campaign = CampaignArgs {
@@ -169,7 +195,10 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
     };
     let session = Session::new(&campaign.wanted(), None, plan, site)?;
     if !args.campaign.quiet {
-        tell(pages::estimate_line(&Timetable::new(session.plan()), &tests(session.plan())));
+        tell(pages::estimate_line(
+            &Timetable::new(session.plan()),
+            &tests(session.plan()),
+        ));
         session.tell_lengths();
     }
     run::carry_out(session, &campaign)
@@ -181,11 +210,21 @@ fn own(args: &Rfc2544) -> Result<Source> {
     plan.set("", &["title"], "linerate rfc2544");
     plan.set("", &["question"], "How fast is this router by RFC 2544?");
     plan.set("", &["traffic", "format"], "rfc2544");
-    levels(&mut plan, "--family", "traffic.family", &run::versions(args.family));
+    levels(
+        &mut plan,
+        "--family",
+        "traffic.family",
+        &run::versions(args.family),
+    );
     let draws = ["--ports", "--addresses"]
         .iter()
         .any(|option| args.keys.text(option).is_some_and(|how| how != "counted"));
-    let networks = args.keys.of("--networks").first().and_then(Value::as_u64).unwrap_or(1);
+    let networks = args
+        .keys
+        .of("--networks")
+        .first()
+        .and_then(Value::as_u64)
+        .unwrap_or(1);
     if draws || networks > 1 {
         plan.set("", &["traffic", "order"], "random");
     }
@@ -195,13 +234,21 @@ fn own(args: &Rfc2544) -> Result<Source> {
     variants(args, &mut plan);
     plan.set("", &["quick"], json!({}));
     testing(args, &mut plan)?;
-    let flows =
-        args.keys.of("--flows").first().and_then(Value::as_u64).unwrap_or(if draws { 1000 } else { 1 });
+    let flows = args
+        .keys
+        .of("--flows")
+        .first()
+        .and_then(Value::as_u64)
+        .unwrap_or(if draws { 1000 } else { 1 });
     plan.set("--flows", &["traffic", "flows"], flows.max(networks));
     if !args.bursts.is_empty() {
         plan.set("", &["factors", "burst", "about"], "frames of each burst");
         plan.set("--bursts", &["factors", "burst", "sets"], "traffic.burst");
-        plan.set("--bursts", &["factors", "burst", "levels"], json!(args.bursts));
+        plan.set(
+            "--bursts",
+            &["factors", "burst", "levels"],
+            json!(args.bursts),
+        );
     }
     sizes(args, &mut plan);
     Ok(plan)
@@ -209,7 +256,10 @@ fn own(args: &Rfc2544) -> Result<Source> {
 
 /// Sets the factor of frame lengths.
 fn sizes(args: &Rfc2544, plan: &mut Source) {
-    let bytes = |size: &str| size.parse::<u32>().map_or(size.to_string(), |bytes| format!("{bytes} B"));
+    let bytes = |size: &str| {
+        size.parse::<u32>()
+            .map_or(size.to_string(), |bytes| format!("{bytes} B"))
+    };
     let all: Vec<String> = match args.size.is_empty() {
         true => SIZES.iter().map(|size| bytes(size)).collect(),
         false => args.size.iter().map(|size| bytes(size)).collect(),
@@ -224,7 +274,11 @@ fn sizes(args: &Rfc2544, plan: &mut Source) {
 
 /// Sets the variants of the DUT: those that are named, or filters, or forwarding.
 fn variants(args: &Rfc2544, plan: &mut Source) {
-    let mut names: Vec<String> = args.variants.iter().map(|variant| variant.name.clone()).collect();
+    let mut names: Vec<String> = args
+        .variants
+        .iter()
+        .map(|variant| variant.name.clone())
+        .collect();
     if args.filters.is_empty() {
         run::set_variants(plan, &args.variants);
         if names.is_empty() {
@@ -237,10 +291,17 @@ fn variants(args: &Rfc2544, plan: &mut Source) {
         plan.set("--filters", &["variants", &name, "rules"], rules);
         names.push(name);
     }
-    for (name, (what, ns)) in names.iter().flat_map(|name| args.event.map(|event| (name, event))) {
+    for (name, (what, ns)) in names
+        .iter()
+        .flat_map(|name| args.event.map(|event| (name, event)))
+    {
         plan.set("--event", &["variants", name, "event", "what"], what.name());
         if let Some(ns) = ns {
-            plan.set("--event", &["variants", name, "event", "for"], duration_text(ns));
+            plan.set(
+                "--event",
+                &["variants", name, "event", "for"],
+                duration_text(ns),
+            );
         }
     }
 }
@@ -249,7 +310,9 @@ fn variants(args: &Rfc2544, plan: &mut Source) {
 fn testing(args: &Rfc2544, plan: &mut Source) -> Result<()> {
     let hosts = plan.has(&["lab", "file"]) || args.which.lab.is_some();
     if hosts && args.keys.has("--statement") {
-        bail_usage!("--statement is for the embedded lab: the lab file has the key `statement` of its DUT");
+        bail_usage!(
+            "--statement is for the embedded lab: the lab file has the key `statement` of its DUT"
+        );
     }
     // Expectations concern the plan's own loads.
     plan.remove(&["expect"]);
@@ -258,14 +321,22 @@ fn testing(args: &Rfc2544, plan: &mut Source) -> Result<()> {
         plan.set("", &["trials", "measure"], "rfc2544");
         plan.set("", &["trials", "duration"], "60 s");
         if plan.has(&["quick"]) {
-            let quick = [("duration", json!("1 s")), ("repeats", json!(3)), ("pause", json!("1 ms"))];
+            let quick = [
+                ("duration", json!("1 s")),
+                ("repeats", json!(3)),
+                ("pause", json!("1 ms")),
+            ];
             let waits = [("drain", json!("200 ms")), ("settle", json!("200 ms"))];
             for (key, value) in quick.into_iter().chain(waits) {
                 plan.set("", &["quick", key], value);
             }
         }
     }
-    for (option, key) in [("--duration", "duration"), ("--repeats", "repeats"), ("--test", "tests")] {
+    for (option, key) in [
+        ("--duration", "duration"),
+        ("--repeats", "repeats"),
+        ("--test", "tests"),
+    ] {
         if args.keys.has(option) {
             plan.remove(&["quick", key]);
         }

@@ -7,7 +7,8 @@ use clap::Args;
 use linerate_plan::Diagnostic;
 use linerate_plan::names::Named;
 use linerate_plan::rules::{
-    EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
+    EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part,
+    RuleSet,
 };
 use linerate_runner::progress::Progress;
 use std::fs::File;
@@ -138,7 +139,11 @@ impl Rules {
             states: self.states,
             interface: self.interface.clone(),
             optimize: !self.no_optimization,
-            ipfw_format: if self.commands { IpfwFormat::Commands } else { IpfwFormat::Script },
+            ipfw_format: if self.commands {
+                IpfwFormat::Commands
+            } else {
+                IpfwFormat::Script
+            },
             ..RuleSet::new(self.firewall, kind)
         }
     }
@@ -165,29 +170,64 @@ fn states(text: &str) -> Result<u64, String> {
 /// There is no such set, or it cannot be written.
 pub fn run(args: &Rules) -> Result<ExitCode> {
     let set = args.set();
-    let faults: Vec<String> = set.faults().into_iter().chain(set.part_fault(args.part)).map(told).collect();
+    let faults: Vec<String> = set
+        .faults()
+        .into_iter()
+        .chain(set.part_fault(args.part))
+        .map(told)
+        .collect();
     if !faults.is_empty() {
         return Err(usage(faults.join("\nlinerate: ")));
     }
-    let comments = if args.plain { Vec::new() } else { set.comments(args.part) };
+    let comments = if args.plain {
+        Vec::new()
+    } else {
+        set.comments(args.part)
+    };
     // A line of progress would be in the way of a text on the terminal.
     let shows = args.table.is_some_and(|entries| entries > MANY)
         && (args.out.is_some() || !std::io::stdout().is_terminal());
     let progress = shows.then(|| Progress::of_bytes("the rule set", None));
     match &args.out {
         Some(path) => {
-            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            set.write_part(args.part, &comments, &mut Counted { out: file, bytes: 0, progress })
-                .with_context(|| format!("cannot write {}: what is in it is not complete", path.display()))?;
+            let file =
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            set.write_part(
+                args.part,
+                &comments,
+                &mut Counted {
+                    out: file,
+                    bytes: 0,
+                    progress,
+                },
+            )
+            .with_context(|| {
+                format!(
+                    "cannot write {}: what is in it is not complete",
+                    path.display()
+                )
+            })?;
         }
         // Standard output keeps its error to itself until the end.
-        None => drop(set.write_part(args.part, &comments, &mut Counted { out: Output, bytes: 0, progress })),
+        None => drop(set.write_part(
+            args.part,
+            &comments,
+            &mut Counted {
+                out: Output,
+                bytes: 0,
+                progress,
+            },
+        )),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn told(fault: Diagnostic) -> String {
-    Diagnostic { subject: None, ..fault }.to_string()
+    Diagnostic {
+        subject: None,
+        ..fault
+    }
+    .to_string()
 }
 
 /// The output of the text, with a line of progress.
@@ -201,7 +241,9 @@ impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;
-        self.progress.iter().for_each(|line| line.advance_bytes(self.bytes));
+        self.progress
+            .iter()
+            .for_each(|line| line.advance_bytes(self.bytes));
         Ok(written)
     }
 
@@ -223,9 +265,17 @@ mod tests {
         assert_eq!([rules("0"), entries(" 5 ")], [Ok(0), Ok(5)]);
         assert_eq!(rules("100001"), Err("from 0 to 100000".into()));
         assert_eq!(states("0"), Err("from 1 to 2147483647".into()));
-        for wrong in
-            ["", "k", "-1", "1.5k", "1kk", "ten", "é", "99999999999999999999", "18446744073709551615k"]
-        {
+        for wrong in [
+            "",
+            "k",
+            "-1",
+            "1.5k",
+            "1kk",
+            "ten",
+            "é",
+            "99999999999999999999",
+            "18446744073709551615k",
+        ] {
             assert!(entries(wrong).is_err(), "{wrong}");
         }
     }

@@ -124,7 +124,11 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
     let plan = session.plan();
     let name = session.file().unwrap_or("bench").to_string();
     if args.fail_if_slower.is_some()
-        && !plan.experiment.comparisons.iter().any(|c| c.why == Interest::Variants)
+        && !plan
+            .experiment
+            .comparisons
+            .iter()
+            .any(|c| c.why == Interest::Variants)
     {
         bail_usage!(
             "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
@@ -136,13 +140,20 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
         }
         return Ok(ExitCode::from(SKIPPED));
     }
-    let stem = Path::new(&name).file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
+    let stem = Path::new(&name)
+        .file_stem()
+        .map_or("plan".into(), |stem| stem.to_string_lossy());
     let name = args.name.clone().unwrap_or(stem.into_owned());
     if let Some(short) = pages::too_short(plan).filter(|_| !args.quiet) {
         tell(short);
     }
-    let Some(Measured { campaign, facts, finished, left, kept }) =
-        session.measure(&args.wanted(), name, Path::new(handle::RESULTS))?
+    let Some(Measured {
+        campaign,
+        facts,
+        finished,
+        left,
+        kept,
+    }) = session.measure(&args.wanted(), name, Path::new(handle::RESULTS))?
     else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
@@ -165,8 +176,8 @@ pub fn versions(wanted: Families) -> Vec<Value> {
 
 /// Keys that say how trials are run, in the full and the quick form.
 const OF_TRIALS: [&str; 18] = [
-    "duration", "blocks", "budget", "until", "order", "pause", "measure", "goals", "method", "step", "width",
-    "min-load", "max-load", "tests", "repeats", "verify", "drain", "settle",
+    "duration", "blocks", "budget", "until", "order", "pause", "measure", "goals", "method",
+    "step", "width", "min-load", "max-load", "tests", "repeats", "verify", "drain", "settle",
 ];
 
 /// Takes the load and the trials out of a plan, and keeps those keys of its trials. What such a search needs stands in their place: an
@@ -202,9 +213,23 @@ fn report(
     facts: &HostFacts,
     finished: Finished,
 ) -> Result<ExitCode> {
-    let Finished { summary, directory, facts: configured, failure, .. } = finished;
+    let Finished {
+        summary,
+        directory,
+        facts: configured,
+        failure,
+        ..
+    } = finished;
     if !args.quiet {
-        print_campaign(&args.printed, args.full, &directory, campaign, facts, &summary, &configured)?;
+        print_campaign(
+            &args.printed,
+            args.full,
+            &directory,
+            campaign,
+            facts,
+            &summary,
+            &configured,
+        )?;
     }
     if args.report {
         super::report::beside(&directory, args.quiet)?;
@@ -215,18 +240,28 @@ fn report(
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let simulate = args.simulate.as_ref().map_or(String::new(), |dut| format!(" --simulate {dut}"));
+    let simulate = args
+        .simulate
+        .as_ref()
+        .map_or(String::new(), |dut| format!(" --simulate {dut}"));
     let resumed = format!("{}{simulate}", directory.display());
     if summary.stopped == Stopped::Interrupted {
-        tell(format!("stopped; to resume: linerate run --resume {resumed}"));
+        tell(format!(
+            "stopped; to resume: linerate run --resume {resumed}"
+        ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let searching = campaign.planned.as_deref().filter(|of| of.experiment.trials.measure != Measure::Rate);
+    let searching = campaign
+        .planned
+        .as_deref()
+        .filter(|of| of.experiment.trials.measure != Measure::Rate);
     if let Some(planned) = searching.filter(|_| summary.stopped == Stopped::Budget && !args.quiet) {
         let plan = Plan::joined(planned, &campaign.slots)?;
         tell(pages::going_on(&plan, &resumed));
     }
-    let slower = args.fail_if_slower.map_or(Verdict::No, |limit| slower(limit, &summary));
+    let slower = args
+        .fail_if_slower
+        .map_or(Verdict::No, |limit| slower(limit, &summary));
     let verdict = missed(args, &summary).max(slower);
     let lacking = campaign.missing();
     if args.quiet {
@@ -238,16 +273,28 @@ fn report(
         }
     }
     let whole = summary.unmeasured.is_empty() && lacking.is_empty();
-    Ok(if whole { verdict.status() } else { ExitCode::from(FAILED) })
+    Ok(if whole {
+        verdict.status()
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 /// Whether the campaign missed an expectation of the plan. In quiet mode, which has no page, it names each one.
 fn missed(args: &CampaignArgs, summary: &Summary) -> Verdict {
-    let judged = |wanted| summary.expectations.iter().filter(move |e| e.judgement == Some(wanted));
+    let judged = |wanted| {
+        summary
+            .expectations
+            .iter()
+            .filter(move |e| e.judgement == Some(wanted))
+    };
     for expected in judged(Judgement::Missed).filter(|_| args.quiet) {
         tell(format!("expectation missed: {}", expected.words));
     }
-    match (judged(Judgement::Missed).count(), judged(Judgement::Undecided).count()) {
+    match (
+        judged(Judgement::Missed).count(),
+        judged(Judgement::Undecided).count(),
+    ) {
         (0, 0) => Verdict::No,
         (0, _) => Verdict::Undecided,
         _ => Verdict::Slower,
@@ -258,9 +305,19 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> Verdict {
 fn slower(limit: Share, summary: &Summary) -> Verdict {
     let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
     let claim = |compared: &Compared| {
-        let Against { than, ratio, cost, .. } = compared.against;
-        Some(Claim { of: name(compared.of), than: name(than), drops: cost.is_some(), ratio: ratio? })
+        let Against {
+            than, ratio, cost, ..
+        } = compared.against;
+        Some(Claim {
+            of: name(compared.of),
+            than: name(than),
+            drops: cost.is_some(),
+            ratio: ratio?,
+        })
     };
-    let judged = summary.comparisons.iter().filter(|c| c.why == Interest::Variants);
+    let judged = summary
+        .comparisons
+        .iter()
+        .filter(|c| c.why == Interest::Variants);
     any_slower(limit, judged.filter_map(claim))
 }

@@ -48,8 +48,14 @@ impl Verb for Options {
         ],
     ];
     const OWN: &'static [Keyed] = &[
-        Keyed { option: "--family", key: "traffic.family" },
-        Keyed { option: "--budget", key: "trials.budget" },
+        Keyed {
+            option: "--family",
+            key: "traffic.family",
+        },
+        Keyed {
+            option: "--budget",
+            key: "trials.budget",
+        },
     ];
 }
 
@@ -143,8 +149,17 @@ pub fn run(args: &Search) -> Result<ExitCode> {
 fn own(args: &Search) -> Source {
     let mut plan = args.keys.over(Source::default());
     plan.set("", &["title"], "linerate search");
-    plan.set("", &["question"], "What is the highest load that meets the goals?");
-    levels(&mut plan, "--family", "traffic.family", &run::versions(args.family));
+    plan.set(
+        "",
+        &["question"],
+        "What is the highest load that meets the goals?",
+    );
+    levels(
+        &mut plan,
+        "--family",
+        "traffic.family",
+        &run::versions(args.family),
+    );
     run::set_variants(&mut plan, &args.variants);
     searching(args, &mut plan);
     plan
@@ -153,13 +168,27 @@ fn own(args: &Search) -> Source {
 /// Puts a search in the place of a plan's loads.
 fn searching(args: &Search, plan: &mut Source) {
     // Expectations concern the plan's own loads.
-    if plan.text(&["trials", "measure"]).is_none_or(|measure| measure == "rate") {
+    if plan
+        .text(&["trials", "measure"])
+        .is_none_or(|measure| measure == "rate")
+    {
         plan.remove(&["expect"]);
     }
-    let kept: &[&str] =
-        if args.loss_curve { &["pause", "max-load"] } else { &["pause", "goals", "min-load", "max-load"] };
+    let kept: &[&str] = if args.loss_curve {
+        &["pause", "max-load"]
+    } else {
+        &["pause", "goals", "min-load", "max-load"]
+    };
     run::without_load(plan, kept);
-    plan.set("", &["trials", "measure"], if args.loss_curve { "loss-curve" } else { "search" });
+    plan.set(
+        "",
+        &["trials", "measure"],
+        if args.loss_curve {
+            "loss-curve"
+        } else {
+            "search"
+        },
+    );
     args.keys.set(plan);
     args.campaign.wanted().set(plan);
 }
@@ -168,13 +197,22 @@ fn searching(args: &Search, plan: &mut Source) {
 fn check(args: &Search, vectors: &std::path::Path) -> Result<ExitCode> {
     let name = vectors.display();
     let bytes = input::read(vectors, MOST_BYTES, ["file of reference results", ""])?;
-    let reference: Reference = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{name} does not have the form of reference results (docs/search.md)"))?;
+    let reference: Reference = serde_json::from_slice(&bytes).with_context(|| {
+        format!("{name} does not have the form of reference results (docs/search.md)")
+    })?;
     let progress = Progress::of_files();
     let checks = reference.check(|part| progress.say(format!("searching: {part}")));
     drop(progress);
     // A file without results shows nothing.
     let different = checks.is_empty() || checks.iter().any(|check| !check.agrees);
-    result(&args.campaign.printed, || &checks, || pages::search_check(&name.to_string(), &checks))?;
-    Ok(if different { ExitCode::from(DIFFERS) } else { ExitCode::SUCCESS })
+    result(
+        &args.campaign.printed,
+        || &checks,
+        || pages::search_check(&name.to_string(), &checks),
+    )?;
+    Ok(if different {
+        ExitCode::from(DIFFERS)
+    } else {
+        ExitCode::SUCCESS
+    })
 }

@@ -20,8 +20,8 @@ use linerate_report::pages::{self, InterfaceCounts, Sent, Totals};
 use linerate_runner::interrupt::{self, interrupted};
 use linerate_wire::units::counted;
 use linerate_wire::{
-    FCS_LEN, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,
-    Writer,
+    FCS_LEN, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
+    VlanTag, Writer,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -134,7 +134,12 @@ pub struct Send {
     pub stamp_every: u32,
 
     /// Write the frames to a capture file instead of sending them
-    #[arg(id = "file", long = "write", value_name = "FILE", conflicts_with = "interface")]
+    #[arg(
+        id = "file",
+        long = "write",
+        value_name = "FILE",
+        conflicts_with = "interface"
+    )]
     pub write: Option<PathBuf>,
 }
 
@@ -162,19 +167,25 @@ pub fn run(args: &Send) -> Result<ExitCode> {
         destination: destination(args, &allowed)?,
     };
     let backend = args.at.port.unwrap_or(Backend::Linerate);
-    let (mut port, why) = ports::generator_at(backend, &allowed.namespace, target, &traffic, &cpus)?;
+    let (mut port, why) =
+        ports::generator_at(backend, &allowed.namespace, target, &traffic, &cpus)?;
     why.iter().for_each(tell);
     transmit(args, &allowed, &traffic, &load, port.as_mut())
 }
 
 fn traffic(args: &Send) -> Result<Traffic> {
     let flows = match (&args.source, &args.destination) {
-        (Some(source), Some(destination)) => FlowSpace::parse(source, destination).map_err(usage)?,
+        (Some(source), Some(destination)) => {
+            FlowSpace::parse(source, destination).map_err(usage)?
+        }
         _ => FlowSpace::benchmark(if args.ipv6 { Family::V6 } else { Family::V4 }, args.flows)
             .map_err(usage)?,
     };
     if (args.ipv6 && flows.family() == Family::V4) || (args.ipv4 && flows.family() == Family::V6) {
-        bail_usage!("-s and -d are {} addresses, and -4 or -6 says otherwise", flows.family());
+        bail_usage!(
+            "-s and -d are {} addresses, and -4 or -6 says otherwise",
+            flows.family()
+        );
     }
     let nowhere = MacAddr([0; 6]);
     let mut frame = FrameSpec::new(nowhere, nowhere, flows.family(), args.transport);
@@ -202,7 +213,8 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
     let failed = || format!("writing {}", file.display());
     let traffic = traffic.addressed(
         args.source_mac.unwrap_or(MacAddr(addresses::mac(1, 1))),
-        args.destination_mac.unwrap_or(MacAddr(addresses::mac(1, 2))),
+        args.destination_mac
+            .unwrap_or(MacAddr(addresses::mac(1, 2))),
     );
     let frames = args.count.unwrap_or(1000);
     let output = std::fs::File::create(file).with_context(failed)?;
@@ -211,24 +223,45 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
     let mut buffer = vec![0; usize::from(traffic.mix.max_len_fcs())];
     for number in 0..frames {
         if interrupted() {
-            bail!("interrupted after {number} of {frames} frames: {} is incomplete", file.display());
+            bail!(
+                "interrupted after {number} of {frames} frames: {} is incomplete",
+                file.display()
+            );
         }
         let length = source.fill(&mut buffer, 0);
-        writer.write(number * 1000, &buffer[..length]).with_context(failed)?;
+        writer
+            .write(number * 1000, &buffer[..length])
+            .with_context(failed)?;
     }
-    let file_written = writer.finish().with_context(failed)?.into_inner().with_context(failed)?;
+    let file_written = writer
+        .finish()
+        .with_context(failed)?
+        .into_inner()
+        .with_context(failed)?;
     file_written.sync_all().with_context(failed)?;
-    all_of(&format!("{} written to {}\n", counted(frames as usize, "frame"), file.display()))
+    all_of(&format!(
+        "{} written to {}\n",
+        counted(frames as usize, "frame"),
+        file.display()
+    ))
 }
 
 fn cpus(args: &Send) -> Result<Vec<u32>> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
     match &args.cpus {
         None if args.threads as usize > online.len() => {
-            bail_usage!("-p {} threads want as many CPUs, and there are {}", args.threads, online.len())
+            bail_usage!(
+                "-p {} threads want as many CPUs, and there are {}",
+                args.threads,
+                online.len()
+            )
         }
         // From the last on: the first has the machine's interrupts.
-        None => Ok(online.into_iter().rev().take(args.threads as usize).collect()),
+        None => Ok(online
+            .into_iter()
+            .rev()
+            .take(args.threads as usize)
+            .collect()),
         Some(cpus) => match cpus.0.iter().find(|c| !online.contains(c)) {
             Some(cpu) => bail_usage!("CPU {cpu} is not online, or not allowed to this process"),
             None => Ok(cpus.0.clone()),
@@ -241,30 +274,47 @@ fn destination(args: &Send, allowed: &Allowed) -> Result<MacAddr> {
     if let Some(mac) = args.destination_mac {
         return Ok(mac);
     }
-    let lane = allowed.link.name.strip_prefix('g').and_then(|n| n.parse::<usize>().ok());
+    let lane = allowed
+        .link
+        .name
+        .strip_prefix('g')
+        .and_then(|n| n.parse::<usize>().ok());
     match (allowed.in_lab, lane) {
         (true, Some(lane)) if routes(allowed, lane) => Ok(MacAddr(addresses::mac(lane, 2))),
         (true, Some(lane)) => Ok(MacAddr(addresses::mac(lane, 4))),
-        _ => bail_usage!("-D MAC is needed: the Ethernet address of the DUT's (or receiver's) interface"),
+        _ => bail_usage!(
+            "-D MAC is needed: the Ethernet address of the DUT's (or receiver's) interface"
+        ),
     }
 }
 
 /// Whether the DUT of a lane of our lab routes.
 fn routes(allowed: &Allowed, lane: usize) -> bool {
-    let records = Registry::of_this_host().list().map(|l| l.records).unwrap_or_default();
+    let records = Registry::of_this_host()
+        .list()
+        .map(|l| l.records)
+        .unwrap_or_default();
     let inode = allowed.namespace.inode();
-    let lab = records.iter().find(|r| r.namespaces.values().any(|n| n.inode == inode));
-    lab.and_then(|lab| lab.duts.get(lane)).is_some_and(|dut| dut.routes())
+    let lab = records
+        .iter()
+        .find(|r| r.namespaces.values().any(|n| n.inode == inode));
+    lab.and_then(|lab| lab.duts.get(lane))
+        .is_some_and(|dut| dut.routes())
 }
 
 fn rate(args: &Send, allowed: &Allowed, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {
     let speed = || {
         // The kernel refuses to answer while the link is down, and says -1 where a driver does not know.
-        let speed = sysfs::read(&allowed.namespace, &format!("class/net/{}/speed", allowed.link.name));
+        let speed = sysfs::read(
+            &allowed.namespace,
+            &format!("class/net/{}/speed", allowed.link.name),
+        );
         Some(f64::from(speed.ok()?.parse::<u32>().ok()?) * 1e6)
     };
     let link = args.link_speed.or_else(speed);
-    args.rate.frames_per_second(mix.average_len_fcs(), link, threads).map_err(usage)
+    args.rate
+        .frames_per_second(mix.average_len_fcs(), link, threads)
+        .map_err(usage)
 }
 
 fn transmit(
@@ -290,7 +340,10 @@ fn transmit(
     let mut after = route.link_by_index(allowed.link.index)?.stats;
     let counted = |after: &LinkStats| {
         let sent = after.tx_packets - before.tx_packets;
-        InterfaceCounts { sent, refused: after.tx_dropped - before.tx_dropped }
+        InterfaceCounts {
+            sent,
+            refused: after.tx_dropped - before.tx_dropped,
+        }
     };
     while counted(&after).sent + counted(&after).refused < port.frames()
         && monotonic_ns() < ended + COUNTED_NS
@@ -302,7 +355,10 @@ fn transmit(
     let frames = counters.frames;
     let seconds = port.active_ns().unwrap_or(ended - began) as f64 / 1e9;
     let interface = counted(&after);
-    let sent = Sent { totals: Totals::new(counters, seconds), interface };
+    let sent = Sent {
+        totals: Totals::new(counters, seconds),
+        interface,
+    };
     result(&args.at.printed, || &sent, || pages::sent(&sent))?;
     warn_of_rate(load.rate, frames, seconds);
     if frames > 0 && interface.sent == 0 && by_driver(allowed) <= before_by_driver {
@@ -319,16 +375,24 @@ const COUNTED_NS: u64 = 2_500_000_000;
 
 /// Frames of XDP that a driver has sent, by its own statistics: some drivers leave these frames out of the interface's counters.
 fn by_driver(allowed: &Allowed) -> u64 {
-    let stats = Ethtool::open(&allowed.namespace).and_then(|ethtool| ethtool.stats(&allowed.link.name));
+    let stats =
+        Ethtool::open(&allowed.namespace).and_then(|ethtool| ethtool.stats(&allowed.link.name));
     let of_xdp = |name: &str| {
         let has = |word| name.contains(word);
         has("xdp") && (has("tx") || has("xmit")) && !has("err") && !has("drop") && !has("full")
     };
-    stats.unwrap_or_default().iter().filter(|(name, _)| of_xdp(name)).map(|(_, frames)| frames).sum()
+    stats
+        .unwrap_or_default()
+        .iter()
+        .filter(|(name, _)| of_xdp(name))
+        .map(|(_, frames)| frames)
+        .sum()
 }
 
 fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) {
-    let rate = load.rate.map_or("as fast as possible".into(), |r| format!("{r:.1} frames/s"));
+    let rate = load
+        .rate
+        .map_or("as fast as possible".into(), |r| format!("{r:.1} frames/s"));
     print(&format!(
         "{} {} frames of {} bytes with FCS, {} flows ({}), {rate}, from {} by {}, campaign {}\n",
         traffic.frame.family,
@@ -344,7 +408,9 @@ fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) 
 
 /// Warns if the offered rate, which is always measured, differs from the requested one.
 fn warn_of_rate(asked: Option<f64>, frames: u64, seconds: f64) {
-    let Some(asked) = asked.filter(|_| seconds > 0.0) else { return };
+    let Some(asked) = asked.filter(|_| seconds > 0.0) else {
+        return;
+    };
     let offered = frames as f64 / seconds;
     // A frame at each end of a short run is no error.
     if (offered - asked).abs() > OFFERED_TOLERANCE * asked + 2.0 / seconds {

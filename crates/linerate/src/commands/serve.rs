@@ -47,16 +47,25 @@ pub struct Serve {
 /// # Errors
 /// The directory cannot be read, or the address cannot be listened at.
 pub fn run(args: &Serve) -> Result<ExitCode> {
-    let Serve { directory, listen, allow_network } = args;
+    let Serve {
+        directory,
+        listen,
+        allow_network,
+    } = args;
     if !listen.ip().is_loopback() {
         if !allow_network {
             bail_usage!(
                 "{listen} can be reached by other machines: add --allow-network if they may read the campaigns, or use ssh -L"
             );
         }
-        tell(format!("everyone who reaches {listen} can read the campaigns in {}", directory.display()));
+        tell(format!(
+            "everyone who reaches {listen} can read the campaigns in {}",
+            directory.display()
+        ));
     }
-    let root = directory.canonicalize().with_context(|| input::cannot_read("", directory))?;
+    let root = directory
+        .canonicalize()
+        .with_context(|| input::cannot_read("", directory))?;
     let is_site = root.join("index.html").is_file();
     if !is_site && records::find(&root)?.is_empty() {
         bail!("{} holds neither campaigns nor a site", directory.display());
@@ -64,13 +73,22 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
     let listener = TcpListener::bind(listen).with_context(|| format!("listening at {listen}"))?;
     linerate_runner::interrupt::install();
     let mut out = Output;
-    let _ = writeln!(out, "{} is at http://{}/ until Ctrl-C", directory.display(), listener.local_addr()?);
+    let _ = writeln!(
+        out,
+        "{} is at http://{}/ until Ctrl-C",
+        directory.display(),
+        listener.local_addr()?
+    );
     let _ = out.flush();
     // One page at a time: their number must not fill the memory.
     let drawing = Mutex::new(());
     serve(&listener, move |path| {
         let _one = drawing.lock();
-        let answer = if is_site { file(&root, path) } else { page(&root, path) };
+        let answer = if is_site {
+            file(&root, path)
+        } else {
+            page(&root, path)
+        };
         answer.unwrap_or_else(|error| {
             tell(format!("{path}: {error:#}"));
             Answer::refused(
@@ -88,17 +106,32 @@ const NOTHING: &str = "404 Not Found";
 fn page(root: &Path, path: &str) -> Result<Answer> {
     let wanted = path.trim_matches('/');
     let found = records::find(root)?;
-    let name = |folder: &Path| folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into_owned();
+    let name = |folder: &Path| {
+        folder
+            .strip_prefix(root)
+            .unwrap_or(folder)
+            .to_string_lossy()
+            .into_owned()
+    };
     // Nothing but what was found is opened.
     if let Some(folder) = found.iter().find(|folder| name(folder) == wanted) {
         let running = records::is_running(folder);
         let (_, mut page) = report::page(folder)?;
         if running {
             let text = format!("This page renews itself every {AGAIN} s.");
-            page.blocks.insert(0, Block::Text { text, tone: Tone::Note });
+            page.blocks.insert(
+                0,
+                Block::Text {
+                    text,
+                    tone: Tone::Note,
+                },
+            );
         }
         let page = Answer::page(report::drawn(page));
-        return Ok(Answer { again: running.then_some(AGAIN), ..page });
+        return Ok(Answer {
+            again: running.then_some(AGAIN),
+            ..page
+        });
     }
     if !wanted.is_empty() {
         return Ok(Answer::refused(NOTHING, "there is no such campaign"));
@@ -112,7 +145,10 @@ fn page(root: &Path, path: &str) -> Result<Answer> {
         }
     }
     listed.sort_by(|(a, one, _), (b, other, _)| (&other.started, b).cmp(&(&one.started, a)));
-    Ok(Answer { again: Some(AGAIN), ..Answer::page(report::drawn(index(&listed))) })
+    Ok(Answer {
+        again: Some(AGAIN),
+        ..Answer::page(report::drawn(index(&listed)))
+    })
 }
 
 fn state(folder: &Path) -> &'static str {
@@ -125,14 +161,24 @@ fn state(folder: &Path) -> &'static str {
 
 /// A line for each campaign: its path below the folder that is served, its record and its state.
 fn index(listed: &[(String, Campaign, &str)]) -> Document {
-    let mut page = Document { title: Some("Campaigns".into()), ..Document::default() };
-    let title =
-        |c: &Campaign| c.planned.as_ref().map_or(c.name.clone(), |plan| plan.experiment.title.clone());
+    let mut page = Document {
+        title: Some("Campaigns".into()),
+        ..Document::default()
+    };
+    let title = |c: &Campaign| {
+        c.planned
+            .as_ref()
+            .map_or(c.name.clone(), |plan| plan.experiment.title.clone())
+    };
     page.table(
         Table::of(listed)
-            .column("campaign", "", |(path, campaign, _)| Link::new(title(campaign), encoded(path)))
+            .column("campaign", "", |(path, campaign, _)| {
+                Link::new(title(campaign), encoded(path))
+            })
             .column("state", "", |(.., state)| *state)
-            .column("begun", "UTC", |(_, campaign, _)| campaign.started.replace(['T', 'Z'], " "))
+            .column("begun", "UTC", |(_, campaign, _)| {
+                campaign.started.replace(['T', 'Z'], " ")
+            })
             .column("folder", "", |(path, ..)| path.as_str()),
     );
     page.note("This list and the pages of running campaigns renew themselves.");
@@ -142,7 +188,9 @@ fn index(listed: &[(String, Campaign, &str)]) -> Document {
 /// A path as an address.
 fn encoded(path: &str) -> String {
     let byte = |b: u8| match b {
-        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'/' => char::from(b).to_string(),
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'/' => {
+            char::from(b).to_string()
+        }
         _ => format!("%{b:02X}"),
     };
     format!("./{}/", path.bytes().map(byte).collect::<String>())
@@ -169,5 +217,10 @@ fn file(root: &Path, path: &str) -> Result<Answer> {
         "txt" | "md" => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     };
-    Ok(Answer { status: "200 OK", kind, body, again: None })
+    Ok(Answer {
+        status: "200 OK",
+        kind,
+        body,
+        again: None,
+    })
 }

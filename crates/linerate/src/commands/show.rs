@@ -47,7 +47,11 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     if args.schema {
         return all_of(linerate_report::printed::SCHEMA);
     }
-    let directory = &args.directory.clone().map_or_else(handle::newest, Ok).map_err(usage)?;
+    let directory = &args
+        .directory
+        .clone()
+        .map_or_else(handle::newest, Ok)
+        .map_err(usage)?;
     if args.printed.format().name() == "html" && tune::read(directory)?.is_none() {
         return report::of(std::slice::from_ref(directory), args.out.as_deref());
     }
@@ -55,20 +59,36 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         bail_usage!("--out is for --format html: redirect what is for a terminal");
     }
     if let Some(tuned) = tune::read(directory)? {
-        return result(&args.printed, || &tuned, || linerate_report::pages::tuning(&tuned));
+        return result(
+            &args.printed,
+            || &tuned,
+            || linerate_report::pages::tuning(&tuned),
+        );
     }
     let stored = output::stored(directory)?;
     // A campaign that was killed has no summary: its trials until then are whole.
     let ended = stored.summary.is_some();
-    let summary =
-        stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
+    let summary = stored
+        .summary
+        .unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
     let full = args.full || args.trials;
-    print_campaign(&args.printed, full, directory, &stored.campaign, &stored.host, &summary, &stored.facts)?;
+    print_campaign(
+        &args.printed,
+        full,
+        directory,
+        &stored.campaign,
+        &stored.host,
+        &summary,
+        &stored.facts,
+    )?;
     if args.printed.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
     if args.trials {
-        show(args.printed.format(), &linerate_report::pages::trials(&stored.campaign, &stored.trials));
+        show(
+            args.printed.format(),
+            &linerate_report::pages::trials(&stored.campaign, &stored.trials),
+        );
     }
     if !ended {
         tell(format!(

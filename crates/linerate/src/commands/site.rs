@@ -80,12 +80,20 @@ pub fn run(args: &Site) -> Result<ExitCode> {
         progress: &progress,
     };
     for path in &args.archives {
-        let prefix = if args.archives.len() > 1 { format!("{}: ", name(path)) } else { String::new() };
+        let prefix = if args.archives.len() > 1 {
+            format!("{}: ", name(path))
+        } else {
+            String::new()
+        };
         maker.campaigns(path, &prefix)?;
         maker.archive(path, &prefix)?;
     }
     if maker.site.entries.is_empty() {
-        let names: Vec<String> = args.archives.iter().map(|path| path.display().to_string()).collect();
+        let names: Vec<String> = args
+            .archives
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         bail!(
             "{} holds no results: neither campaigns of linerate nor a tree laid out as the archive's",
             names.join(", ")
@@ -94,14 +102,23 @@ pub fn run(args: &Site) -> Result<ExitCode> {
     maker.finish()?;
     let Maker { site, pages, .. } = maker;
     drop(progress);
-    let made =
-        Made { front: args.out.join(FRONT), pages, sizes: site.sizes(), problems_found: &site.problems };
+    let made = Made {
+        front: args.out.join(FRONT),
+        pages,
+        sizes: site.sizes(),
+        problems_found: &site.problems,
+    };
     result(&args.printed, || &made, || page(&made))
 }
 
 fn page(made: &Made<'_>) -> Document {
     let mut page = Document::default();
-    let Sizes { campaigns, sets, problems, .. } = made.sizes;
+    let Sizes {
+        campaigns,
+        sets,
+        problems,
+        ..
+    } = made.sizes;
     page.answer(format!(
         "{} of {} on {}: open {}",
         counted(sets, "set"),
@@ -120,7 +137,10 @@ fn page(made: &Made<'_>) -> Document {
 
 /// The last part of a path.
 fn name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// A site that is being made: pages are written as soon as they are known.
@@ -138,7 +158,11 @@ impl Maker<'_> {
     /// Recorded campaigns below a folder.
     fn campaigns(&mut self, directory: &Path, prefix: &str) -> Result<()> {
         for path in records::find(directory)? {
-            let shown = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
+            let shown = path
+                .strip_prefix(directory)
+                .unwrap_or(&path)
+                .display()
+                .to_string();
             let stored = records::read(&path);
             let read = stored.map_err(anyhow::Error::from).and_then(|stored| {
                 let summary = summary_of(&stored);
@@ -151,7 +175,11 @@ impl Maker<'_> {
                     continue;
                 }
             };
-            for trial in stored.trials.iter().filter_map(|trial| trial.imported.as_ref()) {
+            for trial in stored
+                .trials
+                .iter()
+                .filter_map(|trial| trial.imported.as_ref())
+            {
                 if !trial.problems.is_empty() {
                     self.problem(format!("{prefix}{}", trial.file), trial.problems.join("; "));
                 }
@@ -160,10 +188,23 @@ impl Maker<'_> {
                 Some(found) => self.directories.push(for_history(&found)),
                 None => {
                     let (source, campaign) = (path.display().to_string(), &stored.campaign);
-                    campaigns::add(&mut self.timelines, &source, campaign, &stored.host, &stored.trials);
+                    campaigns::add(
+                        &mut self.timelines,
+                        &source,
+                        campaign,
+                        &stored.host,
+                        &stored.trials,
+                    );
                 }
             }
-            self.add(&stored.campaign, &stored.host, &summary, &stored.trials, (prefix, &name(&path)), page)?;
+            self.add(
+                &stored.campaign,
+                &stored.host,
+                &summary,
+                &stored.trials,
+                (prefix, &name(&path)),
+                page,
+            )?;
         }
         Ok(())
     }
@@ -172,30 +213,35 @@ impl Maker<'_> {
     fn archive(&mut self, directory: &Path, prefix: &str) -> Result<()> {
         let before = self.site.entries.len();
         let progress = self.progress;
-        let read = visit(directory, false, &mut |seen| progress.files(seen), |found| {
-            self.directories.push(for_history(&found));
-            let label = found.path.clone();
-            if let Some(records) = records(found, env!("CARGO_PKG_VERSION")) {
-                let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
-                let page = pages::report(&pages::Records {
-                    campaign: &records.campaign,
-                    host: &records.host,
-                    summary: &summary,
-                    trials: &records.trials,
-                    facts: &[],
-                    stacks: &BTreeMap::new(),
-                });
-                self.add(
-                    &records.campaign,
-                    &records.host,
-                    &summary,
-                    &records.trials,
-                    (prefix, &label),
-                    page,
-                )?;
-            }
-            Ok::<(), anyhow::Error>(())
-        })?;
+        let read = visit(
+            directory,
+            false,
+            &mut |seen| progress.files(seen),
+            |found| {
+                self.directories.push(for_history(&found));
+                let label = found.path.clone();
+                if let Some(records) = records(found, env!("CARGO_PKG_VERSION")) {
+                    let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
+                    let page = pages::report(&pages::Records {
+                        campaign: &records.campaign,
+                        host: &records.host,
+                        summary: &summary,
+                        trials: &records.trials,
+                        facts: &[],
+                        stacks: &BTreeMap::new(),
+                    });
+                    self.add(
+                        &records.campaign,
+                        &records.host,
+                        &summary,
+                        &records.trials,
+                        (prefix, &label),
+                        page,
+                    )?;
+                }
+                Ok::<(), anyhow::Error>(())
+            },
+        )?;
         if self.site.entries.len() > before {
             for problem in read.problems {
                 self.problem(format!("{prefix}{}", problem.path), problem.reason);
@@ -219,15 +265,26 @@ impl Maker<'_> {
         page: Document,
     ) -> Result<()> {
         self.site.add(campaign, host, summary, trials, label);
-        self.progress.say(format!("{} campaigns", self.site.entries.len()));
-        let Some(entry) = self.site.entries.last() else { return Ok(()) };
-        write(&mut self.folder, &mut self.pages, &entry.page, &self.site.linked(entry, page))
+        self.progress
+            .say(format!("{} campaigns", self.site.entries.len()));
+        let Some(entry) = self.site.entries.last() else {
+            return Ok(());
+        };
+        write(
+            &mut self.folder,
+            &mut self.pages,
+            &entry.page,
+            &self.site.linked(entry, page),
+        )
     }
 
     /// Writes all other pages.
     fn finish(&mut self) -> Result<()> {
         let directories = std::mem::take(&mut self.directories);
-        let archive = Archive { directories, ..Archive::default() };
+        let archive = Archive {
+            directories,
+            ..Archive::default()
+        };
         let mut evidence = Evidence::default();
         evidence.add(&archive);
         for mapping in super::reproduce::built_in()? {
@@ -239,10 +296,19 @@ impl Maker<'_> {
         archive::add(&mut self.timelines, &archive);
         drop(archive);
         let timelines = std::mem::take(&mut self.timelines).finish();
-        let say = |i: usize| self.progress.say(format!("time line {} of {}", i + 1, timelines.len()));
+        let say = |i: usize| {
+            self.progress
+                .say(format!("time line {} of {}", i + 1, timelines.len()))
+        };
         self.site.history = judge(&timelines, say);
         drop(timelines);
-        let Maker { folder, site, pages, progress, .. } = self;
+        let Maker {
+            folder,
+            site,
+            pages,
+            progress,
+            ..
+        } = self;
         site.pages(|file, page| {
             progress.say(format!("page {}", *pages + 1));
             write(folder, pages, file, &page)

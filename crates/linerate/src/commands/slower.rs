@@ -43,9 +43,18 @@ pub struct Claim<'a> {
 /// Reports each claim, and returns the worst verdict.
 pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a>>) -> Verdict {
     let (percent, mut worst) = (100.0 * limit, Verdict::No);
-    for Claim { of, than, drops, ratio } in claims {
-        let (verb, why) =
-            if drops { ("passes less than", ": it drops frames") } else { ("is slower than", "") };
+    for Claim {
+        of,
+        than,
+        drops,
+        ratio,
+    } in claims
+    {
+        let (verb, why) = if drops {
+            ("passes less than", ": it drops frames")
+        } else {
+            ("is slower than", "")
+        };
         if is_slower(&ratio, limit) {
             worst = Verdict::Slower;
             tell(format!("{of} {verb} {than} by {percent} % or more{why}"));

@@ -9,8 +9,8 @@ use linerate_runner::input;
 use linerate_runner::progress::Progress;
 use linerate_stats::analysis::{Analysis, Settings, analyse};
 use linerate_stats::ministat::{
-    Columns, Confidence, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, block, difference,
-    write_block,
+    Columns, Confidence, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, block,
+    difference, write_block,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -100,21 +100,34 @@ pub struct Stat {
 }
 
 fn column(text: &str) -> Result<usize, &'static str> {
-    text.parse().ok().filter(|column| *column > 0).ok_or("columns are counted from 1")
+    text.parse()
+        .ok()
+        .filter(|column| *column > 0)
+        .ok_or("columns are counted from 1")
 }
 
 fn delimiters(text: &str) -> Result<String, &'static str> {
-    if text.is_empty() { Err("name at least one character") } else { Ok(text.into()) }
+    if text.is_empty() {
+        Err("name at least one character")
+    } else {
+        Ok(text.into())
+    }
 }
 
 fn percent(text: &str) -> Result<f64, &'static str> {
-    let percent = text.parse().ok().filter(|percent: &f64| *percent > 0.0 && percent.is_finite());
+    let percent = text
+        .parse()
+        .ok()
+        .filter(|percent: &f64| *percent > 0.0 && percent.is_finite());
     percent.ok_or("a difference is a number of percent above 0")
 }
 
 /// Narrower plots have no scale (ministat crashes or draws nothing), and wider ones no reader.
 fn width(text: &str) -> Result<usize, &'static str> {
-    let width = text.parse().ok().filter(|width| (MIN_WIDTH..=100_000).contains(width));
+    let width = text
+        .parse()
+        .ok()
+        .filter(|width| (MIN_WIDTH..=100_000).contains(width));
     width.ok_or("a plot is 2 to 100000 characters wide")
 }
 
@@ -134,7 +147,10 @@ const MANY: usize = 1_000_000;
 pub fn run(args: &Stat) -> Result<ExitCode> {
     let files = files(args)?;
     let columns = Columns::new(args.column, &args.delimiters);
-    let read = files.iter().map(|path| read(path, &columns, args)).collect::<Result<Vec<_>>>()?;
+    let read = files
+        .iter()
+        .map(|path| read(path, &columns, args))
+        .collect::<Result<Vec<_>>>()?;
     let (sets, in_order): (Vec<Dataset>, Vec<Vec<f64>>) = read.into_iter().unzip();
     let record = || {
         let names = sets.iter().map(|set| set.name().to_string()).collect();
@@ -152,7 +168,11 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
             if args.printed.is_text() {
                 print("\n");
             }
-            page.append(linerate_report::pages::analysis(&analysis(distinct_ends(&files), &in_order, args)));
+            page.append(linerate_report::pages::analysis(&analysis(
+                distinct_ends(&files),
+                &in_order,
+                args,
+            )));
         }
         page
     };
@@ -162,7 +182,11 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
 /// A set, and its points in the order of the runs where that is looked at.
 fn read(path: &Path, columns: &Columns, args: &Stat) -> Result<(Dataset, Vec<f64>)> {
     let points = input::numbers(path, columns)?;
-    let in_order = if is_analysed(args) { points.clone() } else { Vec::new() };
+    let in_order = if is_analysed(args) {
+        points.clone()
+    } else {
+        Vec::new()
+    };
     let set = Dataset::new(input::name(path), points);
     check(&set, args)?;
     Ok((set, in_order))
@@ -174,7 +198,10 @@ fn is_analysed(args: &Stat) -> bool {
 }
 
 fn analysis(names: Vec<String>, in_order: &[Vec<f64>], args: &Stat) -> Analysis {
-    let sets = names.iter().map(String::as_str).zip(in_order.iter().map(Vec::as_slice));
+    let sets = names
+        .iter()
+        .map(String::as_str)
+        .zip(in_order.iter().map(Vec::as_slice));
     let sets: Vec<(&str, &[f64])> = sets.collect();
     let settings = Settings {
         confidence: args.confidence.percent() / 100.0,
@@ -184,13 +211,18 @@ fn analysis(names: Vec<String>, in_order: &[Vec<f64>], args: &Stat) -> Analysis 
     };
     let points: usize = in_order.iter().map(Vec::len).sum();
     let progress = (points > MANY).then(Progress::of_steps);
-    progress.iter().for_each(|line| line.say("tests and intervals of all points"));
+    progress
+        .iter()
+        .for_each(|line| line.say("tests and intervals of all points"));
     analyse(&sets, &settings)
 }
 
 /// The ends of paths, without their common folders: sentences and tables have little room.
 fn distinct_ends(paths: &[PathBuf]) -> Vec<String> {
-    let parts: Vec<Vec<_>> = paths.iter().map(|path| path.components().collect()).collect();
+    let parts: Vec<Vec<_>> = paths
+        .iter()
+        .map(|path| path.components().collect())
+        .collect();
     let shortest = parts.iter().map(Vec::len).min().unwrap_or_default();
     let common = |depth: &usize| parts.iter().all(|path| path[*depth] == parts[0][*depth]);
     let common = (0..shortest.saturating_sub(1)).take_while(common).count();
@@ -209,7 +241,10 @@ struct Figures<'a, F> {
 /// ministat's figures, not rounded.
 fn figures(sets: &[Dataset], args: &Stat) -> Value {
     let of = |set: &Dataset| set.summary(args.era);
-    let rows = sets.iter().map(|set| Figures { name: set.name(), figures: of(set) });
+    let rows = sets.iter().map(|set| Figures {
+        name: set.name(),
+        figures: of(set),
+    });
     let differences = sets.iter().skip(1).map(|set| Figures {
         name: set.name(),
         figures: difference(&of(&sets[0]), &of(set), args.confidence, args.era),
@@ -224,9 +259,16 @@ fn figures(sets: &[Dataset], args: &Stat) -> Value {
 
 /// The files asked for, or standard input.
 fn files(args: &Stat) -> Result<Vec<PathBuf>> {
-    let files = if args.files.is_empty() { vec!["-".into()] } else { args.files.clone() };
+    let files = if args.files.is_empty() {
+        vec!["-".into()]
+    } else {
+        args.files.clone()
+    };
     if files.len() > MAX_SETS {
-        bail_usage!("{} files, but there are symbols for {MAX_SETS} sets only", files.len());
+        bail_usage!(
+            "{} files, but there are symbols for {MAX_SETS} sets only",
+            files.len()
+        );
     }
     if files.iter().filter(|path| input::is_stdin(path)).count() > 1 {
         bail_usage!("standard input (-) can be read once only");
@@ -252,16 +294,25 @@ fn default_width() -> usize {
     if !std::io::stdout().is_terminal() {
         return DEFAULT_WIDTH;
     }
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let asked = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
     let fits = || terminal_columns().map(|columns| columns.saturating_sub(2));
-    asked.or_else(fits).filter(|width| (MIN_WIDTH..=100_000).contains(width)).unwrap_or(DEFAULT_WIDTH)
+    asked
+        .or_else(fits)
+        .filter(|width| (MIN_WIDTH..=100_000).contains(width))
+        .unwrap_or(DEFAULT_WIDTH)
 }
 
 /// Whether a set has figures.
 fn check(set: &Dataset, args: &Stat) -> Result<()> {
     let (n, name) = (set.sorted().len(), set.name());
     if n < FEWEST {
-        let column = if args.column > 1 { format!(" in column {}", args.column) } else { String::new() };
+        let column = if args.column > 1 {
+            format!(" in column {}", args.column)
+        } else {
+            String::new()
+        };
         bail!("{name} has {n} numbers{column}: at least {FEWEST} are needed");
     }
     let summary = set.summary(args.era);
@@ -286,7 +337,9 @@ struct Text<W>(W);
 
 impl<W: Write> std::fmt::Write for Text<W> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.0.write_all(text.as_bytes()).map_err(|_| std::fmt::Error)
+        self.0
+            .write_all(text.as_bytes())
+            .map_err(|_| std::fmt::Error)
     }
 }
 
@@ -296,7 +349,8 @@ mod tests {
 
     #[test]
     fn paths_are_told_apart_by_their_ends() {
-        let ends = |paths: &[&str]| distinct_ends(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        let ends =
+            |paths: &[&str]| distinct_ends(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(ends(&["/a/b/c.pps", "/a/b/d.pps"]), ["c.pps", "d.pps"]);
         assert_eq!(ends(&["/a/b/c.pps", "/a/x/c.pps"]), ["b/c.pps", "x/c.pps"]);
         assert_eq!(ends(&["a/b", "a/b/c"]), ["b", "b/c"]);

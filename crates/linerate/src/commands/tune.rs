@@ -101,16 +101,42 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     }
     let tuning = Tuning::of(&plan).map_err(|faults| faulty(&name, &faults))?;
     if tuning.changes.len() > MOST {
-        bail_usage!("{name} has {} changes, and one tuning has at most {MOST}", tuning.changes.len());
+        bail_usage!(
+            "{name} has {} changes, and one tuning has at most {MOST}",
+            tuning.changes.len()
+        );
     }
     let needs = Needs::of(&plan, &tuning)?;
-    needs.check(args, budget(&plan, how), tuning.changes.len(), site.is_some() && !how.quiet)?;
-    let stem = args.plan.file_stem().map_or("tune".into(), |stem| stem.to_string_lossy());
+    needs.check(
+        args,
+        budget(&plan, how),
+        tuning.changes.len(),
+        site.is_some() && !how.quiet,
+    )?;
+    let stem = args
+        .plan
+        .file_stem()
+        .map_or("tune".into(), |stem| stem.to_string_lossy());
     let stem = how.name.clone().unwrap_or(stem.into_owned());
     let folder = make_folder(Path::new(handle::RESULTS), &stem, how.out.as_deref())?;
-    let changes = tuning.changes.iter().map(|change| (change.name.clone(), change.keys()));
-    let tuned = Tuned { base: tuning.base(), ..Tuned::new(plan.experiment.title.clone(), name, changes) };
-    let mut tuner = Tuner { args, plan, kept: None, site, tuning, tuned, needs, folder };
+    let changes = tuning
+        .changes
+        .iter()
+        .map(|change| (change.name.clone(), change.keys()));
+    let tuned = Tuned {
+        base: tuning.base(),
+        ..Tuned::new(plan.experiment.title.clone(), name, changes)
+    };
+    let mut tuner = Tuner {
+        args,
+        plan,
+        kept: None,
+        site,
+        tuning,
+        tuned,
+        needs,
+        folder,
+    };
     let ended = tuner.tune();
     if tuner.tuned.stages.is_empty() && !interrupted() {
         // Nothing was measured: the folder goes, unless there are trials in it.
@@ -135,10 +161,13 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
     }
     let name = path.display();
     let bytes = input::read(&path, MOST_BYTES, ["record", ""])?;
-    let tuned: Tuned =
-        serde_json::from_slice(&bytes).with_context(|| format!("{name} is not the record of a tuning"))?;
+    let tuned: Tuned = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{name} is not the record of a tuning"))?;
     if tuned.version != VERSION || !tuned.is_sound() {
-        bail!("{name} is the record of another linerate (version {}), or damaged", tuned.version);
+        bail!(
+            "{name} is the record of another linerate (version {}), or damaged",
+            tuned.version
+        );
     }
     Ok(Some(tuned))
 }
@@ -155,17 +184,37 @@ struct Needs {
 impl Needs {
     fn of(plan: &Plan, tuning: &Tuning) -> Result<Needs> {
         let all = tuning.changes.len();
-        let confirming = (1..=all).map(confirming_runs).max_by_key(Vec::len).unwrap_or_default();
+        let confirming = (1..=all)
+            .map(confirming_runs)
+            .max_by_key(Vec::len)
+            .unwrap_or_default();
         let ends = vec![vec![false; all], vec![true; all]];
-        let mut needs = Needs { stages: [0; 3], parts: Vec::new() };
+        let mut needs = Needs {
+            stages: [0; 3],
+            parts: Vec::new(),
+        };
         let stages = [(screening_runs(all), 1.0), (confirming, 1.0), (ends, LEAST)];
         for ((runs, blocks), of_stage) in stages.into_iter().zip(&mut needs.stages) {
-            let whole = |run: Vec<bool>| (0..all).map(|at| run.get(at).copied().unwrap_or(false)).collect();
+            let whole = |run: Vec<bool>| {
+                (0..all)
+                    .map(|at| run.get(at).copied().unwrap_or(false))
+                    .collect()
+            };
             let runs: Runs = runs.into_iter().map(whole).collect();
-            let trials =
-                Trials { blocks: Some(1), budget_ns: None, until: None, ..plan.experiment.trials.clone() };
+            let trials = Trials {
+                blocks: Some(1),
+                budget_ns: None,
+                until: None,
+                ..plan.experiment.trials.clone()
+            };
             let name = &plan.experiment.title;
-            let combined = tuning.experiment(plan, [name, name], &runs, |run| format!("run-{run}"), &trials);
+            let combined = tuning.experiment(
+                plan,
+                [name, name],
+                &runs,
+                |run| format!("run-{run}"),
+                &trials,
+            );
             let campaign = combined.map_err(|faults| faulty(name, &faults))?.campaign;
             for (part, ns) in block_parts(&campaign) {
                 let ns = (SLACK * blocks * ns as f64) as u64;
@@ -195,11 +244,15 @@ impl Needs {
         }
         if aloud {
             let name = args.plan.display();
-            let lab =
-                args.which.lab.as_ref().map(|file| format!(" --lab {}", file.display())).unwrap_or_default();
+            let lab = args
+                .which
+                .lab
+                .as_ref()
+                .map(|file| format!(" --lab {}", file.display()))
+                .unwrap_or_default();
             let longer = budget.is_none_or(|budget| budget > least_ns);
-            let shorter =
-                longer.then(|| format!("; the shortest: linerate tune {name}{lab} --budget {least}"));
+            let shorter = longer
+                .then(|| format!("; the shortest: linerate tune {name}{lab} --budget {least}"));
             tell(format!(
                 "a tuning of {changes} changes takes at least {least} of trials ({parts}){}",
                 shorter.unwrap_or_default()
@@ -219,15 +272,18 @@ impl Needs {
         let mut parts = self.parts.clone();
         parts.retain(|(_, ns)| *ns > 0);
         parts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let part =
-            |(name, ns): &(&str, u64)| format!("{} {name}", duration_text(ns.div_ceil(SECOND) * SECOND));
+        let part = |(name, ns): &(&str, u64)| {
+            format!("{} {name}", duration_text(ns.div_ceil(SECOND) * SECOND))
+        };
         parts.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Time for all trials in nanoseconds, if it bounds them.
 fn budget(plan: &Plan, how: &CampaignArgs) -> Option<u64> {
-    how.budget.map(|budget| budget.as_nanos() as u64).or(plan.experiment.trials.budget_ns)
+    how.budget
+        .map(|budget| budget.as_nanos() as u64)
+        .or(plan.experiment.trials.budget_ns)
 }
 
 /// A tuning that goes on.
@@ -267,13 +323,22 @@ impl Tuner<'_> {
         let Some((stage, measured)) = self.stage(TOGETHER, &kept, runs, 2)? else {
             return Ok(ExitCode::from(FAILED));
         };
-        let compared = measured.finished.summary.comparisons.iter().find(|c| c.why == Interest::Variants);
+        let compared = measured
+            .finished
+            .summary
+            .comparisons
+            .iter()
+            .find(|c| c.why == Interest::Variants);
         let ratio = compared.and_then(|compared| compared.against.ratio);
         let records = stage.records.clone();
-        let proof =
-            ratio.map_or_else(|| Proof::not_run("no trial was valid"), |ratio| Proof::of(ratio, records));
-        (self.tuned.together, self.tuned.stages) =
-            (Some(proof), [self.tuned.stages.clone(), vec![stage]].concat());
+        let proof = ratio.map_or_else(
+            || Proof::not_run("no trial was valid"),
+            |ratio| Proof::of(ratio, records),
+        );
+        (self.tuned.together, self.tuned.stages) = (
+            Some(proof),
+            [self.tuned.stages.clone(), vec![stage]].concat(),
+        );
         Ok(ExitCode::SUCCESS)
     }
 
@@ -286,7 +351,11 @@ impl Tuner<'_> {
         stage: usize,
     ) -> Result<Option<(Stage, Measured)>> {
         let how = &self.args.campaign;
-        let Combined { text, campaign: plan, cells } = self.combined(name, changes, &runs, stage)?;
+        let Combined {
+            text,
+            campaign: plan,
+            cells,
+        } = self.combined(name, changes, &runs, stage)?;
         if name == TOGETHER {
             self.write_kept(&text)?;
             self.kept = Some((plan.clone(), plan.cells[cells[1]].lane));
@@ -295,24 +364,39 @@ impl Tuner<'_> {
             None if how.simulate.is_none() => self.args.chosen(false)?.1,
             site => site,
         };
-        tell(format!("{name}: {} runs of {}", runs.len(), names(&self.tuning.changes, changes)));
+        tell(format!(
+            "{name}: {} runs of {}",
+            runs.len(),
+            names(&self.tuning.changes, changes)
+        ));
         let session = Session::new(&how.wanted(), None, plan, site)?;
         let reasons = session.reasons_to_skip();
         // A run that is missing takes the balance from a design.
         if !reasons.is_empty() {
-            reasons.iter().for_each(|reason| tell(format!("{name}: skipped: {reason}")));
+            reasons
+                .iter()
+                .for_each(|reason| tell(format!("{name}: skipped: {reason}")));
             return Ok(None);
         }
         let records = self.folder.join(name);
-        let alone = Wanted { out: Some(records.clone()), keep: false, ..how.wanted() };
+        let alone = Wanted {
+            out: Some(records.clone()),
+            keep: false,
+            ..how.wanted()
+        };
         let Some(mut measured) = session.measure(&alone, name.into(), &self.folder)? else {
             bail!("{name} was interrupted before its first trial");
         };
         if let Some(failure) = measured.finished.failure.take() {
             return Err(failure);
         }
-        let mut warnings: Vec<String> =
-            measured.finished.summary.warnings.iter().map(|warning| warning.text.clone()).collect();
+        let mut warnings: Vec<String> = measured
+            .finished
+            .summary
+            .warnings
+            .iter()
+            .map(|warning| warning.text.clone())
+            .collect();
         // Each run has its own.
         let mut said = BTreeSet::new();
         warnings.retain(|warning| said.insert(warning.clone()));
@@ -331,10 +415,21 @@ impl Tuner<'_> {
     }
 
     /// The experiment of a stage.
-    fn combined(&self, name: &str, changes: &[usize], runs: &[Vec<bool>], stage: usize) -> Result<Combined> {
+    fn combined(
+        &self,
+        name: &str,
+        changes: &[usize],
+        runs: &[Vec<bool>],
+        stage: usize,
+    ) -> Result<Combined> {
         let how = &self.args.campaign;
         let of_all = |run: &Vec<bool>| -> Vec<bool> {
-            let made = |at: usize| changes.iter().position(|change| *change == at).is_some_and(|at| run[at]);
+            let made = |at: usize| {
+                changes
+                    .iter()
+                    .position(|change| *change == at)
+                    .is_some_and(|at| run[at])
+            };
             (0..self.tuning.changes.len()).map(made).collect()
         };
         let whole: Runs = runs.iter().map(of_all).collect();
@@ -349,7 +444,13 @@ impl Tuner<'_> {
         };
         let title = format!("{}: {name}", self.plan.experiment.title);
         let question = format!("{name}: {}", names(&self.tuning.changes, changes));
-        let variant = |run: usize| if name == TOGETHER { ENDS[run].into() } else { format!("run-{run}") };
+        let variant = |run: usize| {
+            if name == TOGETHER {
+                ENDS[run].into()
+            } else {
+                format!("run-{run}")
+            }
+        };
         self.tuning
             .experiment(&self.plan, [&title, &question], &whole, variant, &trials)
             .map_err(|faults| faulty(format!("{}, {name}", self.args.plan.display()), &faults))
@@ -368,24 +469,38 @@ impl Tuner<'_> {
             result(&how.printed, || tuned, || pages::tuning(tuned))?;
             print_place(&how.printed, &self.folder);
         }
-        let proven = tuned.together.as_ref().is_some_and(|proof| proof.verdict == Proven::Proven);
+        let proven = tuned
+            .together
+            .as_ref()
+            .is_some_and(|proof| proof.verdict == Proven::Proven);
         let stays = how.keep && ended.is_ok() && proven && !interrupted();
         if let Some((plan, lane)) = self.kept.as_ref().filter(|_| stays) {
             let site = self.args.chosen(false)?.1.context("the lab has no hosts")?;
             let revert = site.keep(plan, *lane)?;
-            tell(format!("the changes that help stay; to take them back: {revert}"));
+            tell(format!(
+                "the changes that help stay; to take them back: {revert}"
+            ));
         }
         Ok(())
     }
 
     /// Writes the plan of the result, with its rule files beside it.
     fn write_kept(&self, text: &str) -> Result<()> {
-        let named =
-            |name: &str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        let files = self.tuning.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let named = |name: &str| {
+            Path::new(name)
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)))
+        };
+        let files = self
+            .tuning
+            .files
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()));
         for (name, text) in files.filter(|(name, _)| named(name)).chain([(KEPT, text)]) {
             let path = self.folder.join(name);
-            path.parent().map_or(Ok(()), fs::create_dir_all).context("making a folder for a rule file")?;
+            path.parent()
+                .map_or(Ok(()), fs::create_dir_all)
+                .context("making a folder for a rule file")?;
             fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
         }
         Ok(())
@@ -393,5 +508,8 @@ impl Tuner<'_> {
 }
 
 fn names(changes: &[Candidate], of: &[usize]) -> String {
-    of.iter().map(|change| changes[*change].name.as_str()).collect::<Vec<_>>().join(", ")
+    of.iter()
+        .map(|change| changes[*change].name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -105,7 +105,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 fn form() -> impl TypedValueParser<Value = Form> {
     PossibleValuesParser::new(Form::NAMES.map(|(name, _)| name)).map(|name| {
-        Form::NAMES.iter().find(|(known, _)| *known == name).map_or(Form::Text, |(_, form)| *form)
+        Form::NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or(Form::Text, |(_, form)| *form)
     })
 }
 
@@ -115,14 +118,26 @@ fn form() -> impl TypedValueParser<Value = Form> {
 /// The host or the file cannot be read.
 pub fn run(args: &Watch) -> Result<ExitCode> {
     interrupt::install();
-    let on_terminal = !args.json && args.format.is_none() && io::stdout().is_terminal() && !is_dumb();
+    let on_terminal =
+        !args.json && args.format.is_none() && io::stdout().is_terminal() && !is_dumb();
     let (source, name) = source(args, on_terminal)?;
     let record = args.record.as_deref().map(create).transpose()?;
     let stays = on_terminal && args.replay.is_some();
     let differ = Differ::default();
-    let mut watching = Watching { args, source, record, differ, began_ns: None, intervals: 0, stays };
+    let mut watching = Watching {
+        args,
+        source,
+        record,
+        differ,
+        began_ns: None,
+        intervals: 0,
+        stays,
+    };
     if on_terminal {
-        let mut view = View::open(Shown { name, ..Shown::default() })?;
+        let mut view = View::open(Shown {
+            name,
+            ..Shown::default()
+        })?;
         watching.until_end(|rates| view.turn(rates))?;
     } else {
         let form = args.format.unwrap_or(Form::Text);
@@ -143,7 +158,10 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if watching.intervals == 0 && args.replay.is_some() {
-        bail!("{name} has fewer than two samples: there are no rates", name = watching.name());
+        bail!(
+            "{name} has fewer than two samples: there are no rates",
+            name = watching.name()
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -151,26 +169,35 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
 /// Where the samples come from, and its name.
 fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
     // No interface has an @ in its name.
-    let (users, wanted): (Vec<String>, Vec<String>) =
-        args.what.iter().cloned().partition(|what| what.contains('@'));
+    let (users, wanted): (Vec<String>, Vec<String>) = args
+        .what
+        .iter()
+        .cloned()
+        .partition(|what| what.contains('@'));
     let hosts: Vec<&String> = args.host.iter().chain(&users).collect();
-    if hosts.len() > 1 || (!users.is_empty() && (args.namespace.is_some() || args.replay.is_some())) {
+    if hosts.len() > 1 || (!users.is_empty() && (args.namespace.is_some() || args.replay.is_some()))
+    {
         bail_usage!("one place is watched at a time: a host, a namespace or a record of samples");
     }
     if args.sudo && hosts.is_empty() {
-        bail_usage!("--sudo is for a host: name it (linerate watch root@router); here, run linerate by sudo");
+        bail_usage!(
+            "--sudo is for a host: name it (linerate watch root@router); here, run linerate by sudo"
+        );
     }
     let interfaces = wanted.join(" ");
     let named = |place: &str| format!("{place}  {interfaces}");
     if let Some(path) = &args.replay {
         let file: Box<dyn io::BufRead + Send> = match input::is_stdin(path) {
             true => Box::new(BufReader::new(io::stdin())),
-            false => {
-                Box::new(BufReader::new(files::open(path).with_context(|| input::cannot_read("", path))?))
-            }
+            false => Box::new(BufReader::new(
+                files::open(path).with_context(|| input::cannot_read("", path))?,
+            )),
         };
         let name = input::name(path);
-        return Ok((Source::record(name.clone(), file, wanted, on_terminal), named(&name)));
+        return Ok((
+            Source::record(name.clone(), file, wanted, on_terminal),
+            named(&name),
+        ));
     }
     if let Some(host) = hosts.into_iter().next() {
         let approach = args.ssh.approach();
@@ -180,7 +207,10 @@ fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
             silence: SILENCE,
             ..Target::new(host.as_str())
         };
-        return Ok((Source::host(target, args.sudo, wanted, args.interval), named(host)));
+        return Ok((
+            Source::host(target, args.sudo, wanted, args.interval),
+            named(host),
+        ));
     }
     let namespace = match &args.namespace {
         Some(name) => Netns::open(name)?,
@@ -197,7 +227,9 @@ fn create(path: &Path) -> Result<(BufWriter<File>, PathBuf)> {
 
 /// Texts of hosts and files must not control the terminal.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() && c != '\n' { '?' } else { c })
+        .collect()
 }
 
 struct Watching<'a> {
@@ -213,7 +245,11 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     fn name(&self) -> String {
-        self.args.replay.as_deref().map(input::name).unwrap_or_default()
+        self.args
+            .replay
+            .as_deref()
+            .map(input::name)
+            .unwrap_or_default()
     }
 
     /// Takes samples until the end. `turn` gets the rates, or nothing while there are none, and says whether to go on.
@@ -247,7 +283,9 @@ impl Watching<'_> {
     }
 
     fn keep(&mut self, sample: &Sample) -> Result<()> {
-        let Some((file, path)) = &mut self.record else { return Ok(()) };
+        let Some((file, path)) = &mut self.record else {
+            return Ok(());
+        };
         let mut line = serde_json::to_vec(sample)?;
         line.push(b'\n');
         let written = file.write_all(&line).and_then(|()| file.flush());
@@ -325,7 +363,10 @@ fn hung_up() -> bool {
     let stdin = rustix::stdio::stdin();
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
     let found = poll(&mut polled, Some(&Timespec::default()));
-    found.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    found.is_ok()
+        && polled[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Drop for View {

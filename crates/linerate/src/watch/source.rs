@@ -54,15 +54,22 @@ impl Source {
             let mut known = false;
             let mut wrong = None;
             watch::follow(&host, sudo, interval, end, &mut |mut sample| {
-                let missing = wanted.iter().find(|name| !sample.interfaces.contains_key(*name));
+                let missing = wanted
+                    .iter()
+                    .find(|name| !sample.interfaces.contains_key(*name));
                 if let Some(name) = missing.filter(|_| !known) {
                     let there: Vec<&str> = sample.interfaces.keys().map(String::as_str).collect();
-                    wrong =
-                        Some(anyhow!("{} has no interface {name}; it has {}", target.name, there.join(", ")));
+                    wrong = Some(anyhow!(
+                        "{} has no interface {name}; it has {}",
+                        target.name,
+                        there.join(", ")
+                    ));
                     end.store(true, Ordering::Relaxed);
                 }
                 known = true;
-                sample.interfaces.retain(|name, _| wanted.is_empty() || wanted.contains(name));
+                sample
+                    .interfaces
+                    .retain(|name, _| wanted.is_empty() || wanted.contains(name));
                 if wrong.is_none() && send.send(Ok(sample)).is_err() {
                     end.store(true, Ordering::Relaxed);
                 }
@@ -82,7 +89,10 @@ impl Source {
             let (mut line, mut number, mut last) = (Vec::new(), 0, None);
             while !end.load(Ordering::Relaxed) {
                 line.clear();
-                let read = file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+                let read = file
+                    .by_ref()
+                    .take(LONGEST_LINE)
+                    .read_until(b'\n', &mut line);
                 if read.with_context(|| format!("cannot read {name}"))? == 0 {
                     break;
                 }
@@ -98,10 +108,13 @@ impl Source {
                         Err(error).with_context(|| format!("{name}: line {number} is no sample"))?
                     }
                 };
-                sample.interfaces.retain(|name, _| wanted.is_empty() || wanted.contains(name));
+                sample
+                    .interfaces
+                    .retain(|name, _| wanted.is_empty() || wanted.contains(name));
                 if let Some(last) = last.replace(sample.at_ns).filter(|_| paced) {
                     thread::park_timeout(
-                        Duration::from_nanos(sample.at_ns.saturating_sub(last)).min(Duration::from_secs(60)),
+                        Duration::from_nanos(sample.at_ns.saturating_sub(last))
+                            .min(Duration::from_secs(60)),
                     );
                 }
                 if send.send(Ok(sample)).is_err() {
@@ -123,7 +136,11 @@ impl Source {
                 let _ = send.send(Err(error));
             }
         });
-        Source { samples: Some(samples), end, thread: Some(thread) }
+        Source {
+            samples: Some(samples),
+            end,
+            thread: Some(thread),
+        }
     }
 
     /// The next sample, waited for at most this long: `Ok(None)` if there is none yet.
@@ -131,7 +148,9 @@ impl Source {
     /// # Errors
     /// `None`: there are no more; or why there are none.
     pub fn next(&self, longest: Duration) -> Result<Option<Sample>, Option<anyhow::Error>> {
-        let Some(samples) = &self.samples else { return Err(None) };
+        let Some(samples) = &self.samples else {
+            return Err(None);
+        };
         match samples.recv_timeout(longest) {
             Ok(sample) => sample.map(Some).map_err(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),

@@ -58,8 +58,14 @@ const KEYS: [(&str, &str); 6] = [
 impl Shown {
     /// Goes on to the next interface.
     pub fn next_interface(&mut self) {
-        let many = self.rates.as_ref().map_or(0, |rates| rates.interfaces.len());
-        let now = self.rates.as_ref().and_then(|rates| sections::selected(rates, self.interface));
+        let many = self
+            .rates
+            .as_ref()
+            .map_or(0, |rates| rates.interfaces.len());
+        let now = self
+            .rates
+            .as_ref()
+            .and_then(|rates| sections::selected(rates, self.interface));
         self.interface = now.filter(|_| many > 0).map(|now| (now + 1) % many);
     }
 }
@@ -68,10 +74,17 @@ impl Shown {
 pub fn draw(frame: &mut Frame<'_>, shown: &Shown) {
     let area = frame.area();
     if area.width < 20 || area.height < 6 {
-        frame.render_widget(Paragraph::new("linerate watch: the terminal is too small"), area);
+        frame.render_widget(
+            Paragraph::new("linerate watch: the terminal is too small"),
+            area,
+        );
         return;
     }
-    let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
+    let row = |y: u16| Rect {
+        y: area.y + y,
+        height: 1,
+        ..area
+    };
     frame.render_widget(title(shown, area.width), row(0));
     frame.render_widget(keys(), row(area.height - 1));
     let Some(rates) = &shown.rates else {
@@ -90,13 +103,34 @@ pub fn draw(frame: &mut Frame<'_>, shown: &Shown) {
     frame.render_widget(Line::from(head), row(1));
     let style = if rates.limits.is_empty() { GOOD } else { WARN };
     frame.render_widget(
-        Line::from(vec![Span::styled("Limit: ", BOLD), Span::styled(limit(rates), style)]),
+        Line::from(vec![
+            Span::styled("Limit: ", BOLD),
+            Span::styled(limit(rates), style),
+        ]),
         row(2),
     );
-    let more: Vec<String> = rates.limits.iter().skip(1).map(ToString::to_string).collect();
-    let more = if more.is_empty() { String::new() } else { format!("also:  {}", more.join("; ")) };
+    let more: Vec<String> = rates
+        .limits
+        .iter()
+        .skip(1)
+        .map(ToString::to_string)
+        .collect();
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!("also:  {}", more.join("; "))
+    };
     frame.render_widget(Line::styled(more, DIM), row(3));
-    body(frame, shown, rates, Rect { y: area.y + HEAD, height: area.height - HEAD - 1, ..area });
+    body(
+        frame,
+        shown,
+        rates,
+        Rect {
+            y: area.y + HEAD,
+            height: area.height - HEAD - 1,
+            ..area
+        },
+    );
     if shown.help {
         help(frame, area);
     }
@@ -106,38 +140,80 @@ fn title(shown: &Shown, width: u16) -> Line<'static> {
     let left = format!(" linerate watch  {}", shown.name);
     let state = if shown.paused { "PAUSED  " } else { "" };
     let right = match &shown.rates {
-        Some(rates) => format!("{state}every {:.1} s  {} ", rates.seconds, clock(rates.unix_ms)),
+        Some(rates) => format!(
+            "{state}every {:.1} s  {} ",
+            rates.seconds,
+            clock(rates.unix_ms)
+        ),
         None => String::new(),
     };
     let gap = usize::from(width).saturating_sub(left.chars().count() + right.chars().count());
-    Line::styled(format!("{left}{}{right}", " ".repeat(gap)), Style::new().add_modifier(Modifier::REVERSED))
+    Line::styled(
+        format!("{left}{}{right}", " ".repeat(gap)),
+        Style::new().add_modifier(Modifier::REVERSED),
+    )
 }
 
 fn keys() -> Line<'static> {
-    let short = [("q", "quit"), ("space", "pause"), ("s", "sort"), ("tab", "next interface"), ("?", "help")];
-    let key = |(key, what)| [Span::styled(format!(" {key} "), BOLD), Span::styled(format!("{what} "), DIM)];
+    let short = [
+        ("q", "quit"),
+        ("space", "pause"),
+        ("s", "sort"),
+        ("tab", "next interface"),
+        ("?", "help"),
+    ];
+    let key = |(key, what)| {
+        [
+            Span::styled(format!(" {key} "), BOLD),
+            Span::styled(format!("{what} "), DIM),
+        ]
+    };
     Line::from(short.into_iter().flat_map(key).collect::<Vec<_>>())
 }
 
 fn help(frame: &mut Frame<'_>, area: Rect) {
     let lines: Vec<Line<'_>> = KEYS
         .into_iter()
-        .map(|(key, what)| Line::from(vec![Span::styled(format!(" {key:<6} "), BOLD), Span::raw(what)]))
+        .map(|(key, what)| {
+            Line::from(vec![
+                Span::styled(format!(" {key:<6} "), BOLD),
+                Span::raw(what),
+            ])
+        })
         .chain([
             Line::raw(""),
             Line::styled(" ▲ a queue with more than twice its fair share", WARN),
             Line::styled(" ▽ a queue that starves: less than a quarter of it", WARN),
         ])
         .collect();
-    let (width, height) = (54.min(area.width), (lines.len() as u16 + 2).min(area.height));
-    let middle =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let (width, height) = (
+        54.min(area.width),
+        (lines.len() as u16 + 2).min(area.height),
+    );
+    let middle = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
     frame.render_widget(Clear, middle);
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" Keys ")), middle);
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(" Keys ")),
+        middle,
+    );
 }
 
 fn body(frame: &mut Frame<'_>, shown: &Shown, rates: &Rates, area: Rect) {
-    let [interfaces, queues, cpus, interrupts, stack, rules, moving, missing] = sections::all(shown, rates);
+    let [
+        interfaces,
+        queues,
+        cpus,
+        interrupts,
+        stack,
+        rules,
+        moving,
+        missing,
+    ] = sections::all(shown, rates);
     match area.width {
         width if width >= THREE_COLUMNS => {
             let below = top(frame, interfaces, area);
@@ -152,7 +228,13 @@ fn body(frame: &mut Frame<'_>, shown: &Shown, rates: &Rates, area: Rect) {
             stacked(frame, vec![queues, moving, missing], left);
             stacked(frame, vec![cpus, stack, interrupts, rules], right);
         }
-        _ => stacked(frame, vec![interfaces, queues, cpus, stack, interrupts, rules, moving, missing], area),
+        _ => stacked(
+            frame,
+            vec![
+                interfaces, queues, cpus, stack, interrupts, rules, moving, missing,
+            ],
+            area,
+        ),
     }
 }
 
@@ -161,7 +243,11 @@ fn top(frame: &mut Frame<'_>, section: Section<'_>, area: Rect) -> Rect {
     let height = (section.need(area.width) as u16 + 1).min(area.height / 3);
     stacked(frame, vec![section], Rect { height, ..area });
     let height = (height + 1).min(area.height);
-    Rect { y: area.y + height, height: area.height - height, ..area }
+    Rect {
+        y: area.y + height,
+        height: area.height - height,
+        ..area
+    }
 }
 
 /// Columns of these shares in percent, with a gap between them.
@@ -169,7 +255,11 @@ fn columns<const N: usize>(area: Rect, shares: [u16; N]) -> [Rect; N] {
     let mut x = area.x;
     shares.map(|share| {
         let width = (u32::from(area.width) * u32::from(share) / 100) as u16;
-        let column = Rect { x, width: width.saturating_sub(2), ..area };
+        let column = Rect {
+            x,
+            width: width.saturating_sub(2),
+            ..area
+        };
         x += width;
         column
     })
@@ -205,13 +295,24 @@ fn stacked(frame: &mut Frame<'_>, sections: Vec<Section<'_>>, area: Rect) {
         }
     }
     let mut y = area.y;
-    for ((_, section), height) in sections.iter().zip(heights).filter(|(_, height)| *height > 0) {
+    for ((_, section), height) in sections
+        .iter()
+        .zip(heights)
+        .filter(|(_, height)| *height > 0)
+    {
         let mut lines = vec![section.title(area.width)];
         lines.extend(section.lines(area.width, height));
         lines.truncate(height + 1);
         let room = area.bottom().saturating_sub(y);
         let count = (lines.len() as u16).min(room);
-        frame.render_widget(Paragraph::new(lines), Rect { y, height: count, ..area });
+        frame.render_widget(
+            Paragraph::new(lines),
+            Rect {
+                y,
+                height: count,
+                ..area
+            },
+        );
         y += count + gap as u16;
     }
 }
@@ -220,15 +321,28 @@ fn stacked(frame: &mut Frame<'_>, sections: Vec<Section<'_>>, area: Rect) {
 fn sparkline(history: &VecDeque<f64>, width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = history.iter().copied().fold(0.0, f64::max);
-    let bar =
-        |value: &f64| if most > 0.0 { BARS[((value / most * 7.0).round() as usize).min(7)] } else { BARS[0] };
-    history.iter().skip(history.len().saturating_sub(width)).map(bar).collect()
+    let bar = |value: &f64| {
+        if most > 0.0 {
+            BARS[((value / most * 7.0).round() as usize).min(7)]
+        } else {
+            BARS[0]
+        }
+    };
+    history
+        .iter()
+        .skip(history.len().saturating_sub(width))
+        .map(bar)
+        .collect()
 }
 
 /// A bar of eighths of a character; `share` of `width` characters.
 pub fn bar(share: f64, width: usize) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let share = if share.is_finite() {
+        share.clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
     let eighths = (share * width as f64 * 8.0).round() as usize;
     // Something is not nothing.
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };

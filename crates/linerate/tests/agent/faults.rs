@@ -23,10 +23,16 @@ const STANDSTILL: Duration = Duration::from_millis(300);
 fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.prepare(sender(means)).unwrap();
     let offset = agent.compare_clocks().unwrap();
-    agent.arm(vec!["out".into()], order(60_000, 20_000.0)).unwrap().unwrap();
+    agent
+        .arm(vec!["out".into()], order(60_000, 20_000.0))
+        .unwrap()
+        .unwrap();
     let number = agent.go(offset.there(monotonic_ns())).unwrap();
     loop {
-        let said = agent.hear(number, Instant::now() + Duration::from_secs(60)).unwrap().expect("it begins");
+        let said = agent
+            .hear(number, Instant::now() + Duration::from_secs(60))
+            .unwrap()
+            .expect("it begins");
         if matches!(said, Reply::Began { .. }) {
             break;
         }
@@ -41,7 +47,11 @@ fn ends_within_a_second(hosts: &Hosts, cut: Instant) {
     std::thread::sleep((cut + END_WITHIN).saturating_duration_since(Instant::now()));
     let (then, late) = (hosts.sent(), cut.elapsed());
     std::thread::sleep(STANDSTILL);
-    assert_eq!(hosts.sent(), then, "frames left later than {late:?} after the cut");
+    assert_eq!(
+        hosts.sent(),
+        then,
+        "frames left later than {late:?} after the cut"
+    );
 }
 
 /// The load, which would last for a minute, ends by itself.
@@ -64,7 +74,11 @@ struct Frozen {
 
 impl Frozen {
     fn new(namespace: &str) -> (Frozen, Agent) {
-        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut cat = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut agent = serve(namespace)
             .stdin(cat.stdout.take().unwrap())
             .stdout(Stdio::piped())
@@ -133,7 +147,10 @@ fn controller_is_frozen(soon: bool) {
         ends(&hosts, soon.then(Instant::now));
         // The agent has given its reason and ended.
         let lost = crate::common::wait_for("the agent's end", || agent.lost());
-        assert!(lost.contains("nothing was heard of the controller"), "{lost}");
+        assert!(
+            lost.contains("nothing was heard of the controller"),
+            "{lost}"
+        );
         frozen.signal(libc::SIGCONT);
     }
 }
@@ -171,8 +188,19 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     receiver.agent().prepare(counter(Backend::Xdp)).unwrap();
     let members = [sends(&generator), counts(receiver.agent())];
     let timing = Timing::slice(30_000_000_000);
-    let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false, tell: drop };
+    let load = Load {
+        rate: Some(5_000.0),
+        batch: 8,
+        ..Load::lasting(timing.load())
+    };
+    let trial = Trial {
+        members: &members,
+        timing,
+        load,
+        answer: false,
+        card_stamps: false,
+        tell: drop,
+    };
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -181,8 +209,14 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
         });
         trial.run(&AtomicBool::new(false), &|_| {}).unwrap_err()
     });
-    assert!(error.to_string().starts_with("held: lost the agent"), "{error}");
-    assert!(began.elapsed() < Duration::from_secs(28), "it did not wait for the end");
+    assert!(
+        error.to_string().starts_with("held: lost the agent"),
+        "{error}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(28),
+        "it did not wait for the end"
+    );
     ends(&hosts, None);
     generator.goodbye().unwrap();
 }
@@ -195,9 +229,23 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     generator.prepare(sender(Backend::AfPacket)).unwrap();
     receiver.prepare(counter(Backend::AfPacket)).unwrap();
     let members = [sends(&generator), counts(&receiver)];
-    let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
-    let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
-    let trial = Trial { members: &members, timing, load, answer: false, card_stamps: false, tell: drop };
+    let timing = Timing {
+        run_ns: 30_000_000_000,
+        ..Timing::slice(1_000_000)
+    };
+    let load = Load {
+        rate: Some(5_000.0),
+        batch: 8,
+        ..Load::lasting(timing.load())
+    };
+    let trial = Trial {
+        members: &members,
+        timing,
+        load,
+        answer: false,
+        card_stamps: false,
+        tell: drop,
+    };
     let interrupted = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -206,7 +254,11 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
         });
         trial.run(&interrupted, &|_| {}).unwrap()
     });
-    assert!(result.sent[0].frames > 100 && result.sent[0].frames < 100_000, "{}", result.sent[0].frames);
+    assert!(
+        result.sent[0].frames > 100 && result.sent[0].frames < 100_000,
+        "{}",
+        result.sent[0].frames
+    );
 }
 
 /// Runs an agent with these bytes as input: its exit status and its output.
@@ -222,7 +274,12 @@ fn fed(hosts: &Hosts, bytes: &[u8]) -> (Option<i32>, String) {
     std::thread::scope(|scope| {
         // The agent may end before it has read all of it.
         scope.spawn(move || drop(stdin.write_all(bytes)));
-        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
     });
     (child.wait().unwrap().code(), said)
 }
@@ -233,7 +290,9 @@ fn garbage_and_floods_start_nothing_and_are_answered_by_an_error() {
     let hosts = Hosts::new();
     let zeros = vec![0; 64 << 20];
     let letters = vec![b'{'; 64 << 20];
-    let binary: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let binary: Vec<u8> = (0..1 << 20)
+        .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     let early = br#"{"id":1,"what":"go","with":{"at_ns":0}}"#;
     for bytes in [
         &b"hello?\n"[..],
@@ -246,7 +305,11 @@ fn garbage_and_floods_start_nothing_and_are_answered_by_an_error() {
     ] {
         let (status, said) = fed(&hosts, bytes);
         let first = said.lines().next().unwrap_or_default();
-        assert!(first.contains(r#""what":"error""#), "{:?}...: {said}", &bytes[..bytes.len().min(20)]);
+        assert!(
+            first.contains(r#""what":"error""#),
+            "{:?}...: {said}",
+            &bytes[..bytes.len().min(20)]
+        );
         assert_eq!(status, Some(1));
     }
     assert_eq!(fed(&hosts, b"").0, Some(1), "an input that ends at once");
@@ -266,14 +329,31 @@ fn other_versions_are_told_what_to_do() {
         "{text}"
     );
     let link = Link::start(Command::new("false")).unwrap();
-    let error = Agent::greet("nobody", link, "1", Duration::from_secs(10)).err().unwrap();
-    assert!(error.to_string().contains("the connection ended"), "{error}");
+    let error = Agent::greet("nobody", link, "1", Duration::from_secs(10))
+        .err()
+        .unwrap();
+    assert!(
+        error.to_string().contains("the connection ended"),
+        "{error}"
+    );
     let mut shell = Command::new("sh");
-    shell.args(["-c", "echo Welcome; echo 'linerate: not found' >&2; exit 127"]);
-    let error =
-        Agent::greet("bare", Link::start(shell).unwrap(), "1", Duration::from_secs(10)).err().unwrap();
+    shell.args([
+        "-c",
+        "echo Welcome; echo 'linerate: not found' >&2; exit 127",
+    ]);
+    let error = Agent::greet(
+        "bare",
+        Link::start(shell).unwrap(),
+        "1",
+        Duration::from_secs(10),
+    )
+    .err()
+    .unwrap();
     let text = error.to_string();
-    assert!(text.contains("Welcome") && text.contains("linerate: not found"), "{text}");
+    assert!(
+        text.contains("Welcome") && text.contains("linerate: not found"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -285,12 +365,19 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
     let mut unconfirmed = sender(Backend::Xdp);
     unconfirmed.isolated = false;
     let text = refused(&agent, unconfirmed.clone());
-    assert!(text.contains("RFC 6815") && text.contains("isolated = true"), "{text}");
+    assert!(
+        text.contains("RFC 6815") && text.contains("isolated = true"),
+        "{text}"
+    );
     unconfirmed.interface = "lo".into();
     unconfirmed.isolated = true;
     assert!(refused(&agent, unconfirmed).contains("loopback"));
     drop(agent);
-    crate::common::lab::ip(&format!("-n {} addr add 192.0.2.1/24 dev g0", hosts.generator)).ok();
+    crate::common::lab::ip(&format!(
+        "-n {} addr add 192.0.2.1/24 dev g0",
+        hosts.generator
+    ))
+    .ok();
     // Once as sshd sets it, once as a shell under sudo has it.
     let connection = "192.0.2.7 50000 192.0.2.1 22";
     let mut direct = serve(&hosts.generator);
@@ -301,7 +388,13 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
         .args(["netns", "exec", &hosts.generator, "sh", "-c", &line])
         .env("SSH_CONNECTION", connection);
     for command in [direct, through_sudo] {
-        let agent = Agent::greet("g", Link::start(command).unwrap(), "1", Duration::from_secs(10)).unwrap();
+        let agent = Agent::greet(
+            "g",
+            Link::start(command).unwrap(),
+            "1",
+            Duration::from_secs(10),
+        )
+        .unwrap();
         let text = refused(&agent, sender(Backend::Xdp));
         assert!(text.contains("own connection from 192.0.2.7"), "{text}");
     }

@@ -8,7 +8,9 @@ use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::{LinkStats, Route};
 use linerate_plan::Backend;
 use linerate_remote::agents::{Agent, Link, Member, Ports};
-use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
+use linerate_wire::{
+    Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -28,10 +30,17 @@ pub struct Hosts {
 
 impl Hosts {
     pub fn new() -> Hosts {
-        let hosts = Hosts { generator: unique("gen"), dut: unique("dut"), receiver: unique("rec") };
+        let hosts = Hosts {
+            generator: unique("gen"),
+            dut: unique("dut"),
+            receiver: unique("rec"),
+        };
         for name in hosts.all() {
             ip(&format!("netns add {name}")).ok();
-            run_in(name, "for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done");
+            run_in(
+                name,
+                "for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done",
+            );
         }
         let wire = |a: &str, end: &str, mac: MacAddr, b: &str, other: &str, other_mac: MacAddr| {
             ip(&format!(
@@ -41,19 +50,30 @@ impl Hosts {
         };
         wire(&hosts.generator, "g0", GENERATOR, &hosts.dut, "in0", INSIDE);
         wire(&hosts.dut, "out0", OUTSIDE, &hosts.receiver, "r0", RECEIVER);
-        for (name, link) in
-            [(&hosts.generator, "g0"), (&hosts.dut, "in0"), (&hosts.dut, "out0"), (&hosts.receiver, "r0")]
-        {
+        for (name, link) in [
+            (&hosts.generator, "g0"),
+            (&hosts.dut, "in0"),
+            (&hosts.dut, "out0"),
+            (&hosts.receiver, "r0"),
+        ] {
             ip(&format!("-n {name} link set {link} up")).ok();
         }
         // Redirected frames need the NAPI of the other end.
         let namespace = Netns::open(&hosts.dut).unwrap();
-        Ethtool::open(&namespace).unwrap().set_feature("in0", "rx-gro", true).unwrap();
-        for (name, link) in
-            [(&hosts.generator, "g0"), (&hosts.dut, "in0"), (&hosts.dut, "out0"), (&hosts.receiver, "r0")]
-        {
+        Ethtool::open(&namespace)
+            .unwrap()
+            .set_feature("in0", "rx-gro", true)
+            .unwrap();
+        for (name, link) in [
+            (&hosts.generator, "g0"),
+            (&hosts.dut, "in0"),
+            (&hosts.dut, "out0"),
+            (&hosts.receiver, "r0"),
+        ] {
             let route = Route::open(&Netns::open(name).unwrap()).unwrap();
-            route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
+            route
+                .wait_running(route.link(link).unwrap().index, Duration::from_secs(5))
+                .unwrap();
         }
         hosts
     }
@@ -65,14 +85,21 @@ impl Hosts {
     /// Three namespaces. The middle one is a router between the other two.
     pub fn routed() -> Hosts {
         let hosts = Hosts::new();
-        for (link, side, mac) in [("in0", GENERATOR_SIDE[0], GENERATOR), ("out0", RECEIVER_SIDE[0], RECEIVER)]
-        {
-            let (dut, (own, length), (to, prefix), via) = (&hosts.dut, side.dut, side.network, side.tester);
+        for (link, side, mac) in [
+            ("in0", GENERATOR_SIDE[0], GENERATOR),
+            ("out0", RECEIVER_SIDE[0], RECEIVER),
+        ] {
+            let (dut, (own, length), (to, prefix), via) =
+                (&hosts.dut, side.dut, side.network, side.tester);
             ip(&format!("-n {dut} addr add {own}/{length} dev {link}")).ok();
             ip(&format!("-n {dut} route add {to}/{prefix} via {via}")).ok();
-            ip(&format!("-n {dut} neigh replace {via} lladdr {mac} dev {link} nud permanent")).ok();
+            ip(&format!(
+                "-n {dut} neigh replace {via} lladdr {mac} dev {link} nud permanent"
+            ))
+            .ok();
         }
-        let forward = "for i in all in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done
+        let forward =
+            "for i in all in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done
             for i in in0 out0; do echo 1 > /proc/sys/net/ipv4/conf/$i/forwarding; done";
         run_in(&hosts.dut, forward);
         hosts
@@ -103,7 +130,11 @@ fn run_in(namespace: &str, lines: &str) {
 
 /// The kernel's counters of an interface.
 pub fn counted(namespace: &str, link: &str) -> LinkStats {
-    Route::open(&Netns::open(namespace).unwrap()).unwrap().link(link).unwrap().stats
+    Route::open(&Netns::open(namespace).unwrap())
+        .unwrap()
+        .link(link)
+        .unwrap()
+        .stats
 }
 
 /// The folder of linerate's state.
@@ -121,7 +152,16 @@ pub fn serve(namespace: &str) -> Command {
 
 /// The command of an agent whose CLOCK_MONOTONIC is so many seconds ahead of this machine's, in a time namespace.
 pub fn serve_ahead(namespace: &str, seconds: u64) -> Command {
-    by(namespace, &["unshare", "--fork", "--time", "--monotonic", &seconds.to_string()])
+    by(
+        namespace,
+        &[
+            "unshare",
+            "--fork",
+            "--time",
+            "--monotonic",
+            &seconds.to_string(),
+        ],
+    )
 }
 
 fn by(namespace: &str, words: &[&str]) -> Command {
@@ -132,8 +172,14 @@ fn by(namespace: &str, words: &[&str]) -> Command {
     // `ip netns exec` gives its command a mount table of its own.
     let bind = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace, "sh", "-c", bind, "sh"]).arg(own).arg(STATE);
-    command.args(words).args([LINERATE, "agent"]).env_remove("SSH_CONNECTION");
+    command
+        .args(["netns", "exec", namespace, "sh", "-c", bind, "sh"])
+        .arg(own)
+        .arg(STATE);
+    command
+        .args(words)
+        .args([LINERATE, "agent"])
+        .env_remove("SSH_CONNECTION");
     command
 }
 
@@ -160,9 +206,13 @@ impl Held {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let link = Link::of_pipes(child.stdin.take().unwrap(), child.stdout.take().unwrap()).unwrap();
+        let link =
+            Link::of_pipes(child.stdin.take().unwrap(), child.stdout.take().unwrap()).unwrap();
         let agent = Agent::greet("held", link, "test", Duration::from_secs(10)).unwrap();
-        Held { child, agent: Some(agent) }
+        Held {
+            child,
+            agent: Some(agent),
+        }
     }
 
     pub fn agent(&self) -> &Agent {
@@ -187,7 +237,11 @@ pub fn sender(backend: Backend) -> Port {
     let frame = FrameSpec::new(INSIDE, MacAddr::default(), Family::V4, Transport::Udp);
     let flows = FlowSpace::benchmark(Family::V4, 100).unwrap();
     let traffic = Traffic::new(frame, FrameMix::single(64), flows);
-    let traffic = Traffic { campaign: CAMPAIGN, stamp_every: 16, ..traffic };
+    let traffic = Traffic {
+        campaign: CAMPAIGN,
+        stamp_every: 16,
+        ..traffic
+    };
     Port {
         name: "out".into(),
         interface: "g0".into(),
@@ -199,24 +253,52 @@ pub fn sender(backend: Backend) -> Port {
 }
 
 pub fn counter(backend: Backend) -> Port {
-    let filter = Filter { streams: 4, ..Filter::of_campaign(CAMPAIGN) };
-    Port { name: "in".into(), interface: "r0".into(), role: Role::Receiver(filter), ..sender(backend) }
+    let filter = Filter {
+        streams: 4,
+        ..Filter::of_campaign(CAMPAIGN)
+    };
+    Port {
+        name: "in".into(),
+        interface: "r0".into(),
+        role: Role::Receiver(filter),
+        ..sender(backend)
+    }
 }
 
 /// An agent's part in a trial: its port [`sender`].
 pub fn sends(agent: &Agent) -> Member<'_> {
     Member {
         agent,
-        ways: vec![Ports { generators: vec!["out".into()], streams: vec![0], receivers: vec![] }],
+        ways: vec![Ports {
+            generators: vec!["out".into()],
+            streams: vec![0],
+            receivers: vec![],
+        }],
     }
 }
 
 /// An agent's part in a trial: its port [`counter`].
 pub fn counts(agent: &Agent) -> Member<'_> {
-    Member { agent, ways: vec![Ports { receivers: vec!["in".into()], ..Ports::default() }] }
+    Member {
+        agent,
+        ways: vec![Ports {
+            receivers: vec!["in".into()],
+            ..Ports::default()
+        }],
+    }
 }
 
 pub fn order(ms: u64, rate: f64) -> Order {
-    let load = Load { rate: Some(rate), batch: 8, ..Load::lasting(Duration::from_millis(ms)) };
-    Order { turn: "process 1 of lab".into(), load, sample_ns: 10_000_000, answer: false, ahead_ns: vec![] }
+    let load = Load {
+        rate: Some(rate),
+        batch: 8,
+        ..Load::lasting(Duration::from_millis(ms))
+    };
+    Order {
+        turn: "process 1 of lab".into(),
+        load,
+        sample_ns: 10_000_000,
+        answer: false,
+        ahead_ns: vec![],
+    }
 }

@@ -16,8 +16,13 @@ fn plan(connections: &str, rest: &str) -> String {
 /// The trials of a campaign, each with the name of its slot.
 fn trials(experiment: &Experiment) -> Vec<(String, Value)> {
     let campaign = experiment.document("campaign.json");
-    let name = |trial: &Value| campaign["slots"][trial["slot"].as_u64().unwrap() as usize]["name"].clone();
-    experiment.trials().into_iter().map(|t| (name(&t).as_str().unwrap().to_string(), t)).collect()
+    let name =
+        |trial: &Value| campaign["slots"][trial["slot"].as_u64().unwrap() as usize]["name"].clone();
+    experiment
+        .trials()
+        .into_iter()
+        .map(|t| (name(&t).as_str().unwrap().to_string(), t))
+        .collect()
 }
 
 fn attempted(trial: &Value) -> u64 {
@@ -26,21 +31,31 @@ fn attempted(trial: &Value) -> u64 {
 
 /// Connections that reached each stage.
 fn reached(trial: &Value) -> Vec<u64> {
-    trial["opened"]["reached"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
+    trial["opened"]["reached"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_u64().unwrap())
+        .collect()
 }
 
 /// Connections that failed before each stage.
 fn failed(trial: &Value) -> Vec<u64> {
     let reached = reached(trial);
     let before = std::iter::once(attempted(trial)).chain(reached.iter().copied());
-    before.zip(&reached).map(|(before, reached)| before - reached).collect()
+    before
+        .zip(&reached)
+        .map(|(before, reached)| before - reached)
+        .collect()
 }
 
 /// Faults of a trial's audit.
 fn faults(trial: &Value) -> String {
     let checks = trial["audit"]["checks"].as_array().unwrap();
     let wrong = checks.iter().filter(|check| check["ok"] == false);
-    wrong.map(|check| format!("{}: {}\n", check["name"], check["found"])).collect()
+    wrong
+        .map(|check| format!("{}: {}\n", check["name"], check["found"]))
+        .collect()
 }
 
 #[test]
@@ -61,7 +76,10 @@ fn every_connection_is_counted_at_both_ends_and_by_the_dut() {
     for (name, trial) in &all {
         assert_eq!(faults(trial), "", "{name}");
         let (n, reached) = (attempted(trial), reached(trial));
-        assert!(n > 100 && reached.iter().all(|stage| *stage == n), "{name}: {n} attempted, {reached:?}");
+        assert!(
+            n > 100 && reached.iter().all(|stage| *stage == n),
+            "{name}: {n} attempted, {reached:?}"
+        );
         let stages = if name.contains("half") { 1 } else { 6 };
         let stages = if name.contains("udp") {
             2
@@ -92,9 +110,15 @@ fn connections_whose_frame_is_dropped_fail_at_its_stage() {
     let variants: String = KINDS.iter().map(|kind| variant(kind)).collect();
     let experiment = Experiment::new(&plan("connections = \"request\"", &variants), "");
     experiment.run("").run().ok();
-    for (name, trial) in trials(&experiment).iter().filter(|(name, _)| !name.contains("tester")) {
+    for (name, trial) in trials(&experiment)
+        .iter()
+        .filter(|(name, _)| !name.contains("tester"))
+    {
         assert_eq!(faults(trial), "", "{name}");
-        let stage = KINDS.iter().position(|kind| name == kind || *name == format!("{kind}-nat")).unwrap();
+        let stage = KINDS
+            .iter()
+            .position(|kind| name == kind || *name == format!("{kind}-nat"))
+            .unwrap();
         let mut expected = vec![0; KINDS.len()];
         expected[stage] = attempted(trial) / 97;
         assert_eq!(failed(trial), expected, "{name}: of {}", attempted(trial));
@@ -119,8 +143,8 @@ fn a_limit_of_new_connections_is_found_by_its_formula() {
         """ }]
         commands = [{ run = "nft -f fw.nft", undo = "nft delete table inet fw" }]
     "#;
-    let plan =
-        plan("connections = \"request\", rate = \"20 kpps\"", variants).replace("\"60 ms\"", "\"300 ms\"");
+    let plan = plan("connections = \"request\", rate = \"20 kpps\"", variants)
+        .replace("\"60 ms\"", "\"300 ms\"");
     let experiment = Experiment::new(&plan, "");
     let ended = experiment.run("--full").run();
     let all = trials(&experiment);
@@ -130,11 +154,18 @@ fn a_limit_of_new_connections_is_found_by_its_formula() {
     let is_stall = |fault: &str| fault.starts_with("\"offered as asked");
     assert!(faults.lines().all(is_stall), "{faults}{}", ended.stdout);
     let seconds = trial["generator"]["active_ns"].as_u64().unwrap() as f64 / 1e9;
-    let (closed, expected) = (*reached(trial).last().unwrap() as f64, 50.0 + 5000.0 * seconds);
+    let (closed, expected) = (
+        *reached(trial).last().unwrap() as f64,
+        50.0 + 5000.0 * seconds,
+    );
     // A stall of this machine that outlasts the burst makes them fewer, and nothing makes them more.
-    assert!(closed <= 1.02 * expected && closed > 0.7 * expected, "{closed} of {expected}");
+    assert!(
+        closed <= 1.02 * expected && closed > 0.7 * expected,
+        "{closed} of {expected}"
+    );
     assert!(attempted(trial) as f64 > 1.2 * closed);
-    let named = ended.stdout.contains("fail at the DUT") && ended.stdout.contains("SYN did not arrive");
+    let named =
+        ended.stdout.contains("fail at the DUT") && ended.stdout.contains("SYN did not arrive");
     assert!(named || !faults.is_empty(), "{}", ended.stdout);
 }
 
@@ -160,7 +191,11 @@ fn a_dut_that_answers_itself_is_named() {
     assert!(faults(trial).contains("RST"), "{}", faults(trial));
     assert_eq!(failed(trial)[0], attempted(trial), "no SYN arrives");
     let said = "reset let no connection pass (SYN did not arrive; ";
-    assert!(ended.stdout.contains(said) && ended.stdout.contains("RST segments came"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains(said) && ended.stdout.contains("RST segments came"),
+        "{}",
+        ended.stdout
+    );
 }
 
 /// Closed connections stay in the table for two minutes, and so the limit is met in the midst of the trial.
@@ -173,38 +208,78 @@ fn takes_minutes_a_full_table_holds_its_limit_and_is_named() {
     let variants = "variants.stateful.rules = { tool = \"nftables\", filter = \"stateful\" }";
     // Enough for a DUT of 20,000 connections a second.
     let seconds = limit.div_ceil(20_000).clamp(4, 40);
-    let plan = plan("connections = \"request\"", variants).replace("\"60 ms\"", &format!("\"{seconds} s\""));
+    let plan = plan("connections = \"request\"", variants)
+        .replace("\"60 ms\"", &format!("\"{seconds} s\""));
     let experiment = Experiment::new(&plan, "");
     experiment.run("").within(300).run().status(1);
     let all = trials(&experiment);
     let (_, trial) = all.iter().find(|(name, _)| name == "stateful").unwrap();
-    assert!(faults(trial).contains(&format!("was full: {limit} of {limit}")), "{}", faults(trial));
-    assert_eq!(reached(trial), [limit; 6], "the next ones are refused, and none is broken");
-    assert_eq!(trial["dut"]["Conntrack.drop"].as_u64().unwrap(), attempted(trial) - limit);
+    assert!(
+        faults(trial).contains(&format!("was full: {limit} of {limit}")),
+        "{}",
+        faults(trial)
+    );
+    assert_eq!(
+        reached(trial),
+        [limit; 6],
+        "the next ones are refused, and none is broken"
+    );
+    assert_eq!(
+        trial["dut"]["Conntrack.drop"].as_u64().unwrap(),
+        attempted(trial) - limit
+    );
 }
 
 #[test]
 fn connections_that_cannot_be_are_refused_with_what_to_do() {
-    let bench =
-        |more: &str| linerate(["bench", "--connections", "request"]).args(more.split_whitespace()).run();
+    let bench = |more: &str| {
+        linerate(["bench", "--connections", "request"])
+            .args(more.split_whitespace())
+            .run()
+    };
     bench("--simulate loss=10").fails(2, &["a simulated DUT has no connections"]);
     bench("--object 1441").fails(2, &["1440"]);
     bench("--sizes 128").fails(2, &["--sizes", "--connections"]);
     bench("--rate 50%").fails(2, &["is one of connections", "10 kpps"]);
     bench("--variant vlan").fails(2, &["no 802.1Q tags"]);
-    let half = linerate(["bench", "--connections", "half", "--variant", "known-loss=9@fin"]).run();
+    let half = linerate([
+        "bench",
+        "--connections",
+        "half",
+        "--variant",
+        "known-loss=9@fin",
+    ])
+    .run();
     half.fails(2, &["loses a frame that these connections do not have"]);
     let frames = linerate(["bench", "--variant", "known-loss=9@fin"]).run();
     frames.fails(2, &["loses frames of connections", "known-loss=1000"]);
-    bench("--direction both").fails(2, &["connections cannot have this direction", "docs/connections.md"]);
+    bench("--direction both").fails(
+        2,
+        &[
+            "connections cannot have this direction",
+            "docs/connections.md",
+        ],
+    );
     bench("--flows 7").fails(2, &["connections cannot have this flows"]);
     bench("--mode threaded").fails(2, &["would overrun every DUT", "add rate"]);
     let alone = linerate(["bench", "--object", "100", "--trials", "1"]).run();
     alone.fails(2, &["only connections have an object"]);
-    let searched = plan("connections = \"request\"", "variants.a = { about = \"a\" }")
-        .replace("blocks = 1", "measure = \"rfc2544\"");
+    let searched = plan(
+        "connections = \"request\"",
+        "variants.a = { about = \"a\" }",
+    )
+    .replace("blocks = 1", "measure = \"rfc2544\"");
     let experiment = Experiment::new(&searched, "");
-    experiment.run("").run().fails(2, &["the tests of RFC 2544 are of frames"]);
-    let hosts = plan("connections = \"request\"", "lab.file = \"LAB.toml\"\nvariants.a = { about = \"a\" }");
-    Experiment::new(&hosts, "").run("").run().fails(2, &["in the embedded lab only"]);
+    experiment
+        .run("")
+        .run()
+        .fails(2, &["the tests of RFC 2544 are of frames"]);
+    let hosts = plan(
+        "connections = \"request\"",
+        "lab.file = \"LAB.toml\"\nvariants.a = { about = \"a\" }",
+    );
+    Experiment::new(&hosts, "")
+        .run("")
+        .run()
+        .fails(2, &["in the embedded lab only"]);
 }

@@ -52,14 +52,26 @@ fn rules_that_pass_one_direction_show_as_such() {
     let of = |variant: &str| -> Value {
         let rows = rows.as_array().unwrap().iter();
         let mut rows = rows.filter(|row| row["name"] == variant);
-        rows.next().unwrap_or_else(|| panic!("{variant}: {ended:?}"))["directions"].clone()
+        rows.next()
+            .unwrap_or_else(|| panic!("{variant}: {ended:?}"))["directions"]
+            .clone()
     };
     let lost = |ways: &Value, way: usize| ways[way]["loss_ratio"].as_f64().unwrap();
     let alone = of("in-alone");
     assert!(lost(&alone, 0) < 0.5 && lost(&alone, 1) == 1.0, "{alone}");
     let answered = of("answered");
-    assert!(lost(&answered, 0) < 0.5 && lost(&answered, 1) < 0.5, "{answered}");
-    let page = &ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains("no frame came through in the reverse direction"), "{page}");
+    assert!(
+        lost(&answered, 0) < 0.5 && lost(&answered, 1) < 0.5,
+        "{answered}"
+    );
+    let page = &ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        page.contains("no frame came through in the reverse direction"),
+        "{page}"
+    );
     assert!(page.contains("Each direction"), "{page}");
 }

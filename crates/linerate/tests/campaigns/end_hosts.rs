@@ -19,7 +19,9 @@ fn measured(plan: &str) -> (Vec<Value>, Value) {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// Bit/s of payload of a slot.
@@ -53,7 +55,12 @@ fn each_byte_of_tcp_is_accounted_for() {
     assert_eq!(faults(&schema, &document), Vec::<String>::new());
     let trial = trials.iter().find(|trial| trial["slot"] == 1).unwrap();
     let tcp = &trial["tcp"];
-    let idle: Vec<f64> = tcp["idle_ns"].as_array().unwrap().iter().map(number).collect();
+    let idle: Vec<f64> = tcp["idle_ns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(number)
+        .collect();
     assert!(idle.iter().all(|ns| *ns >= 15e6), "{idle:?}");
     // Each byte that was read was acknowledged before, each of these sent, each of these written.
     let [read, acknowledged, sent, written] =
@@ -70,19 +77,34 @@ fn figures_a_window_over_a_round_trip_is_the_rate_of_tcp() {
     let (trials, document) = window();
     let trial = trials.iter().find(|trial| trial["slot"] == 1).unwrap();
     let tcp = &trial["tcp"];
-    let failures = trials.iter().flat_map(campaign::failures).collect::<Vec<_>>();
-    if failures.iter().any(|failure| failure.contains("path was late")) {
+    let failures = trials
+        .iter()
+        .flat_map(campaign::failures)
+        .collect::<Vec<_>>();
+    if failures
+        .iter()
+        .any(|failure| failure.contains("path was late"))
+    {
         // Then no figure is that of the path, and none is given.
-        assert_eq!(trial["audit"]["valid"], campaign::failures(trial).is_empty());
+        assert_eq!(
+            trial["audit"]["valid"],
+            campaign::failures(trial).is_empty()
+        );
         return;
     }
     assert_eq!(failures, Vec::<String>::new());
     let rtt = number(&tcp["loaded_ns"][1]) / 1e9;
     let (found, known) = (goodput(&document, 1), 8.0 * WINDOW / rtt);
-    assert!((found / known - 1.0).abs() < 0.08, "{found} bit/s, and a window in {rtt} s are {known}");
+    assert!(
+        (found / known - 1.0).abs() < 0.08,
+        "{found} bit/s, and a window in {rtt} s are {known}"
+    );
     assert!(found < 94.2e6, "more than the path's rate: {found}");
     assert_eq!(document["summary"]["rows"][1]["limit"], "dut");
-    assert!(goodput(&document, 0) > found, "the path without delay and rate is the tester's limit");
+    assert!(
+        goodput(&document, 0) > found,
+        "the path without delay and rate is the tester's limit"
+    );
 }
 
 #[test]
@@ -110,9 +132,15 @@ because = "1 MB is on the way, and an unscaled window has 65,535 bytes"
 "#,
     );
     let (unscaled, scaled) = (goodput(&document, 1), goodput(&document, 2));
-    assert!((unscaled / (8.0 * WINDOW / 0.040) - 1.0).abs() < 0.06, "{unscaled}");
+    assert!(
+        (unscaled / (8.0 * WINDOW / 0.040) - 1.0).abs() < 0.06,
+        "{unscaled}"
+    );
     // Full segments of 1,538 bytes at layer 1 with 1,448 bytes of payload.
-    assert!((scaled / (200e6 * 1448.0 / 1538.0) - 1.0).abs() < 0.06, "{scaled}");
+    assert!(
+        (scaled / (200e6 * 1448.0 / 1538.0) - 1.0).abs() < 0.06,
+        "{scaled}"
+    );
     assert_eq!(document["summary"]["expectations"][0]["judgement"], "met");
     assert_eq!(document["summary"]["rows"][2]["limit"], "path");
 }

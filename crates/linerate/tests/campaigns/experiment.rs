@@ -18,7 +18,10 @@ impl Experiment {
         let scratch = Scratch::new();
         fs::write(scratch.path().join("plan.toml"), plan).unwrap();
         fs::create_dir(scratch.path().join("tmp")).unwrap();
-        Experiment { scratch, more: more.split_whitespace().map(String::from).collect() }
+        Experiment {
+            scratch,
+            more: more.split_whitespace().map(String::from).collect(),
+        }
     }
 
     /// The plan's file.
@@ -38,17 +41,24 @@ impl Experiment {
 
     fn program(&self, args: &[&str]) -> Program {
         let temporary = self.temporary();
-        linerate(args).dir(self.scratch.path()).env("TMPDIR", temporary.to_str().unwrap()).within(120)
+        linerate(args)
+            .dir(self.scratch.path())
+            .env("TMPDIR", temporary.to_str().unwrap())
+            .within(120)
     }
 
     /// `linerate run`, with more arguments that are separated by blanks.
     pub fn run(&self, line: &str) -> Program {
-        self.program(&["run", "plan.toml", "--out", "records"]).args(&self.more).args(line.split_whitespace())
+        self.program(&["run", "plan.toml", "--out", "records"])
+            .args(&self.more)
+            .args(line.split_whitespace())
     }
 
     /// `linerate run --resume`, with more arguments that are separated by blanks.
     pub fn resume(&self, line: &str) -> Program {
-        self.program(&["run", "--resume", "records"]).args(&self.more).args(line.split_whitespace())
+        self.program(&["run", "--resume", "records"])
+            .args(&self.more)
+            .args(line.split_whitespace())
     }
 
     /// Begins the campaign or resumes it, whichever is possible.
@@ -68,7 +78,8 @@ impl Experiment {
 
     /// Whether it has ended, by its summary.
     pub fn is_over(&self) -> bool {
-        self.records().join("summary.json").exists() && self.document("summary.json")["stopped"] == "trials"
+        self.records().join("summary.json").exists()
+            && self.document("summary.json")["stopped"] == "trials"
     }
 
     /// Copies the records of another campaign.
@@ -111,15 +122,21 @@ impl Experiment {
     /// The lines of its trials that are whole, as they are on the disk.
     pub fn whole_lines(&self) -> String {
         let text = fs::read_to_string(self.records().join("trials.jsonl")).unwrap_or_default();
-        text.rsplit_once('\n').map_or(String::new(), |(whole, _)| format!("{whole}\n"))
+        text.rsplit_once('\n')
+            .map_or(String::new(), |(whole, _)| format!("{whole}\n"))
     }
 
     /// Slots that are not skipped.
     pub fn measured_slots(&self) -> Vec<u64> {
         let campaign = self.document("campaign.json");
-        let skipped = campaign["planned"]["skipped"].as_array().cloned().unwrap_or_default();
+        let skipped = campaign["planned"]["skipped"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let slots = campaign["slots"].as_array().unwrap().len() as u64;
-        (0..slots).filter(|slot| !skipped.iter().any(|s| s["cell"] == *slot)).collect()
+        (0..slots)
+            .filter(|slot| !skipped.iter().any(|s| s["cell"] == *slot))
+            .collect()
     }
 
     /// The campaign ended, and no record of it is missing or half-written.
@@ -131,7 +148,9 @@ impl Experiment {
 
     /// Removes the drafts that a killed program left.
     pub fn remove_drafts(&self) {
-        let files = fs::read_dir(self.records()).unwrap().map(|file| file.unwrap().path());
+        let files = fs::read_dir(self.records())
+            .unwrap()
+            .map(|file| file.unwrap().path());
         files
             .filter(|file| file.extension().is_some_and(|end| end == "draft"))
             .for_each(|file| fs::remove_file(file).unwrap());
@@ -143,18 +162,38 @@ impl Experiment {
         check_numbers(&self.trials());
         assert_eq!(self.document("summary.json")["stopped"], "trials");
         self.document("host.json");
-        let names = fs::read_dir(self.records()).unwrap().map(|e| e.unwrap().file_name());
+        let names = fs::read_dir(self.records())
+            .unwrap()
+            .map(|e| e.unwrap().file_name());
         let mut names: Vec<String> = names.map(|n| n.into_string().unwrap()).collect();
         names.sort();
         // Only a DUT that is a kernel has facts.
         names.retain(|name| name != "facts.jsonl");
-        assert_eq!(names, ["campaign.json", "host.json", "summary.json", "trials.jsonl"]);
+        assert_eq!(
+            names,
+            ["campaign.json", "host.json", "summary.json", "trials.jsonl"]
+        );
         assert!(self.whole_lines().ends_with('\n'));
         let whole = self.whole_lines().len() as u64;
-        assert_eq!(fs::metadata(self.records().join("trials.jsonl")).unwrap().len(), whole, "half a line");
+        assert_eq!(
+            fs::metadata(self.records().join("trials.jsonl"))
+                .unwrap()
+                .len(),
+            whole,
+            "half a line"
+        );
         let rows = self.document("summary.json")["rows"].clone();
-        let counted: u64 = rows.as_array().unwrap().iter().map(|r| r["trials"].as_u64().unwrap()).sum();
-        assert_eq!(counted, self.trials().len() as u64, "the summary leaves trials out");
+        let counted: u64 = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| r["trials"].as_u64().unwrap())
+            .sum();
+        assert_eq!(
+            counted,
+            self.trials().len() as u64,
+            "the summary leaves trials out"
+        );
     }
 
     /// Every block has one trial of every slot of [`Experiment::measured_slots`].
@@ -163,7 +202,10 @@ impl Experiment {
         let (order, slots) = (self.order(), self.measured_slots());
         assert_eq!(order.len() as u64, blocks * slots.len() as u64);
         for (block, places) in (0..).zip(order.chunks(slots.len())) {
-            assert!(places.iter().all(|(b, _)| *b == block), "block {block}: {places:?}");
+            assert!(
+                places.iter().all(|(b, _)| *b == block),
+                "block {block}: {places:?}"
+            );
             let mut there: Vec<u64> = places.iter().map(|(_, slot)| *slot).collect();
             there.sort_unstable();
             assert_eq!(there, slots, "block {block}");
@@ -173,9 +215,19 @@ impl Experiment {
 
 #[track_caller]
 fn check_numbers(trials: &[Value]) {
-    let numbers: Vec<u64> = trials.iter().map(|t| t["trial"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (0..trials.len() as u64).collect::<Vec<_>>(), "numbers of trials");
-    let began: Vec<u64> = trials.iter().map(|t| t["began_ns"].as_u64().unwrap()).collect();
+    let numbers: Vec<u64> = trials
+        .iter()
+        .map(|t| t["trial"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        numbers,
+        (0..trials.len() as u64).collect::<Vec<_>>(),
+        "numbers of trials"
+    );
+    let began: Vec<u64> = trials
+        .iter()
+        .map(|t| t["began_ns"].as_u64().unwrap())
+        .collect();
     assert!(began.is_sorted(), "{began:?}");
 }
 
@@ -188,7 +240,10 @@ impl Kept {
     #[track_caller]
     pub fn check(&mut self, experiment: &Experiment) -> usize {
         let now = experiment.whole_lines();
-        assert!(now.starts_with(&self.0), "trials that were whole have changed, or are gone");
+        assert!(
+            now.starts_with(&self.0),
+            "trials that were whole have changed, or are gone"
+        );
         check_numbers(&experiment.trials());
         for name in ["campaign.json", "host.json", "summary.json"] {
             if experiment.records().join(name).exists() {

@@ -19,11 +19,22 @@ fn has_faults(text: &str, says: &[&str]) {
     let scratch = Scratch::new();
     let file = scratch.file("bad.toml");
     fs::write(&file, text).unwrap();
-    for more in [&["--simulate", "ok"][..], &["--allow-host-changes"], &["--quick", "--out", "records"]] {
-        let ended = linerate(["run", "bad.toml"].iter().chain(more)).dir(scratch.path()).run().fails(2, says);
+    for more in [
+        &["--simulate", "ok"][..],
+        &["--allow-host-changes"],
+        &["--quick", "--out", "records"],
+    ] {
+        let ended = linerate(["run", "bad.toml"].iter().chain(more))
+            .dir(scratch.path())
+            .run()
+            .fails(2, says);
         assert_eq!(ended.stdout, "", "{more:?}");
     }
-    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "{text}\nsomething was left behind");
+    assert_eq!(
+        fs::read_dir(scratch.path()).unwrap().count(),
+        1,
+        "{text}\nsomething was left behind"
+    );
 }
 
 #[test]
@@ -32,15 +43,38 @@ fn every_kind_of_fault() {
         &plan("", VARIANTS, "durration = \"1 s\"\nblocks = 6"),
         &["has no key 'durration'", "did you mean 'duration'?"],
     );
-    has_faults(&plan("size = 64", VARIANTS, TRIALS), &["64 of what? The unit is missing", "write \"64 B\""]);
-    has_faults(&plan("", VARIANTS, "duration = 250\nblocks = 6"), &["250 of what? The unit is missing"]);
-    has_faults(&plan("size = \"64 ms\"", VARIANTS, TRIALS), &["bad.toml:6:8", "64 ms"]);
-    has_faults(&plan("rate = \"100 Mpps\"", VARIANTS, TRIALS), &["bad.toml:6:8", "100 Mpps"]);
-    has_faults(&plan("", VARIANTS, "duration = \"10 ms\"\nblocks = -1"), &["-1 is negative"]);
+    has_faults(
+        &plan("size = 64", VARIANTS, TRIALS),
+        &["64 of what? The unit is missing", "write \"64 B\""],
+    );
+    has_faults(
+        &plan("", VARIANTS, "duration = 250\nblocks = 6"),
+        &["250 of what? The unit is missing"],
+    );
+    has_faults(
+        &plan("size = \"64 ms\"", VARIANTS, TRIALS),
+        &["bad.toml:6:8", "64 ms"],
+    );
+    has_faults(
+        &plan("rate = \"100 Mpps\"", VARIANTS, TRIALS),
+        &["bad.toml:6:8", "100 Mpps"],
+    );
+    has_faults(
+        &plan("", VARIANTS, "duration = \"10 ms\"\nblocks = -1"),
+        &["-1 is negative"],
+    );
     has_faults(&plan("flows = -5", VARIANTS, TRIALS), &["-5 is negative"]);
-    let cycle = "[variants.a]\nfrom = \"c\"\n[variants.b]\nfrom = \"a\"\n[variants.c]\nfrom = \"b\"";
+    let cycle =
+        "[variants.a]\nfrom = \"c\"\n[variants.b]\nfrom = \"a\"\n[variants.c]\nfrom = \"b\"";
     has_faults(&plan("", cycle, TRIALS), &["from each other"]);
-    has_faults(&plan("", VARIANTS, "duration = \"10 ms\"\nblocks = 1_000_000_000_000"), &["1000000000000"]);
+    has_faults(
+        &plan(
+            "",
+            VARIANTS,
+            "duration = \"10 ms\"\nblocks = 1_000_000_000_000",
+        ),
+        &["1000000000000"],
+    );
     has_faults("title = ", &["bad.toml:1:"]);
     has_faults("", &["title"]);
 }
@@ -71,7 +105,10 @@ fn nothing_of_the_host_is_touched() {
     let experiment = super::experiment::Experiment::new(&plan("size = 64", VARIANTS, TRIALS), "");
     own_machine();
     let before = Outside::now(&[]);
-    experiment.run("--allow-host-changes").run().fails(2, &["64 of what?"]);
+    experiment
+        .run("--allow-host-changes")
+        .run()
+        .fails(2, &["64 of what?"]);
     before.is_as_it_was(&experiment, "after a plan with faults");
     assert!(!experiment.records().exists());
 }

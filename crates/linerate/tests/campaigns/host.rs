@@ -38,19 +38,34 @@ fn settings_of_the_host_are_not_changed_without_consent() {
     let skipped = some.document("campaign.json")["planned"]["skipped"].clone();
     assert_eq!(skipped.as_array().unwrap().len(), 1, "{skipped}");
     let reason = skipped[0]["reasons"][0].as_str().unwrap();
-    for part in ["settings of the whole host", &format!("{SETTING}={}", now + 5), "--allow-host-changes"] {
+    for part in [
+        "settings of the whole host",
+        &format!("{SETTING}={}", now + 5),
+        "--allow-host-changes",
+    ] {
         assert!(reason.contains(part), "{reason}");
     }
-    assert!(ended.stdout.contains("--allow-host-changes"), "the reason is not shown:\n{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("--allow-host-changes"),
+        "the reason is not shown:\n{}",
+        ended.stdout
+    );
     some.is_complete(ended);
     some.blocks_are_complete(6);
     before.is_as_it_was(&some, "without consent");
 
     let none = Experiment::new(&levels(SETTING, [now + 5, now + 6]), "");
-    let reasons = ["skipped", &format!("{SETTING}={}", now + 6), "--allow-host-changes"];
+    let reasons = [
+        "skipped",
+        &format!("{SETTING}={}", now + 6),
+        "--allow-host-changes",
+    ];
     let ended = none.run("").run().fails(4, &reasons);
     assert_eq!(ended.stdout, "");
-    assert!(!none.records().exists(), "a folder of a campaign that was none");
+    assert!(
+        !none.records().exists(),
+        "a folder of a campaign that was none"
+    );
     before.is_as_it_was(&none, "with nothing to measure");
 
     let all = Experiment::new(&levels(SETTING, [now + 5, now + 6]), "--allow-host-changes");
@@ -68,15 +83,34 @@ fn consent_that_is_gone_is_noticed() {
     wait_for("two trials", || (experiment.recorded() >= 2).then_some(()));
     running.signal(libc::SIGINT);
     running.wait().status(130);
-    experiment.resume("").run().fails(1, &["has changed since the campaign began", "--allow-host-changes"]);
+    experiment.resume("").run().fails(
+        1,
+        &[
+            "has changed since the campaign began",
+            "--allow-host-changes",
+        ],
+    );
     experiment.is_complete(experiment.resume("--allow-host-changes").run());
 }
 
 /// `linerate run` where `nft` is no program: only in its own view of the files.
 fn without_nft(experiment: &Experiment) -> Program {
     let masked = "mount --bind /dev/null \"$(readlink -f \"$(command -v nft)\")\" && exec \"$@\"";
-    let unshared = ["-m", "sh", "-c", masked, "sh", LINERATE, "run", "plan.toml", "--out", "records"];
-    Program::new("unshare").args(unshared).dir(experiment.plan().parent().unwrap())
+    let unshared = [
+        "-m",
+        "sh",
+        "-c",
+        masked,
+        "sh",
+        LINERATE,
+        "run",
+        "plan.toml",
+        "--out",
+        "records",
+    ];
+    Program::new("unshare")
+        .args(unshared)
+        .dir(experiment.plan().parent().unwrap())
 }
 
 #[test]
@@ -88,14 +122,27 @@ fn a_missing_tool_is_a_reason() {
     let ended = without_nft(&experiment).run();
     let skipped = experiment.document("campaign.json")["planned"]["skipped"].to_string();
     let reason = "nft is not installed";
-    assert!(skipped.contains(reason) && ended.stdout.contains(reason), "{skipped}\n{}", ended.stdout);
+    assert!(
+        skipped.contains(reason) && ended.stdout.contains(reason),
+        "{skipped}\n{}",
+        ended.stdout
+    );
     ended.status(1);
-    assert_eq!(experiment.measured_slots().len(), 2, "the plain variant with its ceiling");
+    assert_eq!(
+        experiment.measured_slots().len(),
+        2,
+        "the plain variant with its ceiling"
+    );
 
     let alone = "[variants.filtered]\nrules = { tool = \"nftables\", filter = \"stateless\" }";
-    without_nft(&Experiment::new(&plan(alone), "")).run().fails(4, &["skipped", reason]);
+    without_nft(&Experiment::new(&plan(alone), ""))
+        .run()
+        .fails(4, &["skipped", reason]);
     let required = format!("{}[requires]\ntools = [\"no-such-tool\"]\n", plan(alone));
-    Experiment::new(&required, "").run("").run().fails(4, &["skipped", "no-such-tool"]);
+    Experiment::new(&required, "")
+        .run("")
+        .run()
+        .fails(4, &["skipped", "no-such-tool"]);
 }
 
 #[test]
@@ -104,11 +151,30 @@ fn a_lab_of_hosts_needs_a_lab_file_without_faults() {
     let here = experiment.temporary();
     let plan = format!("{PLANS}/lab/forwarding.toml");
     let run = |more: &[&str]| linerate([&["run", &plan], more].concat()).dir(&here).run();
-    run(&[]).fails(1, &["cannot read the lab file", "lab.toml", "linerate lab example"]);
-    assert_eq!(fs::read_dir(&here).unwrap().count(), 0, "something was left");
-    fs::write(here.join("faulty.toml"), "isolated = 1\n[hosts.a]\nrole = \"dut\"\n").unwrap();
+    run(&[]).fails(
+        1,
+        &[
+            "cannot read the lab file",
+            "lab.toml",
+            "linerate lab example",
+        ],
+    );
+    assert_eq!(
+        fs::read_dir(&here).unwrap().count(),
+        0,
+        "something was left"
+    );
+    fs::write(
+        here.join("faulty.toml"),
+        "isolated = 1\n[hosts.a]\nrole = \"dut\"\n",
+    )
+    .unwrap();
     run(&["--lab", "faulty.toml"]).fails(2, &["faulty.toml:1", "isolated", "ssh"]);
-    assert_eq!(fs::read_dir(&here).unwrap().count(), 1, "something was left");
+    assert_eq!(
+        fs::read_dir(&here).unwrap().count(),
+        1,
+        "something was left"
+    );
 }
 
 /// How long it takes from one trial's end to the next one's beginning, where nothing but the rule set is another one. Only
@@ -129,12 +195,17 @@ fn trials_of_different_rule_sets_follow_each_other() {
     };
     let gaps = trials.windows(2).map(|pair| {
         let end = number(&pair[0], "began_ns") + load(&pair[0]);
-        number(&pair[1], "began_ns").checked_sub(end).expect("a trial began before the last was over") as f64
+        number(&pair[1], "began_ns")
+            .checked_sub(end)
+            .expect("a trial began before the last was over") as f64
             / 1e6
     });
     let gaps: Vec<f64> = gaps.collect();
     let longest = gaps.iter().copied().fold(0.0, f64::max);
-    println!("between two trials: median {:.1} ms, longest {longest:.1} ms", crate::common::median(&gaps));
+    println!(
+        "between two trials: median {:.1} ms, longest {longest:.1} ms",
+        crate::common::median(&gaps)
+    );
 }
 
 #[test]
@@ -142,7 +213,10 @@ fn trials_of_different_rule_sets_follow_each_other() {
 fn a_second_campaign_that_may_change_the_host_is_refused_at_its_start() {
     let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 5000\n";
     let experiment = Experiment::new(plan, "");
-    let run = format!("{} run plan.toml --allow-host-changes --out", crate::common::LINERATE);
+    let run = format!(
+        "{} run plan.toml --allow-host-changes --out",
+        crate::common::LINERATE
+    );
     let line = format!(
         "{run} first >/dev/null 2>&1 & first=$!; until [ -s first/trials.jsonl ]; do sleep 0.02; done; \
          {run} second; code=$?; kill -INT $first; wait $first; exit $code"

@@ -39,8 +39,15 @@ fn interrupted(experiment: &Experiment, kept: &mut Kept, mut running: Running) -
             return false;
         }
         // Before the first trial of this run, there is nothing new to be said.
-        Some(130) if ended.stderr.contains("to resume: linerate run --resume records") => {
-            assert_eq!(experiment.document("summary.json")["stopped"], "interrupted");
+        Some(130)
+            if ended
+                .stderr
+                .contains("to resume: linerate run --resume records") =>
+        {
+            assert_eq!(
+                experiment.document("summary.json")["stopped"],
+                "interrupted"
+            );
             assert!(ended.stdout.contains("records  records"), "{ended:?}");
         }
         Some(130) => {}
@@ -56,10 +63,17 @@ fn an_interrupted_simulation_goes_on_where_it_was() {
     let experiment = Experiment::new(&crossed(BLOCKS), "--simulate ok");
     let (mut kept, mut random) = (Kept::default(), Random::new(4));
     for _ in 0..3 {
-        let trials = experiment.recorded() + 1 + random.below(Duration::from_millis(20)).as_millis() as usize;
+        let trials = experiment.recorded()
+            + 1
+            + random.below(Duration::from_millis(20)).as_millis() as usize;
         let running = experiment.go_on().start();
-        wait_for("more trials", || (experiment.recorded() >= trials).then_some(()));
-        assert!(interrupted(&experiment, &mut kept, running), "it ended before it could be interrupted");
+        wait_for("more trials", || {
+            (experiment.recorded() >= trials).then_some(())
+        });
+        assert!(
+            interrupted(&experiment, &mut kept, running),
+            "it ended before it could be interrupted"
+        );
     }
     experiment.is_complete(experiment.go_on().run());
     kept.check(&experiment);
@@ -73,7 +87,11 @@ fn an_interrupted_simulation_goes_on_where_it_was() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn ctrl_c_in_each_phase_leaves_the_host_as_it_was() {
-    ctrl_c_in_each_phase(&killed::turns(SETTING), &[5, 80, 250, 600], &[100, 700, 300]);
+    ctrl_c_in_each_phase(
+        &killed::turns(SETTING),
+        &[5, 80, 250, 600],
+        &[100, 700, 300],
+    );
 }
 
 #[test]
@@ -96,7 +114,10 @@ fn ctrl_c_in_each_phase(plan: &str, first: &[u64], later: &[u64]) {
     for after_ms in first {
         interrupt_once(&experiment, *after_ms, &before);
     }
-    interrupt(&experiment, later.iter().copied().map(Duration::from_millis));
+    interrupt(
+        &experiment,
+        later.iter().copied().map(Duration::from_millis),
+    );
     before.is_as_it_was(&experiment, "in the end");
     experiment.blocks_are_complete(killed::BLOCKS);
 }
@@ -110,8 +131,14 @@ fn interrupt_once(experiment: &Experiment, after_ms: u64, before: &Outside) {
         running.signal(libc::SIGINT);
     }
     let ended = running.wait().no_panic();
-    assert!(ended.took < Duration::from_secs(60), "{after_ms} ms: {ended:?}");
+    assert!(
+        ended.took < Duration::from_secs(60),
+        "{after_ms} ms: {ended:?}"
+    );
     let by_signal = ended.status.code().is_none() && early;
-    assert!(by_signal || matches!(ended.status.code(), Some(0 | 130)), "{after_ms} ms: {ended:?}");
+    assert!(
+        by_signal || matches!(ended.status.code(), Some(0 | 130)),
+        "{after_ms} ms: {ended:?}"
+    );
     before.is_as_it_was(experiment, &format!("after Ctrl-C at {after_ms} ms"));
 }

@@ -100,10 +100,19 @@ fn simulated_campaigns(seeds: &[u64], count: usize) -> Vec<Kills> {
     };
     let kills = std::thread::scope(|scope| {
         let kills_of = &kills_of;
-        let seeds: Vec<_> = seeds.iter().map(|seed| scope.spawn(move || kills_of(*seed))).collect();
-        seeds.into_iter().map(|kills| kills.join().unwrap()).collect::<Vec<_>>()
+        let seeds: Vec<_> = seeds
+            .iter()
+            .map(|seed| scope.spawn(move || kills_of(*seed)))
+            .collect();
+        seeds
+            .into_iter()
+            .map(|kills| kills.join().unwrap())
+            .collect::<Vec<_>>()
     });
-    let all: usize = kills.iter().map(|k| k.before + k.idle + k.after_trials).sum();
+    let all: usize = kills
+        .iter()
+        .map(|k| k.before + k.idle + k.after_trials)
+        .sum();
     assert!(all >= seeds.len() * count, "{kills:?}");
     kills
 }
@@ -198,8 +207,11 @@ fn campaigns_survive_kills(kills: usize) {
     // With the network of all: only there a connection table can be enlarged.
     own_run();
     let began = Instant::now();
-    let before =
-        Outside::now(&[SETTING, "net/netfilter/nf_conntrack_max", "net/netfilter/nf_conntrack_buckets"]);
+    let before = Outside::now(&[
+        SETTING,
+        "net/netfilter/nf_conntrack_max",
+        "net/netfilter/nf_conntrack_buckets",
+    ]);
     let (mut all, mut most) = (0, 0);
     // With as many milliseconds as it takes to set it up, and to run some trials.
     let mut plans = vec![(RULES.to_string(), 35, 1200), (turns(SETTING), 40, 800)];
@@ -213,14 +225,22 @@ fn campaigns_survive_kills(kills: usize) {
             true => Duration::from_millis(*longest_ms),
             false => time_of_whole(&experiment),
         };
-        let found = kill(&experiment, count * kills / 100, (longest, seed), |experiment| {
-            before.nothing_is_left(experiment, "after kill -9");
-        });
+        let found = kill(
+            &experiment,
+            count * kills / 100,
+            (longest, seed),
+            |experiment| {
+                before.nothing_is_left(experiment, "after kill -9");
+            },
+        );
         println!("{:.1} s: {found:?}", began.elapsed().as_secs_f64());
         before.is_as_it_was(&experiment, "after it has come to its end");
         experiment.blocks_are_complete(BLOCKS);
         // A few kills may all come after the first trial, or before it.
-        assert!(kills < 100 || (found.before + found.idle > 0 && found.after_trials > 0), "{found:?}");
+        assert!(
+            kills < 100 || (found.before + found.idle > 0 && found.after_trials > 0),
+            "{found:?}"
+        );
         all += found.before + found.idle + found.after_trials;
         most = most.max(namespaces_while_it_runs(&experiment, &before));
     }

@@ -46,7 +46,10 @@ fn says(text: &str, parts: &[&str]) {
 
 fn close(value: &Value, wanted: f64) {
     let value = value.as_f64().unwrap_or_else(|| panic!("{value}"));
-    assert!((value / wanted - 1.0).abs() < 0.02, "{value} instead of {wanted}");
+    assert!(
+        (value / wanted - 1.0).abs() < 0.02,
+        "{value} instead of {wanted}"
+    );
 }
 
 #[test]
@@ -61,16 +64,30 @@ fn half_of_the_frames_dropped_is_no_slower_dut() {
 fn figures_half_of_the_frames_dropped_costs_as_much_as_none() {
     let half = half_of_the_frames_dropped(16);
     let summary = half.document("summary.json");
-    let [_, forwarding, _] = &summary["rows"].as_array().unwrap()[..] else { panic!("{summary:#}") };
+    let [_, forwarding, _] = &summary["rows"].as_array().unwrap()[..] else {
+        panic!("{summary:#}")
+    };
     assert_eq!(forwarding["limit"], "dut");
     // Half as much passes, and a frame costs about the same: by far not twice as much.
     let compared = &summary["comparisons"][0];
     let median = |what: &str| compared[what]["median"].as_f64().unwrap();
-    assert!((0.3..0.7).contains(&median("ratio")) && (0.6..1.5).contains(&median("cost")), "{compared:#}");
+    assert!(
+        (0.3..0.7).contains(&median("ratio")) && (0.6..1.5).contains(&median("cost")),
+        "{compared:#}"
+    );
     let [reference, other] =
         ["forwarding", "mine"].map(|slot| format!("{}:{slot}", half.records().display()));
-    let json = linerate(["compare", "--json", &reference, &other]).run().ok().json();
-    assert!(json["comparisons"][0]["handled"]["median"].as_f64().unwrap() > 0.65, "{json:#}");
+    let json = linerate(["compare", "--json", &reference, &other])
+        .run()
+        .ok()
+        .json();
+    assert!(
+        json["comparisons"][0]["handled"]["median"]
+            .as_f64()
+            .unwrap()
+            > 0.65,
+        "{json:#}"
+    );
 }
 
 fn half_of_the_frames_dropped(blocks: u64) -> Experiment {
@@ -92,23 +109,52 @@ fn half_of_the_frames_dropped(blocks: u64) -> Experiment {
             "DUT drops",
         ],
     );
-    assert!(!flat(&ended.stdout).contains("mine forwards"), "{}", ended.stdout);
+    assert!(
+        !flat(&ended.stdout).contains("mine forwards"),
+        "{}",
+        ended.stdout
+    );
 
     let summary = half.document("summary.json");
-    let [_, _, mine] = &summary["rows"].as_array().unwrap()[..] else { panic!("{summary:#}") };
+    let [_, _, mine] = &summary["rows"].as_array().unwrap()[..] else {
+        panic!("{summary:#}")
+    };
     assert_eq!(mine["limit"], "dut-drops");
     close(&mine["loss_ratio"], 0.5);
     close(&mine["dropped"], 0.5);
-    close(&mine["handled"]["median"], mine["offered"].as_f64().unwrap());
-    close(&mine["received"]["median"], mine["offered"].as_f64().unwrap() / 2.0);
+    close(
+        &mine["handled"]["median"],
+        mine["offered"].as_f64().unwrap(),
+    );
+    close(
+        &mine["received"]["median"],
+        mine["offered"].as_f64().unwrap() / 2.0,
+    );
     assert_eq!(mine["losses"][0]["place"], place);
 
     let records = half.records();
-    let [reference, other] = ["forwarding", "mine"].map(|slot| format!("{}:{slot}", records.display()));
+    let [reference, other] =
+        ["forwarding", "mine"].map(|slot| format!("{}:{slot}", records.display()));
     let told = linerate(["compare", &reference, &other]).run().ok();
-    says(&told.stdout, &["passes 50.0 % of the frames", "100 %; counting the dropped ones as handled"]);
-    let json = linerate(["compare", "--json", &reference, &other, "--fail-if-slower", "3%"]).run();
-    let json = json.fails(3, &["passes less than", "it drops frames"]).json();
+    says(
+        &told.stdout,
+        &[
+            "passes 50.0 % of the frames",
+            "100 %; counting the dropped ones as handled",
+        ],
+    );
+    let json = linerate([
+        "compare",
+        "--json",
+        &reference,
+        &other,
+        "--fail-if-slower",
+        "3%",
+    ])
+    .run();
+    let json = json
+        .fails(3, &["passes less than", "it drops frames"])
+        .json();
     let found = &json["comparisons"][0];
     close(&found["lost"][1], 0.5);
     close(&found["dropped"][1], 0.5);
@@ -125,12 +171,23 @@ fn rules_that_drop_every_frame_are_told_with_what_they_must_pass() {
         "mine dropped every test frame (inside the DUT (no counter says why)): its rules and settings must pass {addresses} between {{in}} and {{out}}."
     );
     let before = flat(ended.stdout.split("cell").next().unwrap());
-    assert!(before.contains(&why), "not in the first lines:\n{}", ended.stdout);
-    says(&ended.stdout, &["mine passes 0 % of the frames; ", "no frame passed"]);
+    assert!(
+        before.contains(&why),
+        "not in the first lines:\n{}",
+        ended.stdout
+    );
+    says(
+        &ended.stdout,
+        &["mine passes 0 % of the frames; ", "no frame passed"],
+    );
     assert!(!ended.stdout.contains("-100.00"), "{}", ended.stdout);
     assert_eq!(none.document("summary.json")["unmeasured"][0]["slot"], 2);
     none.forget();
-    let quiet = none.run("--quiet").first().run().fails(1, &["mine dropped every test frame", addresses]);
+    let quiet = none
+        .run("--quiet")
+        .first()
+        .run()
+        .fails(1, &["mine dropped every test frame", addresses]);
     assert_eq!(quiet.stdout, "");
 }
 
@@ -141,21 +198,39 @@ fn the_rule_of_a_file_that_drops_every_frame_is_named() {
     let rules = "table inet own {\n chain f {\n type filter hook forward priority 0;\n counter drop\n }\n}\n";
     std::fs::write(none.plan().with_file_name("own.nft"), rules).unwrap();
     let plan = std::fs::read_to_string(none.plan()).unwrap();
-    let commands = plan.lines().find(|line| line.starts_with("commands")).unwrap();
-    std::fs::write(none.plan(), plan.replace(commands, "rules = { file = \"own.nft\" }")).unwrap();
+    let commands = plan
+        .lines()
+        .find(|line| line.starts_with("commands"))
+        .unwrap();
+    std::fs::write(
+        none.plan(),
+        plan.replace(commands, "rules = { file = \"own.nft\" }"),
+    )
+    .unwrap();
     let ended = none.run("").first().run().status(1);
     says(
         &ended.stdout,
-        &["mine dropped every test frame by `", "drop`: its rules and settings must pass 198.18.0.0/15"],
+        &[
+            "mine dropped every test frame by `",
+            "drop`: its rules and settings must pass 198.18.0.0/15",
+        ],
     );
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_known_answer_may_be_that_everything_is_dropped() {
-    let campaign = Bench::new("--variant known-loss=1 --family 4 --trials 2 --duration 50ms").run_first();
+    let campaign =
+        Bench::new("--variant known-loss=1 --family 4 --trials 2 --duration 50ms").run_first();
     let row = campaign.row("known-loss=1");
-    assert_eq!((&row["limit"], &row["dropped"]), (&"dut-drops".into(), &1.0.into()), "{row:#}");
-    assert_eq!(campaign.document("summary.json")["unmeasured"], Value::Array(Vec::new()));
+    assert_eq!(
+        (&row["limit"], &row["dropped"]),
+        (&"dut-drops".into(), &1.0.into()),
+        "{row:#}"
+    );
+    assert_eq!(
+        campaign.document("summary.json")["unmeasured"],
+        Value::Array(Vec::new())
+    );
     assert_eq!(campaign.ended.status.code(), Some(0));
 }

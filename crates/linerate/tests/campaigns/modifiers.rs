@@ -33,26 +33,42 @@ fn broadcast_frames_count_apart_and_256_networks_have_routes() {
     experiment.run("").first().run().ok();
     let slots = experiment.document("campaign.json")["slots"].clone();
     let traffic = &slots[1]["traffic"];
-    assert_eq!(traffic["flows"]["destination"], "198.19.0.66:7-198.19.255.66", "{traffic}");
     assert_eq!(
-        (&traffic["flows"]["ports"], &traffic["frame"]["may_fragment"]),
+        traffic["flows"]["destination"], "198.19.0.66:7-198.19.255.66",
+        "{traffic}"
+    );
+    assert_eq!(
+        (
+            &traffic["flows"]["ports"],
+            &traffic["frame"]["may_fragment"]
+        ),
         (&"random:7".into(), &true.into())
     );
     for trial in experiment.trials() {
         assert_eq!(trial["audit"]["valid"], true, "{trial:#}");
         let count = |of: &str| trial["generator"][of].as_u64().unwrap();
         let (frames, broadcasts) = (count("frames"), count("broadcasts"));
-        assert!((frames / 99).abs_diff(broadcasts) <= 1, "{broadcasts} beside {frames}");
+        assert!(
+            (frames / 99).abs_diff(broadcasts) <= 1,
+            "{broadcasts} beside {frames}"
+        );
         assert_eq!(trial["loss_ratio"], 0.0, "{trial:#}");
         if slots[trial["slot"].as_u64().unwrap() as usize]["ceiling"].is_null() {
-            assert_eq!(trial["receiver"]["foreign"]["IPv4"], broadcasts, "the tester alone lets them pass");
+            assert_eq!(
+                trial["receiver"]["foreign"]["IPv4"], broadcasts,
+                "the tester alone lets them pass"
+            );
             continue;
         }
         let losses = trial["losses"].as_array().unwrap();
-        let at: Vec<(&Value, &Value)> = losses.iter().map(|l| (&l["cause"], &l["frames"])).collect();
+        let at: Vec<(&Value, &Value)> =
+            losses.iter().map(|l| (&l["cause"], &l["frames"])).collect();
         assert_eq!(at, [(&"not-forwarded".into(), &broadcasts.into())]);
         let routes = trial["collected"][0]["output"]["Ok"].as_str().unwrap();
-        let own = routes.lines().filter(|line| line.contains("/24 via 198.19.1.2")).count();
+        let own = routes
+            .lines()
+            .filter(|line| line.contains("/24 via 198.19.1.2"))
+            .count();
         assert_eq!(own, 256, "{routes}");
     }
 }
@@ -72,12 +88,29 @@ fn destinations_of_one_network(family: &str) {
     let line = format!(
         "rfc2544 --quick --size 64 --family {family} --test frame-loss --duration 50ms --link-speed 2M"
     );
-    linerate_line(&format!("{line} --out {out}")).args(["--statement", "by its manual"]).run().ok();
-    let found = linerate_line(&format!("conformance {out} --json")).run().fails(3, &[]).json();
-    let status =
-        |id| &found["rows"].as_array().unwrap().iter().find(|row| row["id"] == id).unwrap()["status"];
+    linerate_line(&format!("{line} --out {out}"))
+        .args(["--statement", "by its manual"])
+        .run()
+        .ok();
+    let found = linerate_line(&format!("conformance {out} --json"))
+        .run()
+        .fails(3, &[])
+        .json();
+    let status = |id| {
+        &found["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["id"] == id)
+            .unwrap()["status"]
+    };
     assert_eq!(
-        [status("2544-7a"), status("2544-13a"), status("2544-13b"), status("2544-15")],
+        [
+            status("2544-7a"),
+            status("2544-13a"),
+            status("2544-13b"),
+            status("2544-15")
+        ],
         ["met", "not-applicable", "not-applicable", "met"],
         "{found:#}"
     );
@@ -118,14 +151,21 @@ fn figures_bursts_come_with_pauses_and_overrun_a_queue_by_as_much_as_they_must()
     for [short, long] in losses_of_bursts(&BURSTS.replace("blocks = 2", "blocks = 4")) {
         // After a stall of this machine bursts follow each other closely: then the queue is full for short ones, too.
         assert!(short.contains(&0.0), "{short:?}");
-        assert!(!long.is_empty() && long.iter().all(|loss| (0.5..0.9).contains(loss)), "{long:?}");
+        assert!(
+            !long.is_empty() && long.iter().all(|loss| (0.5..0.9).contains(loss)),
+            "{long:?}"
+        );
     }
 }
 
 /// The shares lost of short and of long bursts, by each port.
 fn losses_of_bursts(plan: &str) -> [[Vec<f64>; 2]; 2] {
     ["", "--port af-packet"].map(|more| {
-        let port = if more.is_empty() { String::new() } else { "port = \"af-packet\"\n".into() };
+        let port = if more.is_empty() {
+            String::new()
+        } else {
+            "port = \"af-packet\"\n".into()
+        };
         let experiment = Experiment::new(&plan.replace("[trials]", &format!("{port}[trials]")), "");
         experiment.run("").first().run().no_panic();
         let slots = experiment.document("campaign.json")["slots"].clone();
@@ -149,26 +189,45 @@ fn losses_of_bursts(plan: &str) -> [[Vec<f64>; 2]; 2] {
 #[ignore = "needs root and two CPUs"]
 fn threads_share_bursts() {
     let plan = BURSTS.replace("mode = \"threaded\"", "generator-cpus = \"0,1\"\nPORT");
-    let plan = plan.replace("known-queue=128@20000", "forwarding").replace("64, 512", "63, 512");
+    let plan = plan
+        .replace("known-queue=128@20000", "forwarding")
+        .replace("64, 512", "63, 512");
     let plan = plan.replace("blocks = 2", "blocks = 1");
     for port in ["xdp", "af-packet"] {
         let experiment = Experiment::new(&plan.replace("PORT", &format!("port = \"{port}\"")), "");
         experiment.run("").first().run();
         let slots = experiment.document("campaign.json")["slots"].clone();
         let trials = experiment.trials();
-        let paced: Vec<&Value> = trials.iter().filter(|trial| !trial["asked_fps"].is_null()).collect();
+        let paced: Vec<&Value> = trials
+            .iter()
+            .filter(|trial| !trial["asked_fps"].is_null())
+            .collect();
         assert!(!paced.is_empty(), "{trials:#?}");
         for trial in paced {
-            let burst = slots[trial["slot"].as_u64().unwrap() as usize]["traffic"]["burst"].as_u64().unwrap();
+            let burst = slots[trial["slot"].as_u64().unwrap() as usize]["traffic"]["burst"]
+                .as_u64()
+                .unwrap();
             let of = |key: &str| trial["generator"][key].as_u64().unwrap_or(0);
             let streams = trial["generator"]["streams"].as_array().unwrap();
-            let frames: Vec<u64> = streams.iter().map(|stream| stream["frames"].as_u64().unwrap()).collect();
-            assert!(frames.len() == 2 && frames.iter().sum::<u64>() == of("frames"), "{frames:?}");
+            let frames: Vec<u64> = streams
+                .iter()
+                .map(|stream| stream["frames"].as_u64().unwrap())
+                .collect();
+            assert!(
+                frames.len() == 2 && frames.iter().sum::<u64>() == of("frames"),
+                "{frames:?}"
+            );
             // A thread that is kept from running sends its shares late: the audit says so.
             if trial["audit"]["valid"] == true {
-                assert!(of("bursts").abs_diff(of("frames") / burst) <= 1, "{trial:#}");
+                assert!(
+                    of("bursts").abs_diff(of("frames") / burst) <= 1,
+                    "{trial:#}"
+                );
                 let apart = frames[0].abs_diff(frames[1]);
-                assert!(of("bursts") > 1 && apart <= burst + of("bursts"), "{frames:?}: {trial:#}");
+                assert!(
+                    of("bursts") > 1 && apart <= burst + of("bursts"),
+                    "{frames:?}: {trial:#}"
+                );
             }
         }
     }
@@ -199,29 +258,55 @@ blocks = 1
 /// The slots with their valid trials; all frames of each must have arrived.
 fn all_arrive(factor: &str, levels: &str, more: &str) -> (Experiment, Vec<(Value, Value)>) {
     // The links to a VLAN router have two tags: frames go one way.
-    let others = if more.contains("both") { "" } else { "[variants.vlan]" };
-    let plan = VERSIONS.replace("FACTOR", factor).replace("LEVELS", levels).replace("PORT", more);
+    let others = if more.contains("both") {
+        ""
+    } else {
+        "[variants.vlan]"
+    };
+    let plan = VERSIONS
+        .replace("FACTOR", factor)
+        .replace("LEVELS", levels)
+        .replace("PORT", more);
     let plan = plan.replace("OTHERS", others);
     let experiment = Experiment::new(&plan, "");
     experiment.run("").first().run();
     let slots = experiment.document("campaign.json")["slots"].clone();
     let slot = |trial: &Value| slots[trial["slot"].as_u64().unwrap() as usize].clone();
     let only_late = |trial: &Value| {
-        let failed = trial["audit"]["checks"].as_array().unwrap().iter().filter(|check| check["ok"] != true);
+        let failed = trial["audit"]["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|check| check["ok"] != true);
         // A stall of this machine.
         let mut names = failed.map(|check| check["name"].as_str().unwrap());
-        names.all(|name| ["offered as asked", "measured window"].iter().any(|late| name.starts_with(late)))
+        names.all(|name| {
+            ["offered as asked", "measured window"]
+                .iter()
+                .any(|late| name.starts_with(late))
+        })
     };
-    let trials: Vec<(Value, Value)> =
-        experiment.trials().into_iter().map(|trial| (slot(&trial), trial)).collect();
+    let trials: Vec<(Value, Value)> = experiment
+        .trials()
+        .into_iter()
+        .map(|trial| (slot(&trial), trial))
+        .collect();
     for (slot, trial) in &trials {
         assert!(only_late(trial), "{slot:#} {trial:#}");
         assert_eq!(trial["loss_ratio"], 0.0, "{slot:#} {trial:#}");
         // A stall of this machine lets fewer frames leave.
         let is_valid = trial["audit"]["valid"] == true;
-        assert!(!is_valid || trial["generator"]["frames"].as_u64() > Some(500), "{trial:#}");
+        assert!(
+            !is_valid || trial["generator"]["frames"].as_u64() > Some(500),
+            "{trial:#}"
+        );
     }
-    assert!(trials.iter().any(|(_, trial)| trial["audit"]["valid"] == true), "every trial stalled");
+    assert!(
+        trials
+            .iter()
+            .any(|(_, trial)| trial["audit"]["valid"] == true),
+        "every trial stalled"
+    );
     (experiment, trials)
 }
 
@@ -238,7 +323,10 @@ fn ipv4_and_ipv6_share_a_load_and_count_apart() {
         let (_, both) = all_arrive("ipv6-share", r#"["0 %", "50 %"]"#, &more);
         let streams = |(slot, trial): &(Value, Value)| {
             let mixed = !slot["traffic"]["ipv6"].is_null();
-            assert_eq!(trial["generator"]["streams"].as_array().unwrap().len(), if mixed { 4 } else { 2 });
+            assert_eq!(
+                trial["generator"]["streams"].as_array().unwrap().len(),
+                if mixed { 4 } else { 2 }
+            );
         };
         both.iter().for_each(streams);
         trials.extend(both);
@@ -249,17 +337,30 @@ fn ipv4_and_ipv6_share_a_load_and_count_apart() {
         shares.insert(millionths);
         let streams = trial["generator"]["streams"].as_array().unwrap();
         let ipv6 = |stream: &&Value| stream["ipv6"] == true;
-        let sent: u64 = streams.iter().filter(ipv6).map(|stream| stream["frames"].as_u64().unwrap()).sum();
+        let sent: u64 = streams
+            .iter()
+            .filter(ipv6)
+            .map(|stream| stream["frames"].as_u64().unwrap())
+            .sum();
         let asked = trial["generator"]["frames"].as_u64().unwrap() * millionths / 1_000_000;
-        let ways = trial["directions"].as_array().map_or(1, |ways| ways.len().max(1)) as u64;
+        let ways = trial["directions"]
+            .as_array()
+            .map_or(1, |ways| ways.len().max(1)) as u64;
         assert!(sent.abs_diff(asked) <= ways, "{sent} of {asked}: {trial:#}");
         let received = trial["receiver"]["streams"].as_array().unwrap();
         for stream in streams {
             let same = received.iter().find(|of| of["stream"] == stream["stream"]);
-            assert_eq!(same.map_or(&Value::from(0), |of| &of["frames"]), &stream["frames"], "{trial:#}");
+            assert_eq!(
+                same.map_or(&Value::from(0), |of| &of["frames"]),
+                &stream["frames"],
+                "{trial:#}"
+            );
         }
     }
-    assert_eq!(shares.into_iter().collect::<Vec<_>>(), [0, 100_000, 500_000]);
+    assert_eq!(
+        shares.into_iter().collect::<Vec<_>>(),
+        [0, 100_000, 500_000]
+    );
 }
 
 #[test]
@@ -269,8 +370,10 @@ fn frames_with_ipv6_extension_headers_come_through_and_are_counted() {
     for (port, levels, count) in [("xdp", all, 6), ("af-packet", r#"["none", "chain"]"#, 2)] {
         let more = format!("family = \"IPv6\"\n[lab]\nport = \"{port}\"");
         let (_, trials) = all_arrive("extension-headers", levels, &more);
-        let seen: std::collections::BTreeSet<String> =
-            trials.iter().map(|(slot, _)| slot["traffic"]["frame"]["extensions"].to_string()).collect();
+        let seen: std::collections::BTreeSet<String> = trials
+            .iter()
+            .map(|(slot, _)| slot["traffic"]["frame"]["extensions"].to_string())
+            .collect();
         assert_eq!(seen.len(), count, "{seen:?}");
     }
 }

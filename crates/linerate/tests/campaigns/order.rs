@@ -49,14 +49,19 @@ fn blocks_are_complete_randomised_and_follow_from_the_seed() {
         experiment.is_complete(experiment.run(&format!("--seed {seed}")).run());
         assert_eq!(experiment.measured_slots().len(), 8);
         experiment.blocks_are_complete(blocks);
-        assert_eq!(experiment.document("campaign.json")["asked"]["seed"], seed.parse::<u64>().unwrap());
+        assert_eq!(
+            experiment.document("campaign.json")["asked"]["seed"],
+            seed.parse::<u64>().unwrap()
+        );
         experiment.order()
     };
     let first = order("11", BLOCKS);
     // Fewer blocks have the same order.
     assert_eq!(order("11", 2), first[..16]);
     assert_ne!(order("12", 2), first[..16]);
-    let of_blocks = first.chunks(8).map(|b| b.iter().map(|(_, slot)| *slot).collect::<Vec<_>>());
+    let of_blocks = first
+        .chunks(8)
+        .map(|b| b.iter().map(|(_, slot)| *slot).collect::<Vec<_>>());
     let different: BTreeSet<_> = of_blocks.collect();
     // Two of 6 orders drawn out of 40,320 are equal for one seed in 2,700; this seed is not such a one.
     assert_eq!(different.len() as u64, BLOCKS, "{different:?}");
@@ -75,15 +80,25 @@ fn a_seed_that_was_drawn_is_recorded() {
 
 #[test]
 fn a_budget_ends_a_campaign_after_a_block() {
-    for (bound, more) in [("budget = \"600 ms\"", ""), ("blocks = 100_000", "--budget 600ms")] {
+    for (bound, more) in [
+        ("budget = \"600 ms\"", ""),
+        ("blocks = 100_000", "--budget 600ms"),
+    ] {
         let experiment = Experiment::new(&crossed(bound), "--simulate ok");
         let ended = experiment.run(more).run().ok();
-        assert_eq!(experiment.document("summary.json")["stopped"], "budget", "{ended:?}");
+        assert_eq!(
+            experiment.document("summary.json")["stopped"],
+            "budget",
+            "{ended:?}"
+        );
         let trials = experiment.trials();
         let blocks = trials.last().unwrap()["block"].as_u64().unwrap() + 1;
         experiment.blocks_are_complete(blocks);
         for first in trials.iter().step_by(8) {
-            assert!(first["began_ns"].as_u64().unwrap() < 600_000_000, "a block was begun too late");
+            assert!(
+                first["began_ns"].as_u64().unwrap() < 600_000_000,
+                "a block was begun too late"
+            );
         }
     }
 }
@@ -106,15 +121,28 @@ fn goes_on_after(cut: usize, whole: &Experiment) {
     let experiment = simulated(BLOCKS);
     experiment.has_records_of(whole);
     let lines: Vec<String> = experiment.whole_lines().lines().map(String::from).collect();
-    let kept: String = lines[..cut].iter().map(|line| format!("{line}\n")).collect();
+    let kept: String = lines[..cut]
+        .iter()
+        .map(|line| format!("{line}\n"))
+        .collect();
     // The remains of a power failure: some trials, half of another, and no summary.
     let half = &lines[cut][..lines[cut].len() / 2];
-    std::fs::write(experiment.records().join("trials.jsonl"), format!("{kept}{half}")).unwrap();
+    std::fs::write(
+        experiment.records().join("trials.jsonl"),
+        format!("{kept}{half}"),
+    )
+    .unwrap();
     std::fs::remove_file(experiment.records().join("summary.json")).unwrap();
     let mut before = Kept::default();
     assert_eq!(before.check(&experiment), cut);
     let ended = experiment.resume("").run();
-    assert!(ended.stderr.contains(&format!("continuing after {cut} trial")), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains(&format!("continuing after {cut} trial")),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(before.check(&experiment), 48 - cut);
     experiment.is_complete(ended);
     experiment.blocks_are_complete(BLOCKS);

@@ -14,8 +14,11 @@ pub struct Outside {
 }
 
 /// Settings that a router has. The test adds those of the whole host that its plans change: no other test changes the same ones.
-const SETTINGS: [&str; 3] =
-    ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
+const SETTINGS: [&str; 3] = [
+    "net/ipv4/ip_forward",
+    "net/ipv6/conf/all/forwarding",
+    "net/ipv4/conf/all/rp_filter",
+];
 
 fn said(program: &str, args: &[&str]) -> String {
     Program::new(program).args(args).run().ok().stdout
@@ -23,7 +26,10 @@ fn said(program: &str, args: &[&str]) -> String {
 
 /// Without comments, which have the time in them.
 fn tables(text: &str) -> String {
-    text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect()
+    text.lines()
+        .filter(|l| !l.starts_with('#'))
+        .map(|l| format!("{l}\n"))
+        .collect()
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -33,19 +39,34 @@ fn lines(text: &str) -> Vec<String> {
 /// Mounts without their number and their parent's.
 fn mounts() -> Vec<String> {
     let text = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
-    text.lines().map(|l| l.splitn(4, ' ').nth(3).unwrap().to_string()).collect()
+    text.lines()
+        .map(|l| l.splitn(4, ' ').nth(3).unwrap().to_string())
+        .collect()
 }
 
 fn setting(name: &str) -> (String, String) {
-    (name.to_string(), fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default())
+    (
+        name.to_string(),
+        fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default(),
+    )
 }
 
 impl Outside {
     /// The state now, with settings of the whole host. Connection tracking's tables, which exist only after their first use, are used first.
     pub fn now(of_the_host: &[&str]) -> Self {
-        let settings = SETTINGS.iter().chain(of_the_host).map(|name| setting(name)).collect();
+        let settings = SETTINGS
+            .iter()
+            .chain(of_the_host)
+            .map(|name| setting(name))
+            .collect();
         let (links, rules) = links_and_rules();
-        Outside { links, rules, mounts: mounts(), names: lines(&common::lab::names()), settings }
+        Outside {
+            links,
+            rules,
+            mounts: mounts(),
+            names: lines(&common::lab::names()),
+            settings,
+        }
     }
 }
 
@@ -60,13 +81,23 @@ impl Outside {
     #[track_caller]
     pub fn is_as_it_was(&self, experiment: &Experiment, when: &str) {
         self.nothing_is_left(experiment, when);
-        let now: Vec<_> = self.settings.iter().map(|(name, _)| setting(name)).collect();
+        let now: Vec<_> = self
+            .settings
+            .iter()
+            .map(|(name, _)| setting(name))
+            .collect();
         assert_eq!(now, self.settings, "{when}");
-        let books = fs::read_dir("/run/linerate/host").into_iter().flatten().flatten();
+        let books = fs::read_dir("/run/linerate/host")
+            .into_iter()
+            .flatten()
+            .flatten();
         let books: Vec<String> = books.map(|e| e.path().display().to_string()).collect();
         let of_the_dead = |book: &String| {
             let name = book.rsplit('/').next().unwrap_or_default();
-            let pid = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
+            let pid = name
+                .split('-')
+                .next()
+                .and_then(|pid| pid.parse::<u32>().ok());
             pid.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
         };
         let left: Vec<&String> = books.iter().filter(|b| of_the_dead(b)).collect();
@@ -76,20 +107,31 @@ impl Outside {
     /// No process, namespace, link, rule, mount or file is left. Settings may be: after kill -9, the next linerate puts them back.
     #[track_caller]
     pub fn nothing_is_left(&self, experiment: &Experiment, when: &str) {
-        wait_for(&format!("the campaign's processes to be gone, {when}"), || {
-            processes_of(experiment).is_empty().then_some(())
-        });
+        wait_for(
+            &format!("the campaign's processes to be gone, {when}"),
+            || processes_of(experiment).is_empty().then_some(()),
+        );
         let (links, rules) = links_and_rules();
         assert_eq!((&links, &rules), (&self.links, &self.rules), "{when}");
         // Other programs' mounts and names may go meanwhile; none may come.
         let new = |now: &[String], then: &[String]| -> Vec<String> {
-            now.iter().filter(|line| !then.contains(line)).cloned().collect()
+            now.iter()
+                .filter(|line| !then.contains(line))
+                .cloned()
+                .collect()
         };
         assert_eq!(new(&mounts(), &self.mounts), [""; 0], "{when}: mounts");
         let names = lines(&common::lab::names());
-        assert_eq!(new(&names, &self.names), [""; 0], "{when}: namespaces with names");
-        let files: Vec<_> =
-            fs::read_dir(experiment.temporary()).unwrap().flatten().map(|e| e.path()).collect();
+        assert_eq!(
+            new(&names, &self.names),
+            [""; 0],
+            "{when}: namespaces with names"
+        );
+        let files: Vec<_> = fs::read_dir(experiment.temporary())
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .collect();
         assert!(files.is_empty(), "{when}: {files:?}");
     }
 }
@@ -102,7 +144,9 @@ pub fn processes_of(experiment: &Experiment) -> Vec<u32> {
     let pids = all.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let marked = |pid: &u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.windows(mark.len()).any(|part| part == mark.as_bytes())
+        environment
+            .windows(mark.len())
+            .any(|part| part == mark.as_bytes())
     };
     pids.filter(marked).collect()
 }
@@ -112,8 +156,14 @@ pub fn namespaces_of(experiment: &Experiment) -> usize {
     let own = fs::read_link("/proc/thread-self/ns/net").unwrap();
     let mut found = std::collections::BTreeSet::new();
     for pid in processes_of(experiment) {
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().map(|e| e.path());
-        let links = open.chain([format!("/proc/{pid}/ns/net").into()]).filter_map(|p| fs::read_link(p).ok());
+        let open = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path());
+        let links = open
+            .chain([format!("/proc/{pid}/ns/net").into()])
+            .filter_map(|p| fs::read_link(p).ok());
         found.extend(links.filter(|l| l.to_string_lossy().starts_with("net:[") && *l != own));
     }
     found.len()

@@ -10,21 +10,36 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/testdata/rules/
 /// `linerate bench` with these rules, a few short trials long.
 #[track_caller]
 fn bench(file: &str, more: &str) -> Campaign {
-    Bench::new(&format!("--rules {FOLDER}{file} {more} --full --trials 2 --duration 20ms --flows 200")).run()
+    Bench::new(&format!(
+        "--rules {FOLDER}{file} {more} --full --trials 2 --duration 20ms --flows 200"
+    ))
+    .run()
 }
 
 /// The rules that met frames in the trials of a variant: all of them together, and frames that were sent.
 fn met(campaign: &Campaign, variant: &str) -> (Vec<(String, u64)>, u64) {
     let mut rules: Vec<(String, u64)> = Vec::new();
     let trials = campaign.of(variant);
-    for count in trials.iter().flat_map(|t| t["rules"].as_array().cloned().unwrap_or_default()) {
-        let (rule, frames) = (count["rule"].as_str().unwrap(), count["frames"].as_u64().unwrap());
+    for count in trials
+        .iter()
+        .flat_map(|t| t["rules"].as_array().cloned().unwrap_or_default())
+    {
+        let (rule, frames) = (
+            count["rule"].as_str().unwrap(),
+            count["frames"].as_u64().unwrap(),
+        );
         match rules.iter_mut().find(|(known, _)| known == rule) {
             Some((_, sum)) => *sum += frames,
             None => rules.push((rule.to_string(), frames)),
         }
     }
-    (rules, trials.iter().map(|t| campaign::sent_and_received(t).0).sum())
+    (
+        rules,
+        trials
+            .iter()
+            .map(|t| campaign::sent_and_received(t).0)
+            .sum(),
+    )
 }
 
 /// Every frame came through, and the rules that let known connections pass have counted each.
@@ -32,12 +47,22 @@ fn met(campaign: &Campaign, variant: &str) -> (Vec<(String, u64)>, u64) {
 fn passes_all(campaign: &Campaign, file: &str, passing: &[&str]) {
     for trial in campaign.of(file) {
         let (sent, received) = campaign::sent_and_received(trial);
-        assert!(campaign::valid(trial) && sent > 0 && sent == received, "{:?}", campaign::failures(trial));
+        assert!(
+            campaign::valid(trial) && sent > 0 && sent == received,
+            "{:?}",
+            campaign::failures(trial)
+        );
     }
     let (rules, sent) = met(campaign, file);
-    let passed: u64 =
-        rules.iter().filter(|(rule, _)| passing.iter().any(|p| rule.contains(p))).map(|(_, n)| n).sum();
-    assert!(passing.is_empty() || passed == sent, "{passed} of {sent}: {rules:#?}");
+    let passed: u64 = rules
+        .iter()
+        .filter(|(rule, _)| passing.iter().any(|p| rule.contains(p)))
+        .map(|(_, n)| n)
+        .sum();
+    assert!(
+        passing.is_empty() || passed == sent,
+        "{passed} of {sent}: {rules:#?}"
+    );
 }
 
 #[test]
@@ -45,7 +70,11 @@ fn passes_all(campaign: &Campaign, file: &str, passing: &[&str]) {
 fn an_office_router_of_nft_is_measured_as_it_is() {
     let campaign = bench("office.nft", "");
     let out = &campaign.ended.stdout;
-    passes_all(&campaign, "office.nft", &["ct state established,related counter accept"]);
+    passes_all(
+        &campaign,
+        "office.nft",
+        &["ct state established,related counter accept"],
+    );
     for said in [
         "eth0 is 'out' (a guess",
         "eth1 is 'in' (a guess",
@@ -54,22 +83,43 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
         "Rules that met most frames",
         "inet filter ",
     ] {
-        assert!(out.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{said}\n{out}");
+        assert!(
+            out.split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .contains(said),
+            "{said}\n{out}"
+        );
     }
     // IPv4 by default, and forwarding beside it.
     let record = campaign.document("campaign.json");
     let slots = record["slots"].as_array().unwrap();
     assert_eq!(
-        slots.iter().map(|s| s["variant"].as_str().unwrap()).collect::<Vec<_>>(),
+        slots
+            .iter()
+            .map(|s| s["variant"].as_str().unwrap())
+            .collect::<Vec<_>>(),
         ["tester-baseline", "forwarding", "office.nft"]
     );
     let kept = &record["planned"]["plan"]["lanes"][2]["settings"]["rule_file"];
-    assert_eq!(kept["text"], fs::read_to_string(format!("{FOLDER}office.nft")).unwrap());
-    assert_eq!((kept["map"]["eth0"].as_str(), kept["firewall"].as_str()), (Some("out"), Some("nftables")));
+    assert_eq!(
+        kept["text"],
+        fs::read_to_string(format!("{FOLDER}office.nft")).unwrap()
+    );
+    assert_eq!(
+        (kept["map"]["eth0"].as_str(), kept["firewall"].as_str()),
+        (Some("out"), Some("nftables"))
+    );
     // Rules and connections are in the schema.
     let row = &campaign.document("summary.json")["rows"][2];
-    assert!(row["rules"].is_array() && row["connections"].is_object(), "{row}");
-    let shown = linerate(["show", "--json", campaign.path()]).run().ok().json();
+    assert!(
+        row["rules"].is_array() && row["connections"].is_object(),
+        "{row}"
+    );
+    let shown = linerate(["show", "--json", campaign.path()])
+        .run()
+        .ok()
+        .json();
     let known = linerate(["show", "--schema"]).run().ok().json();
     assert_eq!(schema::faults(&known, &shown), Vec::<String>::new());
 }
@@ -78,21 +128,43 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
 #[ignore = "needs root and iptables: run by make test as root"]
 fn a_branch_router_of_iptables_is_measured_as_it_is() {
     let campaign = bench("branch.iptables", "");
-    passes_all(&campaign, "branch.iptables", &["--ctstate RELATED,ESTABLISHED"]);
+    passes_all(
+        &campaign,
+        "branch.iptables",
+        &["--ctstate RELATED,ESTABLISHED"],
+    );
     let (rules, _) = met(&campaign, "branch.iptables");
-    assert!(rules.iter().all(|(rule, _)| !rule.contains("in1") && !rule.contains("out1")), "{rules:#?}");
+    assert!(
+        rules
+            .iter()
+            .all(|(rule, _)| !rule.contains("in1") && !rule.contains("out1")),
+        "{rules:#?}"
+    );
 }
 
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn zones_with_three_interfaces_say_which_two_are_meant() {
-    let refused = linerate(["bench", "--rules", &format!("{FOLDER}zones.nft"), "--trials", "1"]).run();
+    let refused = linerate([
+        "bench",
+        "--rules",
+        &format!("{FOLDER}zones.nft"),
+        "--trials",
+        "1",
+    ])
+    .run();
     refused.fails(2, &["enp2s0, enp2s0.30 and enp1s0", "--map NAME=in"]);
     let campaign = bench("zones.nft", "--map enp2s0=in --map enp1s0=out");
     passes_all(&campaign, "zones.nft", &[]);
-    let out = campaign.ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let out = campaign
+        .ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert!(
-        out.contains("10.20.0.0/16 is 'in' (a guess") && out.contains("no rule with a counter met a frame"),
+        out.contains("10.20.0.0/16 is 'in' (a guess")
+            && out.contains("no rule with a counter met a frame"),
         "{out}"
     );
 }
@@ -147,25 +219,51 @@ fn a_plan_counts_what_its_rules_meet_and_goes_on_with_the_same_rules_only() {
             "ip fw forward: iifname \"lan\" oifname \"wan\" counter accept"
         );
     }
-    assert!(ended.stdout.contains("  100.00  ip fw forward: iifname \"lan\""), "{}", ended.stdout);
+    assert!(
+        ended
+            .stdout
+            .contains("  100.00  ip fw forward: iifname \"lan\""),
+        "{}",
+        ended.stdout
+    );
     let lanes = experiment.document("campaign.json")["planned"]["plan"]["lanes"].clone();
-    assert!(lanes.as_array().unwrap().iter().any(|l| l["settings"]["rule_file"]["text"] == MINE), "{lanes}");
+    assert!(
+        lanes
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|l| l["settings"]["rule_file"]["text"] == MINE),
+        "{lanes}"
+    );
 
     // As if it had been stopped.
     fs::remove_file(experiment.records().join("summary.json")).unwrap();
-    fs::write(experiment.plan().with_file_name("fw/mine.nft"), MINE.replace("invalid", "untracked")).unwrap();
-    experiment.resume("").run().fails(2, &["or a rule file that it names"]);
+    fs::write(
+        experiment.plan().with_file_name("fw/mine.nft"),
+        MINE.replace("invalid", "untracked"),
+    )
+    .unwrap();
+    experiment
+        .resume("")
+        .run()
+        .fails(2, &["or a rule file that it names"]);
 }
 
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn what_the_tool_refuses_is_told_by_the_file_s_own_line() {
     let broken = experiment(&MINE.replace("counter accept\n  }", "countr accept\n  }"));
-    broken.run("").run().fails(1, &["fw/mine.nft:7:", "syntax error"]);
+    broken
+        .run("")
+        .run()
+        .fails(1, &["fw/mine.nft:7:", "syntax error"]);
     let scratch = Scratch::new();
     let file = scratch.file("fw.save");
-    fs::write(&file, "*filter\n-A FORWARD -i a -o b -j ACCEPT\n-A FORWARD -i a -o b --nonsense\nCOMMIT\n")
-        .unwrap();
+    fs::write(
+        &file,
+        "*filter\n-A FORWARD -i a -o b -j ACCEPT\n-A FORWARD -i a -o b --nonsense\nCOMMIT\n",
+    )
+    .unwrap();
     linerate(["bench", "--rules", &file, "--trials", "1"])
         .dir(scratch.path())
         .run()

@@ -14,8 +14,15 @@ trials = { duration = "20 ms", blocks = 6 }
 "#;
 
 fn finding(explanations: &Value, cause: &str) -> Value {
-    let all = explanations.as_array().unwrap().iter().flat_map(|of| of["findings"].as_array().unwrap());
-    all.clone().find(|f| f["cause"] == cause).unwrap_or_else(|| panic!("{explanations:#}")).clone()
+    let all = explanations
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|of| of["findings"].as_array().unwrap());
+    all.clone()
+        .find(|f| f["cause"] == cause)
+        .unwrap_or_else(|| panic!("{explanations:#}"))
+        .clone()
 }
 
 #[test]
@@ -25,20 +32,44 @@ fn takes_minutes_a_long_list_of_rules_is_proven_by_a_table() {
     fs::write(scratch.file("rules.toml"), PLAN).unwrap();
     let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(60).run().ok();
     // Status 1: a variant forwards nothing.
-    linerate(["run", "rules.toml", "--out", "records", "--quiet"]).dir(scratch.path()).within(60).run();
+    linerate(["run", "rules.toml", "--out", "records", "--quiet"])
+        .dir(scratch.path())
+        .within(60)
+        .run();
     let wrote = run(&["explain", "records", "--write-plans", "plans"]);
-    assert!(wrote.stderr.contains("linerate run plans/linear-rules.toml"), "{wrote:?}");
+    assert!(
+        wrote
+            .stderr
+            .contains("linerate run plans/linear-rules.toml"),
+        "{wrote:?}"
+    );
     run(&["plan", "check", "plans/linear-rules.toml"]);
     let explained = run(&["explain", "records", "--prove", "--budget", "3s", "--json"]).json();
     let proof = &finding(&explained, "linear-rules")["proof"];
-    assert!(proof["ratio"]["median"].as_f64().unwrap() > 2.0, "{explained:#}");
+    assert!(
+        proof["ratio"]["median"].as_f64().unwrap() > 2.0,
+        "{explained:#}"
+    );
     // On a busy machine, the time may be too short for an interval.
     let low = proof["ratio"]["low"].as_f64();
-    assert_eq!(proof["verdict"], if low.is_some() { "proven" } else { "undecided" }, "{proof}");
+    assert_eq!(
+        proof["verdict"],
+        if low.is_some() { "proven" } else { "undecided" },
+        "{proof}"
+    );
     // No ratio has 0 below it: the rates say enough.
     let opened = &finding(&explained, "frames-dropped")["proof"];
-    assert!(opened["verdict"] == "proven" && opened["ratio"].is_null(), "{opened}");
-    assert!(opened["reason"].as_str().unwrap().contains("forwards no frame as measured"), "{opened}");
+    assert!(
+        opened["verdict"] == "proven" && opened["ratio"].is_null(),
+        "{opened}"
+    );
+    assert!(
+        opened["reason"]
+            .as_str()
+            .unwrap()
+            .contains("forwards no frame as measured"),
+        "{opened}"
+    );
     // The experiment is a campaign like any other, beside the first one.
     let records = proof["records"].as_str().unwrap();
     let page = run(&["show", records]).stdout;
@@ -70,11 +101,18 @@ fn takes_minutes_a_change_that_leaves_its_cause_there_decides_nothing() {
     let scratch = Scratch::new();
     fs::write(scratch.file("queues.toml"), QUEUED).unwrap();
     let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(120).run().ok();
-    linerate(["run", "queues.toml", "--out", "records", "--quiet"]).dir(scratch.path()).within(60).run();
+    linerate(["run", "queues.toml", "--out", "records", "--quiet"])
+        .dir(scratch.path())
+        .within(60)
+        .run();
     let explained = run(&["explain", "records", "--prove", "--budget", "2s", "--json"]).json();
     let proof = &finding(&explained, "queueing-discipline")["proof"];
     let decided = [&proof["verdict"], &proof["reason"]];
-    assert_eq!(decided, ["undecided", "the change did not remove the cause here"], "{explained:#}");
+    assert_eq!(
+        decided,
+        ["undecided", "the change did not remove the cause here"],
+        "{explained:#}"
+    );
 }
 
 #[test]
@@ -82,10 +120,23 @@ fn experiments_need_the_machine_that_was_measured() {
     let scratch = Scratch::new();
     fs::write(scratch.file("rules.toml"), PLAN).unwrap();
     let run = |args: &[&str]| linerate(args).dir(scratch.path()).run();
-    run(&["run", "rules.toml", "--simulate", "ok", "--out", "records", "--quiet"]).ok();
+    run(&[
+        "run",
+        "rules.toml",
+        "--simulate",
+        "ok",
+        "--out",
+        "records",
+        "--quiet",
+    ])
+    .ok();
     let refused = run(&["explain", "records", "records", "--prove"]);
     refused.fails(2, &["experiments are for the findings of one campaign"]);
     run(&["explain", "records", "--budget", "1s"]).fails(2, &["--prove"]);
     let none = run(&["explain", "records", "--prove"]).ok();
-    assert!(none.stderr.contains("there is no experiment: no finding has a change"), "{none:?}");
+    assert!(
+        none.stderr
+            .contains("there is no experiment: no finding has a change"),
+        "{none:?}"
+    );
 }

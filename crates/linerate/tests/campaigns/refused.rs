@@ -12,10 +12,18 @@ const BLOCKS: u64 = 40;
 fn stopped() -> Experiment {
     let experiment = Experiment::new(&crossed(&format!("blocks = {BLOCKS}")), "--simulate ok");
     let running = experiment.run("--seed 7").start();
-    wait_for("ten trials", || (experiment.trials().len() >= 10).then_some(()));
+    wait_for("ten trials", || {
+        (experiment.trials().len() >= 10).then_some(())
+    });
     running.signal(libc::SIGINT);
     let ended = running.wait().status(130);
-    assert!(ended.stderr.contains("stopped; to resume: linerate run --resume records"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("stopped; to resume: linerate run --resume records"),
+        "{}",
+        ended.stderr
+    );
     experiment
 }
 
@@ -37,25 +45,47 @@ fn what_cannot_be_gone_on_with_is_refused_with_what_to_do() {
         &over,
         "",
         2,
-        &["the trials asked for have been run", "linerate show records", "linerate run plan.toml"],
+        &[
+            "the trials asked for have been run",
+            "linerate show records",
+            "linerate run plan.toml",
+        ],
     );
 
     let bench = Bench::new("--simulate ok --trials 1 --duration 10ms").run();
     let resumed = linerate(["run", "--simulate", "ok", "--resume", bench.path()]).run();
-    resumed.fails(2, &["the trials asked for have been run", "`linerate bench` begins a new one"]);
+    resumed.fails(
+        2,
+        &[
+            "the trials asked for have been run",
+            "`linerate bench` begins a new one",
+        ],
+    );
     let mut without_plan = bench.document("campaign.json");
     without_plan.as_object_mut().unwrap().remove("planned");
-    fs::write(bench.directory.join("campaign.json"), without_plan.to_string()).unwrap();
+    fs::write(
+        bench.directory.join("campaign.json"),
+        without_plan.to_string(),
+    )
+    .unwrap();
     let resumed = linerate(["run", "--simulate", "ok", "--resume", bench.path()]).run();
     resumed.fails(2, &["cannot be resumed", "linerate run", "linerate bench"]);
 
     let none = over.temporary();
     let none = none.to_str().unwrap();
-    linerate(["run", "--resume", none]).run().fails(1, &["not a record of linerate", "campaign.json"]);
-    linerate(["run", "--resume", "/nonexistent"]).run().fails(1, &["/nonexistent", "No such file"]);
+    linerate(["run", "--resume", none])
+        .run()
+        .fails(1, &["not a record of linerate", "campaign.json"]);
+    linerate(["run", "--resume", "/nonexistent"])
+        .run()
+        .fails(1, &["/nonexistent", "No such file"]);
     let plan = over.plan();
-    linerate(["run", "--resume", plan.to_str().unwrap()]).run().fails(1, &["plan.toml", "not a folder"]);
-    linerate(["run", plan.to_str().unwrap(), "--resume", none]).run().fails(2, &["cannot be used with"]);
+    linerate(["run", "--resume", plan.to_str().unwrap()])
+        .run()
+        .fails(1, &["plan.toml", "not a folder"]);
+    linerate(["run", plan.to_str().unwrap(), "--resume", none])
+        .run()
+        .fails(2, &["cannot be used with"]);
     linerate(["run"]).run().fails(2, &["PLAN"]);
 }
 
@@ -64,9 +94,12 @@ fn a_plan_that_has_changed_is_noticed() {
     let experiment = stopped();
     let plan = fs::read_to_string(experiment.plan()).unwrap();
     let changed = "plan.toml has changed since this campaign began";
-    for (old, new) in
-        [("\"10 ms\"", "\"11 ms\""), ("[0, 10]", "[0, 11]"), ("\"512 B\"", "\"128 B\""), ("title", "titel")]
-    {
+    for (old, new) in [
+        ("\"10 ms\"", "\"11 ms\""),
+        ("[0, 10]", "[0, 11]"),
+        ("\"512 B\"", "\"128 B\""),
+        ("title", "titel"),
+    ] {
         fs::write(experiment.plan(), plan.replace(old, new)).unwrap();
         is_refused(&experiment, "", 2, &[changed, "put the plan back"]);
     }
@@ -76,13 +109,19 @@ fn a_plan_that_has_changed_is_noticed() {
     kept.check(&experiment);
     let running = experiment.resume("").start();
     let before = kept.trials();
-    wait_for("more trials", || (experiment.trials().len() > before + 5).then_some(()));
+    wait_for("more trials", || {
+        (experiment.trials().len() > before + 5).then_some(())
+    });
     running.signal(libc::SIGINT);
     running.wait().status(130);
     kept.check(&experiment);
     fs::remove_file(experiment.plan()).unwrap();
     let ended = experiment.resume("").run();
-    assert!(ended.stderr.contains("continuing with the recorded plan"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("continuing with the recorded plan"),
+        "{}",
+        ended.stderr
+    );
     experiment.is_complete(ended);
     kept.check(&experiment);
     experiment.blocks_are_complete(BLOCKS);
@@ -97,7 +136,16 @@ fn another_machine_is_noticed() {
     host["kernel"] = "9.8.7".into();
     fs::write(&file, host.to_string()).unwrap();
     let is = format!("kernel was '9.8.7' and is '{kernel}'");
-    is_refused(&experiment, "", 1, &["has changed since the campaign began", &is, "start a new campaign"]);
+    is_refused(
+        &experiment,
+        "",
+        1,
+        &[
+            "has changed since the campaign began",
+            &is,
+            "start a new campaign",
+        ],
+    );
     host["kernel"] = kernel.into();
     fs::write(&file, host.to_string()).unwrap();
     experiment.is_complete(experiment.resume("").run());
@@ -119,9 +167,20 @@ fn a_simulation_goes_on_as_a_simulation() {
 fn two_processes_do_not_write_one_campaign() {
     let experiment = Experiment::new(&crossed("blocks = 10_000"), "--simulate ok");
     let running = experiment.run("").start();
-    wait_for("the campaign", || (experiment.trials().len() > 2).then_some(()));
-    experiment.resume("").run().fails(1, &["being written by another linerate", "wait for it, or end it"]);
-    experiment.run("").run().fails(1, &["not empty", "new folder"]);
+    wait_for("the campaign", || {
+        (experiment.trials().len() > 2).then_some(())
+    });
+    experiment.resume("").run().fails(
+        1,
+        &[
+            "being written by another linerate",
+            "wait for it, or end it",
+        ],
+    );
+    experiment
+        .run("")
+        .run()
+        .fails(1, &["not empty", "new folder"]);
     running.signal(libc::SIGINT);
     running.wait().status(130);
     Kept::default().check(&experiment);

@@ -53,7 +53,9 @@ blocks = 2
 #[track_caller]
 fn said(trial: &Value, command: &str) -> String {
     let all = trial["collected"].as_array().unwrap();
-    let answer = all.iter().find(|c| c["command"].as_str().unwrap().starts_with(command));
+    let answer = all
+        .iter()
+        .find(|c| c["command"].as_str().unwrap().starts_with(command));
     let answer = answer.unwrap_or_else(|| panic!("no {command} in {all:#?}"));
     answer["output"].to_string()
 }
@@ -67,7 +69,10 @@ fn what_a_plan_sets_is_there() {
     let campaign = experiment.document("campaign.json");
     let variant_of = |trial: &Value| {
         let slot = trial["slot"].as_u64().unwrap() as usize;
-        campaign["slots"][slot]["variant"].as_str().unwrap().to_string()
+        campaign["slots"][slot]["variant"]
+            .as_str()
+            .unwrap()
+            .to_string()
     };
     let mut seen = std::collections::BTreeMap::<String, usize>::new();
     for trial in experiment.trials() {
@@ -77,7 +82,11 @@ fn what_a_plan_sets_is_there() {
             "set" => is_set(&trial),
             "plain" => is_plain(&trial),
             "iptables" => {
-                assert!(said(&trial, "iptables").contains("MASQUERADE"), "{}", said(&trial, "iptables"))
+                assert!(
+                    said(&trial, "iptables").contains("MASQUERADE"),
+                    "{}",
+                    said(&trial, "iptables")
+                )
             }
             other => assert!(other.contains("baseline"), "{other}"),
         }
@@ -85,7 +94,10 @@ fn what_a_plan_sets_is_there() {
     assert_eq!(seen.len(), 4, "{seen:?}");
     is_known(&experiment, &campaign);
     // Commands run where the settings are, while the trial does.
-    let during = experiment.trials().into_iter().filter(|trial| variant_of(trial) == "set");
+    let during = experiment
+        .trials()
+        .into_iter()
+        .filter(|trial| variant_of(trial) == "set");
     let during: Vec<String> = during.map(|trial| said(&trial, "grep")).collect();
     let under_load = |said: &String| said.contains("inside is") && said.contains("\\n1\\n");
     assert!(during.iter().all(under_load), "{during:#?}");
@@ -97,26 +109,66 @@ fn is_known(experiment: &Experiment, campaign: &Value) {
     let stored = linerate_linux::records::read(&experiment.records()).unwrap();
     let of = |variant: &str| {
         let named = |facts: &&SlotFacts| campaign["slots"][facts.slot]["variant"] == variant;
-        let facts = stored.facts.iter().find(named).unwrap_or_else(|| panic!("no facts of {variant}"));
+        let facts = stored
+            .facts
+            .iter()
+            .find(named)
+            .unwrap_or_else(|| panic!("no facts of {variant}"));
         Configuration::recorded(facts).unwrap()
     };
     assert_eq!(stored.facts.len(), 3, "one for each DUT");
     let (set, plain) = (of("set"), of("plain"));
     let of_cards = |found: &Configuration| -> Vec<_> {
-        let of = |card: &Card| (card.mtu, card.features["generic-receive-offload"], card.receive_queues());
+        let of = |card: &Card| {
+            (
+                card.mtu,
+                card.features["generic-receive-offload"],
+                card.receive_queues(),
+            )
+        };
         found.cards.iter().map(of).collect()
     };
-    assert_eq!(of_cards(&set)[0], (Some(1700), false, Some(2)), "{:#?}", set.cards);
-    assert_eq!(of_cards(&plain)[0], (Some(1500), true, Some(1)), "{:#?}", plain.cards);
+    assert_eq!(
+        of_cards(&set)[0],
+        (Some(1700), false, Some(2)),
+        "{:#?}",
+        set.cards
+    );
+    assert_eq!(
+        of_cards(&plain)[0],
+        (Some(1500), true, Some(1)),
+        "{:#?}",
+        plain.cards
+    );
     let (card, bare) = (&set.cards[0], &plain.cards[0]);
     assert_eq!((card.found, card.kind.as_deref()), (true, Some("veth")));
-    assert_eq!(card.receive.values().map(|queue| queue.rps.clone()).collect::<Vec<_>>(), [[1], [1]]);
+    assert_eq!(
+        card.receive
+            .values()
+            .map(|queue| queue.rps.clone())
+            .collect::<Vec<_>>(),
+        [[1], [1]]
+    );
     assert!(bare.receive.values().all(|queue| queue.rps.is_empty()));
-    let kinds = |card: &Card| card.qdiscs.iter().map(|qdisc| qdisc.kind.clone()).collect::<Vec<_>>();
-    assert_eq!((kinds(card), kinds(bare)), (vec!["pfifo".to_string()], vec!["noqueue".to_string()]));
+    let kinds = |card: &Card| {
+        card.qdiscs
+            .iter()
+            .map(|qdisc| qdisc.kind.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (kinds(card), kinds(bare)),
+        (vec!["pfifo".to_string()], vec!["noqueue".to_string()])
+    );
     let sysctl = |found: &Configuration, name: &str| found.number(&format!("net.ipv4.{name}"));
-    assert_eq!(["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&set, name)), [Some(2), Some(0)]);
-    assert_eq!(["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&plain, name)), [Some(0), Some(1)]);
+    assert_eq!(
+        ["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&set, name)),
+        [Some(2), Some(0)]
+    );
+    assert_eq!(
+        ["conf.all.rp_filter", "ip_early_demux"].map(|name| sysctl(&plain, name)),
+        [Some(0), Some(1)]
+    );
     // Only the first network of a machine has it.
     if std::path::Path::new("/proc/sys/net/core/netdev_budget").exists() {
         assert!(
@@ -124,14 +176,31 @@ fn is_known(experiment: &Experiment, campaign: &Value) {
             "settings of the machine are known as well"
         );
     }
-    assert!(plain.rule_sets.is_empty() && set.rule_sets.len() == 1, "{:#?}", set.rule_sets);
+    assert!(
+        plain.rule_sets.is_empty() && set.rule_sets.len() == 1,
+        "{:#?}",
+        set.rule_sets
+    );
     let rules = &set.rule_sets[0];
-    assert!(rules.tracks() && rules.sets == 1 && rules.longest().unwrap().rules >= 4, "{rules:#?}");
-    assert!(of("iptables").rule_sets.iter().any(linerate_hosts::configuration::RuleSet::tracks));
-    assert_eq!(set.neighbours["PERMANENT"], plain.neighbours["PERMANENT"] + 1);
+    assert!(
+        rules.tracks() && rules.sets == 1 && rules.longest().unwrap().rules >= 4,
+        "{rules:#?}"
+    );
+    assert!(
+        of("iptables")
+            .rule_sets
+            .iter()
+            .any(linerate_hosts::configuration::RuleSet::tracks)
+    );
+    assert_eq!(
+        set.neighbours["PERMANENT"],
+        plain.neighbours["PERMANENT"] + 1
+    );
     assert_eq!(set.routes["IPv4"], plain.routes["IPv4"] + 7);
     let machine = &plain.machine;
-    assert!(!machine.cpus.is_empty() && machine.cores().is_some() && !machine.mitigations.is_empty());
+    assert!(
+        !machine.cpus.is_empty() && machine.cores().is_some() && !machine.mitigations.is_empty()
+    );
 }
 
 #[track_caller]
@@ -154,7 +223,11 @@ fn is_set(trial: &Value) {
 }
 
 fn is_plain(trial: &Value) {
-    assert!(!said(trial, "nft").contains("table"), "{}", said(trial, "nft"));
+    assert!(
+        !said(trial, "nft").contains("table"),
+        "{}",
+        said(trial, "nft")
+    );
     has(trial, "sysctl", &["net.ipv4.ip_early_demux = 1"]);
     has(trial, "ip -d link", &["mtu 1500"]);
     assert!(!said(trial, "ip neigh").contains("02:00:00:00:00:77"));
@@ -164,8 +237,15 @@ fn is_plain(trial: &Value) {
 /// The counters of queues and interrupts: a trial makes some of them grow.
 fn figures(trial: &Value) {
     let dut = trial["dut"].as_object().unwrap();
-    for part in ["in: rx_queue", "interrupt", "softnet processed", "Ip.ForwDatagrams"] {
-        let found = dut.iter().any(|(name, n)| name.contains(part) && n.as_u64().unwrap() > 0);
+    for part in [
+        "in: rx_queue",
+        "interrupt",
+        "softnet processed",
+        "Ip.ForwDatagrams",
+    ] {
+        let found = dut
+            .iter()
+            .any(|(name, n)| name.contains(part) && n.as_u64().unwrap() > 0);
         assert!(found, "no '{part}' in {dut:?}");
     }
 }

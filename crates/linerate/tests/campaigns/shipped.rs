@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
 
 fn searches(plan: &str) -> bool {
-    ["search", "rfc2544"].iter().any(|kind| plan.contains(&format!("measure = \"{kind}\"")))
+    ["search", "rfc2544"]
+        .iter()
+        .any(|kind| plan.contains(&format!("measure = \"{kind}\"")))
 }
 
 /// A plan whose quick form has one block of trials of 50 ms.
@@ -18,10 +20,16 @@ fn shortened(plan: &str) -> String {
     let (before, quick) = plan.split_at(at);
     let (quick, after) = quick.split_at(quick.find("\n[").map_or(quick.len(), |end| end + 1));
     let sizes = ["duration", "blocks", "budget"];
-    let kept = quick.lines().filter(|line| !sizes.iter().any(|size| line.starts_with(size)));
+    let kept = quick
+        .lines()
+        .filter(|line| !sizes.iter().any(|size| line.starts_with(size)));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
     // A search has no blocks.
-    let end = if searches(plan) { "budget = \"3 s\"" } else { "blocks = 1" };
+    let end = if searches(plan) {
+        "budget = \"3 s\""
+    } else {
+        "blocks = 1"
+    };
     let short = format!("{before}duration = \"50 ms\"\n{end}\n{kept}{after}");
     // Other tests choose the batch size by measurement.
     match short.contains("\n[lab]\n") {
@@ -35,8 +43,20 @@ fn faults(file: &Path) -> Vec<String> {
     let scratch = Scratch::new();
     let plan = fs::read_to_string(file).unwrap();
     fs::write(scratch.path().join("plan.toml"), shortened(&plan)).unwrap();
-    let args = ["run", "plan.toml", "--quick", "--allow-host-changes", "--json", "--out", "records"];
-    let ended = linerate(args).dir(scratch.path()).within(120).run().no_panic();
+    let args = [
+        "run",
+        "plan.toml",
+        "--quick",
+        "--allow-host-changes",
+        "--json",
+        "--out",
+        "records",
+    ];
+    let ended = linerate(args)
+        .dir(scratch.path())
+        .within(120)
+        .run()
+        .no_panic();
     match ended.status.code() {
         // 3, 5: an expectation was missed, or is undecided, as after a single block.
         Some(0 | 3 | 5) => {}
@@ -47,13 +67,24 @@ fn faults(file: &Path) -> Vec<String> {
     }
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     let trials = campaign::trials(&scratch.path().join("records"));
-    let skipped = document["campaign"]["planned"]["skipped"].as_array().cloned().unwrap_or_default();
+    let skipped = document["campaign"]["planned"]["skipped"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let slots = document["campaign"]["slots"].as_array().unwrap();
-    let measured = (0..slots.len()).filter(|slot| !skipped.iter().any(|skip| skip["cell"] == *slot));
+    let measured =
+        (0..slots.len()).filter(|slot| !skipped.iter().any(|skip| skip["cell"] == *slot));
     measured
-        .filter(|slot| !trials.iter().any(|trial| trial["slot"] == *slot && campaign::valid(trial)))
+        .filter(|slot| {
+            !trials
+                .iter()
+                .any(|trial| trial["slot"] == *slot && campaign::valid(trial))
+        })
         .map(|slot| {
-            let why = trials.iter().find(|trial| trial["slot"] == slot).map(campaign::failures);
+            let why = trials
+                .iter()
+                .find(|trial| trial["slot"] == slot)
+                .map(campaign::failures);
             format!("{}: no valid trial: {why:?}", slots[slot]["variant"])
         })
         .collect()
@@ -70,8 +101,14 @@ fn plans_with_settings_of_their_own_are_measured() {
 #[test]
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_every_plan_is_measured() {
-    let mut plans: Vec<_> = fs::read_dir(PLANS).unwrap().map(|entry| entry.unwrap().path()).collect();
-    plans.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let mut plans: Vec<_> = fs::read_dir(PLANS)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    plans.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
     assert!(plans.len() > 20, "{} plans", plans.len());
     plans.sort();
     are_measured(&plans);
@@ -82,7 +119,11 @@ fn are_measured(plans: &[PathBuf]) {
     own_run();
     let mut wrong = Vec::new();
     for plan in plans {
-        wrong.extend(faults(plan).into_iter().map(|fault| format!("{}: {fault}", plan.display())));
+        wrong.extend(
+            faults(plan)
+                .into_iter()
+                .map(|fault| format!("{}: {fault}", plan.display())),
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -7,8 +7,10 @@ use serde_json::Value;
 fn of<'a>(experiment: &Experiment, trials: &'a [Value], variant: &str) -> Vec<&'a Value> {
     let campaign = experiment.document("campaign.json");
     let slots = campaign["slots"].as_array().unwrap();
-    let slot =
-        slots.iter().find(|s| s["variant"] == variant).unwrap_or_else(|| panic!("{variant}: {slots:?}"));
+    let slot = slots
+        .iter()
+        .find(|s| s["variant"] == variant)
+        .unwrap_or_else(|| panic!("{variant}: {slots:?}"));
     trials.iter().filter(|t| t["slot"] == slot["id"]).collect()
 }
 
@@ -16,9 +18,12 @@ fn of<'a>(experiment: &Experiment, trials: &'a [Value], variant: &str) -> Vec<&'
 #[track_caller]
 fn number(trial: &Value, command: &str) -> u64 {
     let all = trial["collected"].as_array().unwrap();
-    let said = all.iter().find(|c| c["command"].as_str().unwrap().contains(command));
+    let said = all
+        .iter()
+        .find(|c| c["command"].as_str().unwrap().contains(command));
     let text = said.unwrap_or_else(|| panic!("no {command}: {all:?}"))["output"]["Ok"].as_str();
-    text.and_then(|t| t.trim().parse().ok()).unwrap_or_else(|| panic!("{command}: {all:?}"))
+    text.and_then(|t| t.trim().parse().ok())
+        .unwrap_or_else(|| panic!("{command}: {all:?}"))
 }
 
 /// An administrator's rules, loaded by a command of the plan: only the kernel shows linerate that they keep states.
@@ -67,22 +72,36 @@ fn rules_that_pass_established_connections_first_see_established_connections() {
     for variant in ["own", "masquerading"] {
         let trials = of(&experiment, &trials, variant);
         let fresh: Vec<u64> = trials.iter().map(|t| number(t, "fresh")).collect();
-        assert!(fresh.iter().all(|n| *n == fresh[0]), "{variant}: a trial had new connections: {fresh:?}");
+        assert!(
+            fresh.iter().all(|n| *n == fresh[0]),
+            "{variant}: a trial had new connections: {fresh:?}"
+        );
         let mut known = number(trials[0], "known");
         for trial in &trials[1..] {
             let sent = trial["generator"]["frames"].as_u64().unwrap();
             let now = number(trial, "known");
-            assert_eq!(now - known, sent, "{variant}: every frame belongs to an established connection");
+            assert_eq!(
+                now - known,
+                sent,
+                "{variant}: every frame belongs to an established connection"
+            );
             known = now;
         }
         for trial in trials {
             assert_eq!(number(trial, "UNREPLIED"), 0);
             let connections = &trial["connections"];
             assert_eq!(connections["states"], "established", "{connections}");
-            assert_eq!((&connections["tracked"], &connections["unanswered"]), (&2000.into(), &0.into()));
+            assert_eq!(
+                (&connections["tracked"], &connections["unanswered"]),
+                (&2000.into(), &0.into())
+            );
         }
     }
-    let page = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let page = ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert!(
         page.contains("states established: the DUT has seen every connection in both directions"),
         "{page}"
@@ -129,8 +148,14 @@ fn a_plan_chooses_how_far_connections_are() {
     let trials = experiment.trials();
     for trial in of(&experiment, &trials, "new") {
         // Each frame opened a connection: there are more flows than frames.
-        let (sent, tracked) = (&trial["generator"]["frames"], &trial["connections"]["tracked"]);
-        assert_eq!((&trial["connections"]["states"], sent), (&"new".into(), tracked));
+        let (sent, tracked) = (
+            &trial["generator"]["frames"],
+            &trial["connections"]["tracked"],
+        );
+        assert_eq!(
+            (&trial["connections"]["states"], sent),
+            (&"new".into(), tracked)
+        );
         assert_eq!(number(trial, "UNREPLIED"), sent.as_u64().unwrap());
     }
     for trial in of(&experiment, &trials, "one-way") {
@@ -141,7 +166,11 @@ fn a_plan_chooses_how_far_connections_are() {
         assert_eq!(trial["connections"]["states"], "established");
         assert_eq!(number(trial, "UNREPLIED"), 0);
     }
-    assert!(of(&experiment, &trials, "stateless").iter().all(|t| t["connections"].is_null()));
+    assert!(
+        of(&experiment, &trials, "stateless")
+            .iter()
+            .all(|t| t["connections"].is_null())
+    );
 }
 
 const EXPIRING: &str = r#"
@@ -239,7 +268,10 @@ fn takes_minutes_a_thousand_rules_behind_established_connections_cost_next_to_no
     for expected in [same, nat] {
         let median = expected["pairs"][0]["estimate"]["median"].as_f64().unwrap();
         // On a noisy machine, the interval is wider than what is asked.
-        assert!(expected["judgement"] != "missed" && (median - 1.0).abs() < 0.05, "{expectations:#}");
+        assert!(
+            expected["judgement"] != "missed" && (median - 1.0).abs() < 0.05,
+            "{expectations:#}"
+        );
     }
     assert_eq!(new["judgement"], "met", "{expectations:#}");
 }

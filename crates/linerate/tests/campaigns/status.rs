@@ -31,7 +31,11 @@ fn a_missed_expectation_is_status_3_and_a_met_one_is_none() {
     let met = expecting("at-least", "1 kpps").run("").run().status(0);
     assert!(met.stdout.contains("expected 1 met"), "{}", met.stdout);
     let missed = expecting("at-least", "900 Gpps").run("").run().status(3);
-    assert!(missed.stdout.contains("expected 1 MISSED"), "{}", missed.stdout);
+    assert!(
+        missed.stdout.contains("expected 1 MISSED"),
+        "{}",
+        missed.stdout
+    );
     let json = expecting("at-most", "1 kpps").run("--json").run().status(3);
     assert!(json.stdout.contains("\"missed\""), "{}", json.stdout);
 }
@@ -43,10 +47,19 @@ fn a_variant_that_is_slower_than_it_may_be_is_status_3_and_quiet_says_no_more_th
     let same = compared.run("--quiet --fail-if-slower 90%").run().status(0);
     assert_eq!((same.stdout.as_str(), same.stderr.as_str()), ("", ""));
     compared.forget();
-    compared.run("--quiet --json").run().fails(2, &["--quiet", "--json"]);
+    compared
+        .run("--quiet --json")
+        .run()
+        .fails(2, &["--quiet", "--json"]);
     let alone = expecting("at-least", "1 kpps");
-    alone.run("--fail-if-slower 3%").run().fails(2, &["--fail-if-slower", "[compare]"]);
-    let quiet = expecting("at-least", "900 Gpps").run("--quiet").run().fails(3, &["expectation missed"]);
+    alone
+        .run("--fail-if-slower 3%")
+        .run()
+        .fails(2, &["--fail-if-slower", "[compare]"]);
+    let quiet = expecting("at-least", "900 Gpps")
+        .run("--quiet")
+        .run()
+        .fails(3, &["expectation missed"]);
     assert_eq!(quiet.stdout, "");
 }
 
@@ -57,15 +70,38 @@ fn a_variant_that_was_asked_for_and_is_not_measured_is_status_1() {
     let scratch = Scratch::new();
     let hidden = "mount --bind /dev/null \"$(command -v nft)\"; exec \"$@\"";
     let run = |line: &str| {
-        let of_shell = ["-m", "--propagation", "private", "sh", "-ec", hidden, "sh", LINERATE];
-        let args: Vec<&str> = of_shell.into_iter().chain(line.split_whitespace()).collect();
+        let of_shell = [
+            "-m",
+            "--propagation",
+            "private",
+            "sh",
+            "-ec",
+            hidden,
+            "sh",
+            LINERATE,
+        ];
+        let args: Vec<&str> = of_shell
+            .into_iter()
+            .chain(line.split_whitespace())
+            .collect();
         let ended = Program::new("unshare").args(args).dir(scratch.path()).run();
-        (ended.status.code(), ended.stdout.split_whitespace().collect::<Vec<_>>().join(" "), ended.stderr)
+        (
+            ended.status.code(),
+            ended
+                .stdout
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
+            ended.stderr,
+        )
     };
     let bench = "bench --family 4 --variant nft-stateful --trials 1 --batch 16 --duration 20ms";
     let (status, page, _) = run(bench);
     assert_eq!(status, Some(1), "{page}");
-    assert!(page.starts_with("Not measured, although it was asked for: nft-stateful: "), "{page}");
+    assert!(
+        page.starts_with("Not measured, although it was asked for: nft-stateful: "),
+        "{page}"
+    );
     let (status, page, said) = run(&format!("{bench} --quiet"));
     assert_eq!((status, page.as_str()), (Some(1), ""));
     assert!(said.contains("nft-stateful was not measured: "), "{said}");
@@ -101,13 +137,27 @@ fn a_clock_that_jumps_is_named_as_the_cause() {
     let scratch = Scratch::new();
     std::fs::write(scratch.path().join("clock.c"), JUMPING).unwrap();
     let compile = ["-shared", "-fPIC", "-o", "clock.so", "clock.c"];
-    Program::new("clang").args(compile).dir(scratch.path()).run().ok();
+    Program::new("clang")
+        .args(compile)
+        .dir(scratch.path())
+        .run()
+        .ok();
     let bench = "bench --family 4 --trials 1 --batch 16 --duration 20ms --full --out records";
     let clock = scratch.file("clock.so");
-    let ended =
-        linerate(bench.split_whitespace()).dir(scratch.path()).env("LD_PRELOAD", &clock).run().status(1);
-    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("could not be measured") && text.contains("clock stands still or jumps"), "{text}");
+    let ended = linerate(bench.split_whitespace())
+        .dir(scratch.path())
+        .env("LD_PRELOAD", &clock)
+        .run()
+        .status(1);
+    let text = ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("could not be measured") && text.contains("clock stands still or jumps"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -124,6 +174,9 @@ commands = [{ run = "printf '\\033[31mno' >&2; false", undo = "true" }]
 duration = "10 ms"
 blocks = 6
 "#;
-    let ended = Experiment::new(plan, "").run("").run().fails(1, &["?[31mno"]);
+    let ended = Experiment::new(plan, "")
+        .run("")
+        .run()
+        .fails(1, &["?[31mno"]);
     assert!(!ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
 }

@@ -14,13 +14,18 @@ impl Bench {
     /// `linerate bench` with these arguments, separated by blanks. The batch is given, for choosing it takes half a second.
     pub fn new(line: &str) -> Self {
         let scratch = Scratch::new();
-        let batch = if ["--batch", "--rate", "--simulate"].iter().any(|o| line.contains(o)) {
+        let batch = if ["--batch", "--rate", "--simulate"]
+            .iter()
+            .any(|o| line.contains(o))
+        {
             ""
         } else {
             "--batch 64"
         };
-        let mut args: Vec<String> =
-            format!("bench {line} {batch} --out").split_whitespace().map(String::from).collect();
+        let mut args: Vec<String> = format!("bench {line} {batch} --out")
+            .split_whitespace()
+            .map(String::from)
+            .collect();
         args.push(scratch.file("records"));
         Bench { scratch, args }
     }
@@ -69,7 +74,12 @@ impl Bench {
     /// Reads the records of a campaign that has ended somehow.
     pub fn read(self, ended: Ended) -> Campaign {
         let directory = self.directory();
-        Campaign { trials: trials(&directory), ended, directory, scratch: self.scratch }
+        Campaign {
+            trials: trials(&directory),
+            ended,
+            directory,
+            scratch: self.scratch,
+        }
     }
 }
 
@@ -103,7 +113,9 @@ impl Campaign {
         let campaign = self.document("campaign.json");
         let slots = campaign["slots"].as_array().unwrap();
         let slot = slots.iter().find(|s| s["variant"] == variant);
-        slot.unwrap_or_else(|| panic!("no slot of {variant} in {slots:?}"))["id"].as_u64().unwrap()
+        slot.unwrap_or_else(|| panic!("no slot of {variant} in {slots:?}"))["id"]
+            .as_u64()
+            .unwrap()
     }
 
     /// The trials of the first slot of a variant.
@@ -125,13 +137,19 @@ impl Campaign {
 pub fn trials(directory: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(directory.join("trials.jsonl")).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
+    whole
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+        .collect()
 }
 
 /// Frames that a trial's receiver saw twice.
 pub fn duplicates(trial: &Value) -> u64 {
     let streams = trial["receiver"]["streams"].as_array().unwrap();
-    streams.iter().map(|s| s["duplicates"].as_u64().unwrap()).sum()
+    streams
+        .iter()
+        .map(|s| s["duplicates"].as_u64().unwrap())
+        .sum()
 }
 
 /// Frames sent, and received once, in a trial.
@@ -155,10 +173,17 @@ pub fn valid(trial: &Value) -> bool {
 /// The failed checks of a trial's audit.
 pub fn failures(trial: &Value) -> Vec<String> {
     let checks = trial["audit"]["checks"].as_array().unwrap().iter();
-    checks.filter(|c| c["ok"] == false).map(|c| format!("{}: {}", c["name"], c["found"])).collect()
+    checks
+        .filter(|c| c["ok"] == false)
+        .map(|c| format!("{}: {}", c["name"], c["found"]))
+        .collect()
 }
 
 /// The rates, `offered` or `received`, of trials whose audit held.
 pub fn rates(trials: &[&Value], which: &str) -> Vec<f64> {
-    trials.iter().filter(|t| valid(t)).filter_map(|t| t["rates"][which].as_f64()).collect()
+    trials
+        .iter()
+        .filter(|t| valid(t))
+        .filter_map(|t| t["rates"][which].as_f64())
+        .collect()
 }

@@ -13,7 +13,9 @@ impl Lab {
     pub fn up(variants: &[&str]) -> Self {
         let name = unique("lab");
         let variants = variants.iter().flat_map(|v| ["--variant", *v]);
-        linerate(["lab", "up", "--name", &name].into_iter().chain(variants)).run().ok();
+        linerate(["lab", "up", "--name", &name].into_iter().chain(variants))
+            .run()
+            .ok();
         Lab { name }
     }
 
@@ -29,14 +31,26 @@ impl Lab {
 
     /// `linerate send` by an interface of the generator.
     pub fn send(&self, interface: &str, line: &str) -> Program {
-        linerate(["send", "--netns", &self.namespace("generator"), "-i", interface])
-            .args(line.split_whitespace())
+        linerate([
+            "send",
+            "--netns",
+            &self.namespace("generator"),
+            "-i",
+            interface,
+        ])
+        .args(line.split_whitespace())
     }
 
     /// `linerate receive` at an interface of the receiver.
     pub fn receive(&self, interface: &str, line: &str) -> Program {
-        linerate(["receive", "--netns", &self.namespace("receiver"), "-i", interface])
-            .args(line.split_whitespace())
+        linerate([
+            "receive",
+            "--netns",
+            &self.namespace("receiver"),
+            "-i",
+            interface,
+        ])
+        .args(line.split_whitespace())
     }
 }
 
@@ -50,7 +64,9 @@ impl Drop for Lab {
 }
 
 fn ip_exec(namespace: &str, args: &[&str]) -> Program {
-    Program::new("ip").args(["netns", "exec", namespace]).args(args)
+    Program::new("ip")
+        .args(["netns", "exec", namespace])
+        .args(args)
 }
 
 /// A namespace.

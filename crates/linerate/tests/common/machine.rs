@@ -43,7 +43,13 @@ fn unshare(namespaces: libc::c_int) {
 /// The locks by which linerates take turns: one for each CPU.
 fn turns() -> Vec<String> {
     let cpus = std::fs::read_to_string("/sys/devices/system/cpu/present").unwrap();
-    let last: u32 = cpus.trim().rsplit(['-', ',']).next().unwrap().parse().unwrap();
+    let last: u32 = cpus
+        .trim()
+        .rsplit(['-', ','])
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
     std::fs::create_dir_all(STATE).unwrap();
     let lock = |cpu| {
         let name = format!("cpu-{cpu}");
@@ -58,7 +64,19 @@ fn turns() -> Vec<String> {
 fn mount(from: &str, to: &str, kind: &str, flags: libc::c_ulong) {
     let [source, target, kind] = [from, to, kind].map(|text| CString::new(text).unwrap());
     // SAFETY: the texts end with a zero, and live until the call is over.
-    let done =
-        unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) };
-    assert_eq!(done, 0, "mount {from} on {to}: {}", std::io::Error::last_os_error());
+    let done = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            std::ptr::null(),
+        )
+    };
+    assert_eq!(
+        done,
+        0,
+        "mount {from} on {to}: {}",
+        std::io::Error::last_os_error()
+    );
 }

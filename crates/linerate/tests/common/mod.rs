@@ -2,7 +2,11 @@
 //!
 //! Every program runs in a session of its own, which is killed when the test is over, has panicked, or has run out of time;
 //! should the test itself be killed, the kernel ends its programs.
-#![allow(dead_code, unused_imports, reason = "each test program uses a part of this")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test program uses a part of this"
+)]
 
 pub mod browser;
 pub mod campaign;
@@ -35,7 +39,11 @@ pub fn linerate_line(line: &str) -> Program {
 /// A name that no other test and no other run of the tests uses.
 pub fn unique(what: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("e2e-{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "e2e-{what}-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// A folder that is removed with everything in it.

@@ -17,7 +17,10 @@ impl Program {
     /// A program that may take a minute.
     pub fn new(program: &str) -> Self {
         let mut command = Command::new(program);
-        command.stdin(Stdio::null()).env("LC_ALL", "C").env_remove("COLUMNS");
+        command
+            .stdin(Stdio::null())
+            .env("LC_ALL", "C")
+            .env_remove("COLUMNS");
         // linerate raises its whole session (autogroup, sched(7)), which must not be that of the tests.
         // SAFETY: setsid and prctl are async-signal-safe, and change only the child.
         unsafe {
@@ -27,7 +30,10 @@ impl Program {
                 Ok(())
             })
         };
-        Program { command, within: Duration::from_secs(180) }
+        Program {
+            command,
+            within: Duration::from_secs(180),
+        }
     }
 
     /// A line of sh as root with a /run of its own: linerate's files there are separate from the host's, and from another test's.
@@ -75,7 +81,10 @@ impl Program {
         unsafe {
             self.command.pre_exec(|| {
                 libc::setpriority(libc::PRIO_PROCESS, 0, -20);
-                let session = libc::open(c"/proc/self/autogroup".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                let session = libc::open(
+                    c"/proc/self/autogroup".as_ptr(),
+                    libc::O_WRONLY | libc::O_CLOEXEC,
+                );
                 libc::write(session, c"-20".as_ptr().cast(), 3);
                 Ok(())
             })
@@ -88,7 +97,10 @@ impl Program {
         // SAFETY: setrlimit is async-signal-safe, and changes only the child.
         unsafe {
             self.command.pre_exec(move || {
-                let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+                let limit = libc::rlimit {
+                    rlim_cur: bytes,
+                    rlim_max: bytes,
+                };
                 match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
                     0 => Ok(()),
                     _ => Err(std::io::Error::last_os_error()),
@@ -101,11 +113,22 @@ impl Program {
     /// Starts it.
     pub fn start(mut self) -> Running {
         let name = format!("{:?}", self.command);
-        let spawned = self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let spawned = self
+            .command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         let mut child = spawned.unwrap_or_else(|e| panic!("cannot start {name}: {e}"));
         let stderr = collect(child.stderr.take().unwrap());
         let stdout = child.stdout.take();
-        Running { name, stdout, stderr: Some(stderr), began: Instant::now(), within: self.within, child }
+        Running {
+            name,
+            stdout,
+            stderr: Some(stderr),
+            began: Instant::now(),
+            within: self.within,
+            child,
+        }
     }
 
     /// Runs it to its end.
@@ -141,12 +164,18 @@ impl Running {
     /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
         // SAFETY: the child has not been waited for, so that its number is still its own.
-        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0, "signal {signal} to {}", self.name);
+        assert_eq!(
+            unsafe { libc::kill(self.pid(), signal) },
+            0,
+            "signal {signal} to {}",
+            self.name
+        );
     }
 
     /// Whether it handles a signal, and does not end by it.
     pub fn handles(&self, signal: i32) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let mask = mask.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
         mask >> (signal - 1) & 1 == 1
@@ -159,7 +188,11 @@ impl Running {
         while !line.contains(text) {
             let last = std::mem::take(&mut line);
             let read = stdout.read_line(&mut line).unwrap();
-            assert_ne!(read, 0, "{} ended without '{text}'; its last line: {last}", self.name);
+            assert_ne!(
+                read, 0,
+                "{} ended without '{text}'; its last line: {last}",
+                self.name
+            );
         }
         self.stdout = Some(stdout.into_inner());
         line
@@ -180,12 +213,22 @@ impl Running {
         let stdout = self.stdout.take().map(collect);
         let status = self.wait_status();
         self.kill_group(); // what it left behind holds the pipes open
-        let text = |t: Option<JoinHandle<String>>| t.map_or_else(String::new, |t| t.join().unwrap());
+        let text =
+            |t: Option<JoinHandle<String>>| t.map_or_else(String::new, |t| t.join().unwrap());
         let (stdout, stderr) = (text(stdout), text(self.stderr.take()));
         let Some(status) = status else {
-            panic!("{} did not end within {:?}\n{stdout}\n{stderr}", self.name, self.within)
+            panic!(
+                "{} did not end within {:?}\n{stdout}\n{stderr}",
+                self.name, self.within
+            )
         };
-        Ended { name: self.name.clone(), status, stdout, stderr, took: self.began.elapsed() }
+        Ended {
+            name: self.name.clone(),
+            status,
+            stdout,
+            stderr,
+            took: self.began.elapsed(),
+        }
     }
 
     fn wait_status(&mut self) -> Option<ExitStatus> {
@@ -236,8 +279,19 @@ impl Ended {
     /// Asserts that the program ended with this status.
     #[track_caller]
     pub fn status(self, code: i32) -> Self {
-        let Ended { name, status, stdout, stderr, .. } = &self;
-        assert_eq!(status.code(), Some(code), "{name}\nsignal {:?}\n{stdout}\n{stderr}", status.signal());
+        let Ended {
+            name,
+            status,
+            stdout,
+            stderr,
+            ..
+        } = &self;
+        assert_eq!(
+            status.code(),
+            Some(code),
+            "{name}\nsignal {:?}\n{stdout}\n{stderr}",
+            status.signal()
+        );
         self.no_panic()
     }
 
@@ -246,7 +300,12 @@ impl Ended {
     pub fn fails(self, code: i32, says: &[&str]) -> Self {
         let ended = self.status(code);
         for part in says {
-            assert!(ended.stderr.contains(part), "{}: no '{part}' in:\n{}", ended.name, ended.stderr);
+            assert!(
+                ended.stderr.contains(part),
+                "{}: no '{part}' in:\n{}",
+                ended.name,
+                ended.stderr
+            );
         }
         ended
     }
@@ -254,13 +313,19 @@ impl Ended {
     /// Asserts that the program did not panic.
     #[track_caller]
     pub fn no_panic(self) -> Self {
-        assert!(!self.stderr.contains("panicked"), "{}\n{}", self.name, self.stderr);
+        assert!(
+            !self.stderr.contains("panicked"),
+            "{}\n{}",
+            self.name,
+            self.stderr
+        );
         self
     }
 
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{}: {e}\n{}", self.name, self.stdout))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{}: {e}\n{}", self.name, self.stdout))
     }
 }

@@ -11,7 +11,9 @@ pub fn faults(schema: &Value, value: &Value) -> Vec<String> {
 
 fn collect(root: &Value, schema: &Value, value: &Value, path: &str, out: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
-        let name = name.strip_prefix("#/$defs/").expect("all definitions are in one place");
+        let name = name
+            .strip_prefix("#/$defs/")
+            .expect("all definitions are in one place");
         assert!(root["$defs"][name].is_object(), "no definition {name}");
         return collect(root, &root["$defs"][name], value, path, out);
     }
@@ -26,7 +28,10 @@ fn collect(root: &Value, schema: &Value, value: &Value, path: &str, out: &mut Ve
         }
     }
     if !has_type(&schema["type"], value) {
-        out.push(format!("{path}: {value} is not of the type {}", schema["type"]));
+        out.push(format!(
+            "{path}: {value} is not of the type {}",
+            schema["type"]
+        ));
     }
     let is_one = |words: &Value| words.as_array().is_none_or(|words| words.contains(value));
     if !is_one(&schema["enum"]) || schema.get("const").is_some_and(|c| c != value) {
@@ -34,7 +39,11 @@ fn collect(root: &Value, schema: &Value, value: &Value, path: &str, out: &mut Ve
     }
     let number = value.as_f64();
     let beyond = |bound: &str, outside: fn(f64, f64) -> bool| {
-        number.is_some_and(|n| schema[bound].as_f64().is_some_and(|bound| outside(n, bound)))
+        number.is_some_and(|n| {
+            schema[bound]
+                .as_f64()
+                .is_some_and(|bound| outside(n, bound))
+        })
     };
     if beyond("minimum", |n, least| n < least) || beyond("maximum", |n, most| n > most) {
         out.push(format!("{path}: {value} is out of bounds"));
@@ -63,16 +72,26 @@ fn object_faults(
     path: &str,
     out: &mut Vec<String>,
 ) {
-    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for required in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if !members.contains_key(required) {
             out.push(format!("{path}: {required} is missing"));
         }
     }
     // Of names that are numbers, one pattern.
-    let pattern = schema["patternProperties"].as_object().and_then(|all| all.values().next());
+    let pattern = schema["patternProperties"]
+        .as_object()
+        .and_then(|all| all.values().next());
     for (key, member) in members {
         let path = format!("{path}.{key}");
-        match (schema["properties"].get(key), &schema["additionalProperties"]) {
+        match (
+            schema["properties"].get(key),
+            &schema["additionalProperties"],
+        ) {
             (Some(property), _) => collect(root, property, member, &path, out),
             (None, _) if pattern.is_some() => collect(root, pattern.unwrap(), member, &path, out),
             (None, Value::Bool(false)) => out.push(format!("{path}: there is no such key")),

@@ -35,12 +35,17 @@ struct Conducted {
 /// Stand-ins write down how they were called. `iperf3 -s` serves until it is ended.
 fn stand_in(file: &Path, name: &str) -> String {
     let last = match name {
-        "iperf3" => "case \"$*\" in *-s*) echo listening; exec tail -f /dev/null ;; esac; echo sent",
+        "iperf3" => {
+            "case \"$*\" in *-s*) echo listening; exec tail -f /dev/null ;; esac; echo sent"
+        }
         "kldload" => "[ \"$1\" != if_cxgbe ] || { echo 'module already loaded' >&2; exit 1; }",
         "cpuset" => "shift 2; exec \"$@\"",
         _ => ":",
     };
-    format!("#!/bin/sh\necho \"{name} $*\" >> {}\n{last}\n", file.display())
+    format!(
+        "#!/bin/sh\necho \"{name} $*\" >> {}\n{last}\n",
+        file.display()
+    )
 }
 
 /// The program on a test in a folder, in the network of a lab, where hosts are called as workers.
@@ -48,29 +53,66 @@ fn conduct(lab: &SshLab, folder: &Path) -> Program {
     let prefix = lab.prefix();
     let config = lab.config().display().to_string();
     let mut args: Vec<String> = prefix[1..].to_vec();
-    let fixed = [LINERATE, "conduct", "conductor.cfg", "--trials", "1", "--ssh-config", &config, "-o", "out"];
+    let fixed = [
+        LINERATE,
+        "conduct",
+        "conductor.cfg",
+        "--trials",
+        "1",
+        "--ssh-config",
+        &config,
+        "-o",
+        "out",
+    ];
     args.extend(fixed.map(String::from));
-    args.extend(lab.hosts.iter().flat_map(|host| ["--map".to_string(), format!("{0}={0}", host.name)]));
+    args.extend(
+        lab.hosts
+            .iter()
+            .flat_map(|host| ["--map".to_string(), format!("{0}={0}", host.name)]),
+    );
     Program::new(&prefix[0]).args(args).dir(folder)
 }
 
 fn conducted(name: &str, workers: &[&str], change: impl Fn(String) -> String) -> Conducted {
     let lab = SshLab::new(workers);
     let scratch = Scratch::new();
-    for entry in fs::read_dir(format!("{CORPUS}/{name}")).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(format!("{CORPUS}/{name}"))
+        .unwrap()
+        .map(Result::unwrap)
+    {
         let text = fs::read_to_string(entry.path()).unwrap();
         fs::write(scratch.path().join(entry.file_name()), change(text)).unwrap();
     }
-    let files: Vec<_> = workers.iter().map(|worker| lab.folder().join(format!("{worker}.calls"))).collect();
+    let files: Vec<_> = workers
+        .iter()
+        .map(|worker| lab.folder().join(format!("{worker}.calls")))
+        .collect();
     for (host, file) in lab.hosts.iter().zip(&files) {
-        COMMANDS.iter().for_each(|name| host.stand_in(name, &stand_in(file, name)));
+        COMMANDS
+            .iter()
+            .for_each(|name| host.stand_in(name, &stand_in(file, name)));
     }
     let ended = conduct(&lab, scratch.path()).run().no_panic();
     let out = scratch.file("out");
-    assert!(Path::new(&out).exists(), "{}\n{}", ended.stdout, ended.stderr);
-    let lines = |file| fs::read_to_string(file).unwrap_or_default().lines().map(String::from).collect();
-    let left: Vec<_> =
-        lab.hosts.iter().flat_map(|host| host.processes()).filter(|(_, p)| p.contains("tail -f")).collect();
+    assert!(
+        Path::new(&out).exists(),
+        "{}\n{}",
+        ended.stdout,
+        ended.stderr
+    );
+    let lines = |file| {
+        fs::read_to_string(file)
+            .unwrap_or_default()
+            .lines()
+            .map(String::from)
+            .collect()
+    };
+    let left: Vec<_> = lab
+        .hosts
+        .iter()
+        .flat_map(|host| host.processes())
+        .filter(|(_, p)| p.contains("tail -f"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     Conducted {
         trial: records(&out).remove(0),
@@ -91,15 +133,24 @@ fn step<'t>(trial: &'t Value, worker: usize, phase: &str, key: &str) -> &'t Valu
 
 /// Unchanged, except for shorter waits for a server to end.
 fn sooner(text: String) -> String {
-    text.replace("timeout30:", "timeout2:").replace("sleep 5", "sleep 0.5")
+    text.replace("timeout30:", "timeout2:")
+        .replace("sleep 5", "sleep 0.5")
 }
 
 #[test]
 #[cfg_attr(corpus, ignore = "needs root and openssh-server")]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn published_two_hosts() {
-    let Conducted { trial, stdout, status, calls } =
-        conducted("VANILLA/Tests/iperf-twohost", &["client1", "client2"], sooner);
+    let Conducted {
+        trial,
+        stdout,
+        status,
+        calls,
+    } = conducted(
+        "VANILLA/Tests/iperf-twohost",
+        &["client1", "client2"],
+        sooner,
+    );
     // The module was there already: that is no reason to stop, and one for exit status 1.
     assert_eq!(status, Some(1), "{stdout}");
     let load = step(&trial, 0, "startup", "step1");
@@ -119,15 +170,30 @@ fn published_two_hosts() {
     assert_eq!(calls[0], source);
     assert!(calls[1].contains(&"iperf3 -s".to_string()), "{calls:?}");
     let server = step(&trial, 1, "run", "timeout2");
-    assert_eq!((&server["outcome"], &server["failed"]), (&json!("timed-out"), &json!(false)));
+    assert_eq!(
+        (&server["outcome"], &server["failed"]),
+        (&json!("timed-out"), &json!(false))
+    );
     // The shell may say that it was terminated.
-    assert!(server["output"].as_str().unwrap().starts_with("listening\n"), "{server}");
+    assert!(
+        server["output"]
+            .as_str()
+            .unwrap()
+            .starts_with("listening\n"),
+        "{server}"
+    );
     assert!(server["took_s"].as_f64().unwrap() >= 2.0);
     assert_eq!(step(&trial, 0, "run", "step2")["output"], "sent\n");
-    assert_eq!(step(&trial, 1, "reset", "step1")["output"], "system reset: goodbye\n");
+    assert_eq!(
+        step(&trial, 1, "reset", "step1")["output"],
+        "system reset: goodbye\n"
+    );
     assert!(trial["skew_ms"].as_f64().unwrap() < 1000.0);
     assert_eq!(
-        (&trial["workers"][0]["failed_steps"], &trial["workers"][1]["at"]),
+        (
+            &trial["workers"][0]["failed_steps"],
+            &trial["workers"][1]["at"]
+        ),
         (&json!(1), &json!("client2"))
     );
 }
@@ -138,12 +204,23 @@ fn published_two_hosts() {
 fn a_published_command_that_is_nowhere_fails_alone() {
     // The test has `kldunlaod`.
     let name = "IPSEC/Tests/iperf-aes-gcm-aesni-nopmc";
-    let Conducted { trial, stdout, status, calls } = conducted(name, &["client1", "client2"], sooner);
+    let Conducted {
+        trial,
+        stdout,
+        status,
+        calls,
+    } = conducted(name, &["client1", "client2"], sooner);
     assert_eq!(status, Some(1), "{stdout}");
-    let all: Vec<&Value> =
-        trial["workers"].as_array().unwrap().iter().flat_map(|w| w["steps"].as_array().unwrap()).collect();
-    let typo: Vec<&&Value> =
-        all.iter().filter(|s| s["command"].as_str().unwrap().starts_with("kldunlaod")).collect();
+    let all: Vec<&Value> = trial["workers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|w| w["steps"].as_array().unwrap())
+        .collect();
+    let typo: Vec<&&Value> = all
+        .iter()
+        .filter(|s| s["command"].as_str().unwrap().starts_with("kldunlaod"))
+        .collect();
     assert!(!typo.is_empty());
     for step in typo {
         assert_eq!(
@@ -159,7 +236,12 @@ fn a_published_command_that_is_nowhere_fails_alone() {
             .iter()
             .all(|w| w["reset"] == "with-failures" || w["reset"] == "all")
     );
-    assert!(calls.iter().all(|calls| calls.iter().any(|call| call.starts_with("setkey"))), "{calls:?}");
+    assert!(
+        calls
+            .iter()
+            .all(|calls| calls.iter().any(|call| call.starts_with("setkey"))),
+        "{calls:?}"
+    );
 }
 
 #[test]
@@ -168,12 +250,23 @@ fn a_published_command_that_is_nowhere_fails_alone() {
 fn published_four_hosts() {
     let shown = |text: String| sooner(text).replace("kldload if_cxgbe", "kldload if_other");
     let workers = ["client1", "client2", "client3", "client4"];
-    let Conducted { trial, stdout, status, calls } =
-        conducted("IPSEC/Tests/iperf-4host-forw-noipsec-nopmc", &workers, shown);
+    let Conducted {
+        trial,
+        stdout,
+        status,
+        calls,
+    } = conducted(
+        "IPSEC/Tests/iperf-4host-forw-noipsec-nopmc",
+        &workers,
+        shown,
+    );
     assert_eq!(status, Some(0), "{stdout}\n{trial:#}");
     assert_eq!(trial["workers"].as_array().unwrap().len(), 4);
     for (worker, calls) in trial["workers"].as_array().unwrap().iter().zip(&calls) {
-        assert_eq!((&worker["reset"], &worker["lost"]), (&json!("all"), &json!(false)));
+        assert_eq!(
+            (&worker["reset"], &worker["lost"]),
+            (&json!("all"), &json!(false))
+        );
         assert!(!calls.is_empty());
     }
 }
@@ -183,8 +276,11 @@ fn endless() -> Scratch {
     let phases = "[Startup]\n[Run]\nstep1: touch running; exec tail -f /dev/null\n[Collect]\n[Reset]\nstep1: touch reset\n";
     let scratch = test(1, &[phases; 2]);
     let main = fs::read_to_string(scratch.file("conductor.cfg")).unwrap();
-    fs::write(scratch.file("conductor.cfg"), main.replace("a:", "client1:").replace("b:", "client2:"))
-        .unwrap();
+    fs::write(
+        scratch.file("conductor.cfg"),
+        main.replace("a:", "client1:").replace("b:", "client2:"),
+    )
+    .unwrap();
     scratch
 }
 
@@ -198,19 +294,30 @@ fn a_host_that_is_lost_ends_the_run_for_all_and_the_others_are_reset() {
         wait_for("the run", || (host.running("tail -f") > 0).then_some(()));
     }
     lab.host("client2").kill_sshd();
-    let ended = running
-        .wait()
-        .fails(1, &["client2: the connection was lost", "run of trial 1, step 1: touch running"]);
+    let ended = running.wait().fails(
+        1,
+        &[
+            "client2: the connection was lost",
+            "run of trial 1, step 1: touch running",
+        ],
+    );
     let trial = records(&scratch.file("out")).remove(0);
     let of = |worker: usize, what: &str| trial["workers"][worker][what].clone();
-    assert_eq!((of(1, "lost"), of(1, "reset")), (json!(true), json!("no")), "{}", ended.stderr);
+    assert_eq!(
+        (of(1, "lost"), of(1, "reset")),
+        (json!(true), json!("no")),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(
         (of(0, "lost"), of(0, "reset"), of(0, "cut_short")),
         (json!(false), json!("all"), json!(true))
     );
     assert_eq!(step(&trial, 0, "run", "step1")["outcome"], "stopped");
     for host in &lab.hosts {
-        wait_for("the end of the load", || (host.running("tail -f") == 0).then_some(()));
+        wait_for("the end of the load", || {
+            (host.running("tail -f") == 0).then_some(())
+        });
     }
 }
 
@@ -221,7 +328,10 @@ fn hosts_that_cannot_be_reached_are_all_told_before_anything_is_run() {
     lab.host("client1").change_key();
     lab.host("client2").kill_sshd();
     let scratch = endless();
-    let says = ["client1: THE KEY OF THE HOST HAS CHANGED", "client2: the host refuses connections"];
+    let says = [
+        "client1: THE KEY OF THE HOST HAS CHANGED",
+        "client2: the host refuses connections",
+    ];
     conduct(&lab, scratch.path()).run().fails(1, &says);
     assert!(!scratch.path().join("out").exists());
 }

@@ -50,10 +50,18 @@ fn resets(lab: &RealLab, shown: &str) -> Vec<(Value, u64, u64)> {
     let of = |trial: &Value| {
         let (event, outage) = (&trial["event"], &trial["receiver"]["outages"][0]);
         let ns = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{trial:#}"));
-        (trial.clone(), ns(&event["began_ns"]), ns(&outage["to_ns"]) - ns(&outage["from_ns"]))
+        (
+            trial.clone(),
+            ns(&event["began_ns"]),
+            ns(&outage["to_ns"]) - ns(&outage["from_ns"]),
+        )
     };
     let all = trials(&lab.records());
-    let found: Vec<_> = all.iter().filter(|trial| trial["benchmark"] == "reset").map(of).collect();
+    let found: Vec<_> = all
+        .iter()
+        .filter(|trial| trial["benchmark"] == "reset")
+        .map(of)
+        .collect();
     assert!(!found.is_empty(), "{shown}");
     found
 }
@@ -94,7 +102,8 @@ fn cuts_power(lab: &RealLab, seconds: u32) -> String {
     path
 }
 
-const RULES: &str = "[variants.forwarding]\nrules = { tool = \"nftables\", filter = \"stateless\" }\n";
+const RULES: &str =
+    "[variants.forwarding]\nrules = { tool = \"nftables\", filter = \"stateless\" }\n";
 
 /// The power is off for 15 s, which the time of the reset does not include.
 #[test]
@@ -111,25 +120,58 @@ fn takes_minutes_the_power_of_a_host_is_cut_under_load_and_its_outage_is_measure
     let times = fs::read_to_string(format!("{power}.times")).unwrap();
     let times: Vec<u64> = times.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(times.len(), 2 * found.len(), "{times:?}: {shown}");
-    assert!(times.chunks(2).all(|off| off[1] - off[0] >= 15_000_000_000), "{times:?}");
+    assert!(
+        times.chunks(2).all(|off| off[1] - off[0] >= 15_000_000_000),
+        "{times:?}"
+    );
     let (trial, began_ns, out_ns) = found.last().unwrap();
-    assert_eq!((&trial["audit"]["valid"], &trial["reboots"]), (&true.into(), &1.into()), "{trial:#}");
+    assert_eq!(
+        (&trial["audit"]["valid"], &trial["reboots"]),
+        (&true.into(), &1.into()),
+        "{trial:#}"
+    );
     assert_eq!(trial["event"]["class"], "power-interruption", "{trial:#}");
-    assert_eq!(trial["event"]["ran"], serde_json::json!([power]), "{trial:#}");
-    assert!(trial["event"]["ended_ns"].as_u64().unwrap() >= began_ns + 15_000_000_000, "{trial:#}");
-    assert!((15_000_000_000..17_000_000_000).contains(out_ns), "{out_ns} ns: {trial:#}");
-    let summary: Value =
-        serde_json::from_str(&fs::read_to_string(lab.scratch.file("records/summary.json")).unwrap()).unwrap();
+    assert_eq!(
+        trial["event"]["ran"],
+        serde_json::json!([power]),
+        "{trial:#}"
+    );
+    assert!(
+        trial["event"]["ended_ns"].as_u64().unwrap() >= began_ns + 15_000_000_000,
+        "{trial:#}"
+    );
+    assert!(
+        (15_000_000_000..17_000_000_000).contains(out_ns),
+        "{out_ns} ns: {trial:#}"
+    );
+    let summary: Value = serde_json::from_str(
+        &fs::read_to_string(lab.scratch.file("records/summary.json")).unwrap(),
+    )
+    .unwrap();
     let of_reset = |tested: &&Value| tested["test"] == "reset";
-    let tested = summary["benchmarks"][0]["tests"].as_array().unwrap().iter().find(of_reset).unwrap();
+    let tested = summary["benchmarks"][0]["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(of_reset)
+        .unwrap();
     let run = &tested["figures"]["reset"]["runs"][0];
     assert_eq!(run["by_stamps_ns"], out_ns - 15_000_000_000, "{tested:#}");
     // A stall of this machine may cost frames besides.
     let missing = trial["receiver"]["outages"][0]["missing"].as_f64().unwrap();
     let by_loss_ns = 1e9 * missing / trial["asked_fps"].as_f64().unwrap();
-    assert!((by_loss_ns - *out_ns as f64).abs() < 50e6, "{by_loss_ns} ns: {trial:#}");
-    assert!(run["by_loss_ns"].as_f64().unwrap() + 15e9 >= by_loss_ns - 50e6, "{tested:#}");
-    assert!(ended.stdout.contains("power interruption (4.3.1)"), "{shown}");
+    assert!(
+        (by_loss_ns - *out_ns as f64).abs() < 50e6,
+        "{by_loss_ns} ns: {trial:#}"
+    );
+    assert!(
+        run["by_loss_ns"].as_f64().unwrap() + 15e9 >= by_loss_ns - 50e6,
+        "{tested:#}"
+    );
+    assert!(
+        ended.stdout.contains("power interruption (4.3.1)"),
+        "{shown}"
+    );
     lab.is_as_it_was();
 }
 
@@ -148,19 +190,41 @@ fn takes_minutes_a_host_boots_under_load_and_its_outage_is_measured() {
     let found = resets(&lab, &shown);
     // A trial that a stall of this machine made invalid is repeated.
     let booted = fs::read_to_string(boots).unwrap().lines().count();
-    assert!(found.len() >= 2 && found.len() == booted, "{booted} boots: {shown}");
-    for (trial, began_ns, out_ns) in found.into_iter().filter(|(trial, ..)| trial["audit"]["valid"] == true) {
+    assert!(
+        found.len() >= 2 && found.len() == booted,
+        "{booted} boots: {shown}"
+    );
+    for (trial, began_ns, out_ns) in found
+        .into_iter()
+        .filter(|(trial, ..)| trial["audit"]["valid"] == true)
+    {
         assert_eq!(trial["event"]["class"], "os-reset", "{trial:#}");
-        assert_eq!(trial["event"]["ran"], serde_json::json!(["reboot"]), "{trial:#}");
-        assert!((BOOT_NS..BOOT_NS + 900_000_000).contains(&out_ns), "{out_ns} ns: {trial:#}");
+        assert_eq!(
+            trial["event"]["ran"],
+            serde_json::json!(["reboot"]),
+            "{trial:#}"
+        );
+        assert!(
+            (BOOT_NS..BOOT_NS + 900_000_000).contains(&out_ns),
+            "{out_ns} ns: {trial:#}"
+        );
         let from_ns = trial["receiver"]["outages"][0]["from_ns"].as_u64().unwrap();
-        assert!(from_ns.abs_diff(began_ns) < 300_000_000, "{from_ns} beside {began_ns}: {trial:#}");
+        assert!(
+            from_ns.abs_diff(began_ns) < 300_000_000,
+            "{from_ns} beside {began_ns}: {trial:#}"
+        );
         // Frames missing in this outage: a stall of this machine may cost more.
         let missing = trial["receiver"]["outages"][0]["missing"].as_f64().unwrap();
         let by_loss_ns = 1e9 * missing / trial["asked_fps"].as_f64().unwrap();
-        assert!((by_loss_ns - out_ns as f64).abs() < 50e6, "{by_loss_ns} and {out_ns} ns: {trial:#}");
+        assert!(
+            (by_loss_ns - out_ns as f64).abs() < 50e6,
+            "{by_loss_ns} and {out_ns} ns: {trial:#}"
+        );
     }
-    for says in ["OS reset (4.2.1)".to_string(), format!(" with {booted} reboots of the DUT")] {
+    for says in [
+        "OS reset (4.2.1)".to_string(),
+        format!(" with {booted} reboots of the DUT"),
+    ] {
         assert!(ended.stdout.contains(&says), "no '{says}' in {shown}");
     }
     lab.is_as_it_was();

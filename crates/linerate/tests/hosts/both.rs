@@ -51,20 +51,33 @@ fn counts(trial: &Value, way: usize) -> [u64; 3] {
 /// By all counts, every frame of each direction is received or lost at a known place.
 #[track_caller]
 fn conserved(trial: &Value) {
-    let failed = trial["audit"]["checks"].as_array().unwrap().iter().filter(|check| check["ok"] != true);
+    let failed = trial["audit"]["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["ok"] != true);
     // How even its rate is, is this machine's: other tests run.
-    let failed: Vec<_> = failed.filter(|c| !c["name"].as_str().unwrap().starts_with("offered")).collect();
+    let failed: Vec<_> = failed
+        .filter(|c| !c["name"].as_str().unwrap().starts_with("offered"))
+        .collect();
     assert!(failed.is_empty(), "{failed:?}");
     let ways = [0, 1].map(|way| counts(trial, way));
     for (way, [sent, received, lost]) in ways.iter().enumerate() {
         assert!(*sent > 100, "{trial:#}");
         let losses = trial["directions"][way]["losses"].as_array().unwrap();
-        let located: u64 = losses.iter().map(|loss| loss["frames"].as_u64().unwrap()).sum();
+        let located: u64 = losses
+            .iter()
+            .map(|loss| loss["frames"].as_u64().unwrap())
+            .sum();
         assert_eq!((received + lost, located), (*sent, *lost), "{trial:#}");
     }
     let sum = |at: usize| ways[0][at] + ways[1][at];
     let frames = |end: &str| trial[end]["frames"].as_u64().unwrap();
-    assert_eq!((frames("generator"), frames("receiver")), (sum(0), sum(1)), "{trial:#}");
+    assert_eq!(
+        (frames("generator"), frames("receiver")),
+        (sum(0), sum(1)),
+        "{trial:#}"
+    );
     // The DUT's own counts, which have a few frames of others as well.
     for (counter, frames) in [
         ("in0: rx_packets", ways[0][0]),
@@ -73,7 +86,10 @@ fn conserved(trial: &Value) {
         ("in0: tx_packets", ways[1][1]),
     ] {
         let counted = trial["dut"][counter].as_u64().unwrap();
-        assert!((frames..frames + 100).contains(&counted), "{counter}: {counted}, {frames}");
+        assert!(
+            (frames..frames + 100).contains(&counted),
+            "{counter}: {counted}, {frames}"
+        );
     }
 }
 
@@ -89,11 +105,28 @@ fn frames_of_both_directions_are_accounted_for_and_one_ways_loss_is_its_own() {
         let [[_, _, forward], [sent, _, reverse]] = [0, 1].map(|way| counts(trial, way));
         assert_eq!(forward, 0, "{trial:#}");
         let lossy = trial["slot"] == 2;
-        assert!(if lossy { reverse.abs_diff(sent / 10) <= 1 } else { reverse == 0 }, "{reverse} of {sent}");
+        assert!(
+            if lossy {
+                reverse.abs_diff(sent / 10) <= 1
+            } else {
+                reverse == 0
+            },
+            "{reverse} of {sent}"
+        );
         let losses = &trial["directions"][1]["losses"];
-        assert!(!lossy || losses[0]["place"] == "inside the DUT" && losses[1].is_null(), "{losses}");
+        assert!(
+            !lossy || losses[0]["place"] == "inside the DUT" && losses[1].is_null(),
+            "{losses}"
+        );
         let states = &trial["connections"]["states"];
-        assert_eq!(*states, if trial["slot"] == 1 { json!("established") } else { Value::Null });
+        assert_eq!(
+            *states,
+            if trial["slot"] == 1 {
+                json!("established")
+            } else {
+                Value::Null
+            }
+        );
     }
     lab.is_as_it_was();
 }
@@ -101,13 +134,19 @@ fn frames_of_both_directions_are_accounted_for_and_one_ways_loss_is_its_own() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn one_host_or_several_send_and_count_at_each_side() {
-    for (lab, streams) in [(RealLab::with_one_tester(), 2), (RealLab::with_two_generators(), 4)] {
+    for (lab, streams) in [
+        (RealLab::with_one_tester(), 2),
+        (RealLab::with_two_generators(), 4),
+    ] {
         let ended = lab.run(&only("forwarding"), &[]);
         let trials = lab.trials();
         assert_eq!(trials.len(), 1, "{}{}", ended.stdout, ended.stderr);
         conserved(&trials[0]);
         assert_eq!([0, 1].map(|way| counts(&trials[0], way)[2]), [0, 0]);
-        assert_eq!(trials[0]["generator"]["streams"].as_array().unwrap().len(), streams);
+        assert_eq!(
+            trials[0]["generator"]["streams"].as_array().unwrap().len(),
+            streams
+        );
         lab.is_as_it_was();
     }
 }
@@ -120,19 +159,33 @@ fn versions_are_mixed_between_hosts() {
     let mix = "ipv6-share = \"30 %\"\naddresses = \"random\"\nports = \"random\"\nsource-macs = \"random\"\nsize = \"128 B\"";
     for port in ["linerate", "af-packet"] {
         let file = fs::read_to_string(lab.scratch.file("LAB.toml")).unwrap();
-        lab.write("LAB.toml", &file.replace("tool = \"linerate\"", &format!("tool = \"{port}\"")));
-        let ended = lab.run(&only("forwarding").replace("[traffic]", &format!("[traffic]\n{mix}")), &[]);
+        lab.write(
+            "LAB.toml",
+            &file.replace("tool = \"linerate\"", &format!("tool = \"{port}\"")),
+        );
+        let ended = lab.run(
+            &only("forwarding").replace("[traffic]", &format!("[traffic]\n{mix}")),
+            &[],
+        );
         lab.write("LAB.toml", &file);
         let trials = lab.trials();
         assert_eq!(trials.len(), 1, "{}{}", ended.stdout, ended.stderr);
         conserved(&trials[0]);
-        assert_eq!([0, 1].map(|way| counts(&trials[0], way)[2]), [0, 0], "{:#}", trials[0]);
+        assert_eq!(
+            [0, 1].map(|way| counts(&trials[0], way)[2]),
+            [0, 0],
+            "{:#}",
+            trials[0]
+        );
         let sent = &trials[0]["generator"];
         let streams = sent["streams"].as_array().unwrap();
         let ipv6 = streams.iter().filter(|stream| stream["ipv6"] == true);
         let ipv6: u64 = ipv6.map(|stream| stream["frames"].as_u64().unwrap()).sum();
         let asked = sent["frames"].as_u64().unwrap() * 3 / 10;
-        assert!(streams.len() == 4 && ipv6.abs_diff(asked) <= 2, "{ipv6} of {asked}: {sent:#}");
+        assert!(
+            streams.len() == 4 && ipv6.abs_diff(asked) <= 2,
+            "{ipv6} of {asked}: {sent:#}"
+        );
         std::fs::remove_dir_all(lab.records()).unwrap();
     }
     lab.is_as_it_was();
@@ -147,12 +200,19 @@ fn hosts_that_cannot_send_and_count_at_once_are_refused() {
     for host in &lab.ssh.hosts {
         host.stand_in("pkt-gen", "#!/bin/sh\nexit 1\n");
     }
-    for (tool, why) in
-        [("pkt-gen", "cannot send and count at once"), ("af-xdp", "a queue has only one such socket")]
-    {
-        lab.write("LAB.toml", &file.replacen("tool = \"linerate\"", &format!("tool = \"{tool}\""), 1));
+    for (tool, why) in [
+        ("pkt-gen", "cannot send and count at once"),
+        ("af-xdp", "a queue has only one such socket"),
+    ] {
+        lab.write(
+            "LAB.toml",
+            &file.replacen("tool = \"linerate\"", &format!("tool = \"{tool}\""), 1),
+        );
         let ended = lab.run(&only("forwarding"), &[]);
-        ended.fails(2, &[&format!("cannot be measured with {tool} on generator"), why]);
+        ended.fails(
+            2,
+            &[&format!("cannot be measured with {tool} on generator"), why],
+        );
         assert!(!std::path::Path::new(&lab.records()).exists());
     }
     lab.is_as_it_was();
@@ -174,7 +234,10 @@ fn an_interrupt_and_a_lost_end_stop_both_directions() {
         wait_for("both to send", || {
             let now = sent();
             // More than the flows that the DUT is shown.
-            now.iter().zip(&before).all(|(now, before)| *now > before + 500).then_some(())
+            now.iter()
+                .zip(&before)
+                .all(|(now, before)| *now > before + 500)
+                .then_some(())
         });
     };
     let running = lab.program(&plan, &[]).start();
@@ -188,9 +251,18 @@ fn an_interrupt_and_a_lost_end_stop_both_directions() {
     is_under_load(&lab);
     lab.site.ssh.host("receiver").kill_sshd();
     let ended = running.wait().no_panic();
-    assert!(ended.status.code() == Some(1) && ended.stderr.contains("receiver: "), "{}", ended.stderr);
-    let agents =
-        |lab: &RealLab| lab.ssh.hosts.iter().map(|host| host.running("linerate agent")).sum::<usize>();
+    assert!(
+        ended.status.code() == Some(1) && ended.stderr.contains("receiver: "),
+        "{}",
+        ended.stderr
+    );
+    let agents = |lab: &RealLab| {
+        lab.ssh
+            .hosts
+            .iter()
+            .map(|host| host.running("linerate agent"))
+            .sum::<usize>()
+    };
     wait_for("loads to end", || (agents(&lab) == 0).then_some(()));
     lab.is_as_it_was();
 }

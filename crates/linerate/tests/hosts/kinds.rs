@@ -17,7 +17,9 @@ fn state(lab: &RealLab) -> String {
 fn plan(kind: &str) -> String {
     let rules = gentle().find("[variants.rules]").unwrap()..gentle().find("[compare]").unwrap();
     let blocks = "blocks = 1\norder = \"sequential\"";
-    let mut plan = gentle().replace("blocks = 8", blocks).replace("200 ms", "100 ms");
+    let mut plan = gentle()
+        .replace("blocks = 8", blocks)
+        .replace("200 ms", "100 ms");
     plan.replace_range(
         rules,
         &format!("[variants.{kind}]\ndut = \"{kind}\"\n\n[collect]\ncommands = [\"ip -br link; ip netns list\"]\n\n"),
@@ -30,8 +32,11 @@ fn said(trial: &Value) -> &str {
 }
 
 /// Each kind, and the interface or namespace that shows it.
-const KINDS: [(&str, &str); 3] =
-    [("nested", "linerate"), ("routed-bridge", "linerate0"), ("bridge", "linerate0")];
+const KINDS: [(&str, &str); 3] = [
+    ("nested", "linerate"),
+    ("routed-bridge", "linerate0"),
+    ("bridge", "linerate0"),
+];
 
 #[test]
 #[ignore = "needs root and openssh-server"]
@@ -49,7 +54,10 @@ fn pass(kinds: &[(&str, &str)]) {
     own_machine();
     let lab = RealLab::new();
     // A busy machine may keep a host from answering for long.
-    lab.write("LAB.toml", &LAB.replace("timeout = \"5 s\"", "timeout = \"60 s\""));
+    lab.write(
+        "LAB.toml",
+        &LAB.replace("timeout = \"5 s\"", "timeout = \"60 s\""),
+    );
     // The label of an address comes back as well.
     lab.on("dut", "ip addr add 198.18.0.77/32 dev in0 label in0:1");
     let before = state(&lab);
@@ -61,11 +69,24 @@ fn pass(kinds: &[(&str, &str)]) {
         assert_eq!(trials.len(), 2, "{kind}: {}", ended.stderr);
         for (trial, stands) in trials.iter().zip([false, true]) {
             let received = trial["receiver"]["frames"].as_u64();
-            assert!(received > Some(0), "{kind}: {received:?}: {}", trial["audit"]);
-            assert_eq!(said(trial).contains(shown), stands, "{kind}: {}", said(trial));
+            assert!(
+                received > Some(0),
+                "{kind}: {received:?}: {}",
+                trial["audit"]
+            );
+            assert_eq!(
+                said(trial).contains(shown),
+                stands,
+                "{kind}: {}",
+                said(trial)
+            );
             // The cards have counted them, wherever they are.
             let sent = trial["generator"]["frames"].as_u64().unwrap();
-            assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(sent), "{kind}: {}", trial["dut"]);
+            assert!(
+                trial["dut"]["in0: rx_packets"].as_u64() >= Some(sent),
+                "{kind}: {}",
+                trial["dut"]
+            );
         }
         assert_eq!(state(&lab), before, "{kind}");
         lab.is_as_it_was();
@@ -78,16 +99,28 @@ fn takes_minutes_a_nested_router_whose_linerate_was_killed_is_put_back() {
     own_machine();
     let lab = RealLab::new();
     let before = state(&lab);
-    let mut running = lab.program(&plan("nested").replace("100 ms", "20 s"), &[]).start();
+    let mut running = lab
+        .program(&plan("nested").replace("100 ms", "20 s"), &[])
+        .start();
     while lab.on("dut", "ip -br link").contains("in0") {
         assert!(running.runs(), "it ended before it moved an interface");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     running.signal(libc::SIGKILL);
     drop(running);
-    let gone = || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0);
+    let gone = || {
+        lab.ssh
+            .hosts
+            .iter()
+            .all(|h| h.running("linerate agent") == 0)
+    };
     wait_for("agents to go", || gone().then_some(()));
     let ended = lab.linerate(&["lab", "restore", "LAB.toml"]).run().ok();
-    assert!(ended.stdout.contains("network namespace linerate"), "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        ended.stdout.contains("network namespace linerate"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
     assert_eq!(state(&lab), before);
 }

@@ -42,7 +42,10 @@ because = "each frame is held against a thousand rules"
 /// The plan at a low rate, for tests that run side by side, and without an expectation.
 pub fn gentle() -> String {
     let expectation = PLAN.find("[[expect]]").unwrap();
-    PLAN[..expectation].replace("[trials]", "[traffic]\nrate = \"2 kpps\"\nflows = 200\n\n[trials]")
+    PLAN[..expectation].replace(
+        "[trials]",
+        "[traffic]\nrate = \"2 kpps\"\nflows = 200\n\n[trials]",
+    )
 }
 
 /// The campaign of one reset test.
@@ -113,8 +116,7 @@ addresses = ["198.19.128.2/24"]
 "#;
 
 /// Lines of a shell that set up the generator `g0`.
-pub const GENERATOR: &str =
-    "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1";
+pub const GENERATOR: &str = "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1";
 
 /// Lines of a shell that set up the receiver `r0`.
 pub const RECEIVER: &str = "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up";
@@ -148,7 +150,10 @@ pub const DUT_IPV6: &str = "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
 /// A lab file whose interfaces have IPv6 addresses as well.
 pub fn with_ipv6(file: &str) -> String {
     let mut file = file.to_string();
-    for (four, six) in [("198.18.128", "2001:2:0:7f00"), ("198.19.128", "2001:2:0:ff00")] {
+    for (four, six) in [
+        ("198.18.128", "2001:2:0:7f00"),
+        ("198.19.128", "2001:2:0:ff00"),
+    ] {
         for host in [1, 2] {
             let address = format!("\"{four}.{host}/24\"");
             file = file.replace(&address, &format!("{address}, \"{six}::{host}/64\""));
@@ -162,7 +167,10 @@ pub fn with_one_tester(file: &str) -> String {
     let (first, last) = file.split_once("[hosts.receiver]").unwrap();
     let receive = last.split_once("[hosts.receiver.receive]").unwrap().1;
     let file = [first.trim_end(), "\n[hosts.generator.receive]", receive].concat();
-    file.replace("role = \"generator\"", "role = [\"generator\", \"receiver\"]")
+    file.replace(
+        "role = \"generator\"",
+        "role = [\"generator\", \"receiver\"]",
+    )
 }
 
 /// The hosts, and a folder with a lab file.
@@ -194,14 +202,32 @@ addresses = ["198.18.128.3/24"]
 "#;
 
 /// Connects two hosts with a cable whose ends have these names, and Ethernet addresses that end with these bytes.
-fn cable(number: u32, [from, to]: [&Netns; 2], [name, peer_name]: [&str; 2], [mac, peer_mac]: [u8; 2]) {
-    let end =
-        |name: &str, mac, index| VethEnd { name: name.into(), mac: [2, 0, 0, 0, 0, mac], mtu: 1500, index };
-    let (near, far) = (end(name, mac, 200 + number), end(peer_name, peer_mac, 300 + number));
-    Route::open(from).unwrap().create_veth(&near, &far, to, 1).unwrap();
+fn cable(
+    number: u32,
+    [from, to]: [&Netns; 2],
+    [name, peer_name]: [&str; 2],
+    [mac, peer_mac]: [u8; 2],
+) {
+    let end = |name: &str, mac, index| VethEnd {
+        name: name.into(),
+        mac: [2, 0, 0, 0, 0, mac],
+        mtu: 1500,
+        index,
+    };
+    let (near, far) = (
+        end(name, mac, 200 + number),
+        end(peer_name, peer_mac, 300 + number),
+    );
+    Route::open(from)
+        .unwrap()
+        .create_veth(&near, &far, to, 1)
+        .unwrap();
     // Redirected frames need the NAPI of the other end.
     for (end, netns) in [(name, from), (peer_name, to)] {
-        Ethtool::open(netns).unwrap().set_feature(end, "rx-gro", true).unwrap();
+        Ethtool::open(netns)
+            .unwrap()
+            .set_feature(end, "rx-gro", true)
+            .unwrap();
     }
 }
 
@@ -212,7 +238,11 @@ pub fn has_linerate(host: &SshHost) {
 
 /// Runs lines of a shell in a namespace.
 pub fn run(netns: &Netns, lines: &str) -> String {
-    let output = netns.command("sh").args(["-e", "-c", lines]).output().unwrap();
+    let output = netns
+        .command("sh")
+        .args(["-e", "-c", lines])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{lines}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -273,7 +303,11 @@ impl RealLab {
         let end = if site.ssh.hosts.len() > 2 { 2 } else { 0 };
         let [dut, receiver] = [1, end].map(|n| &site.ssh.hosts[n].netns);
         cable(1, [dut, receiver], ["out0", "r0"], [3, 4]);
-        let lab = RealLab { site, switch, before: String::new() };
+        let lab = RealLab {
+            site,
+            switch,
+            before: String::new(),
+        };
         lab.on("generator", GENERATOR);
         let receiver = lab.ssh.hosts[end].name.clone();
         lab.on(&receiver, RECEIVER);
@@ -283,7 +317,9 @@ impl RealLab {
         lab.on("dut", DUT);
         for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (end, "r0")] {
             let route = Route::open(&lab.ssh.hosts[host].netns).unwrap();
-            route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
+            route
+                .wait_running(route.link(link).unwrap().index, Duration::from_secs(5))
+                .unwrap();
         }
         for host in lab.ssh.hosts.iter().filter(|host| host.name != "dut") {
             has_linerate(host);
@@ -325,7 +361,13 @@ impl RealLab {
     pub fn is_as_it_was(&self) {
         assert_eq!(self.state(), self.before);
         for host in &self.ssh.hosts {
-            assert_eq!(host.running("linerate agent"), 0, "{}: {:?}", host.name, host.processes());
+            assert_eq!(
+                host.running("linerate agent"),
+                0,
+                "{}: {:?}",
+                host.name,
+                host.processes()
+            );
         }
     }
 }

@@ -53,13 +53,19 @@ fn lab_with(tools: [&str; 2]) -> RealLab {
 /// At the rate that was asked, on a machine that has nothing else to do.
 #[track_caller]
 fn measures_the_rate(lab: &RealLab, sends: &str, counts: &str) {
-    let plan = PLAN.replace("2 kpps", "20 kpps").replace("blocks = 1", "blocks = 2");
+    let plan = PLAN
+        .replace("2 kpps", "20 kpps")
+        .replace("blocks = 1", "blocks = 2");
     for trial in measures(lab, &plan, sends, counts) {
         assert_eq!(trial["audit"]["valid"], true, "{:#}", trial["audit"]);
         // trafgen's are taken to be even.
         for rate in ["offered", "received"] {
             let rate = trial["rates"][rate].as_f64().unwrap();
-            assert!((rate / 20_000.0 - 1.0).abs() < 0.2, "{rate}: {:#}", trial["rates"]);
+            assert!(
+                (rate / 20_000.0 - 1.0).abs() < 0.2,
+                "{rate}: {:#}",
+                trial["rates"]
+            );
         }
     }
 }
@@ -69,21 +75,41 @@ fn measures_the_rate(lab: &RealLab, sends: &str, counts: &str) {
 fn measures(lab: &RealLab, plan: &str, sends: &str, counts: &str) -> Vec<serde_json::Value> {
     let ended = lab.run(plan, &[]);
     // 1: a generator that other work delays by a hundredth of a second has not offered the requested load.
-    assert!(matches!(ended.status.code(), Some(0 | 1)), "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        matches!(ended.status.code(), Some(0 | 1)),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
     let recorded = trials(&lab.records());
     assert!(!recorded.is_empty(), "{}{}", ended.stdout, ended.stderr);
     for trial in &recorded {
         let frames = |side: &str| trial[side]["frames"].as_u64().unwrap();
-        assert!(frames("generator") > 1000 && frames("receiver") >= frames("generator"), "{trial:#}");
-        assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")), "{trial:#}");
+        assert!(
+            frames("generator") > 1000 && frames("receiver") >= frames("generator"),
+            "{trial:#}"
+        );
+        assert!(
+            trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")),
+            "{trial:#}"
+        );
     }
     let campaign = fs::read_to_string(lab.scratch.file("records/campaign.json")).unwrap();
     let campaign: serde_json::Value = serde_json::from_str(&campaign).unwrap();
     let asked = &campaign["asked"];
-    assert_eq!([&asked["generator"], &asked["receiver"]], [sends, counts], "{asked:#}");
+    assert_eq!(
+        [&asked["generator"], &asked["receiver"]],
+        [sends, counts],
+        "{asked:#}"
+    );
     for host in &lab.ssh.hosts {
         let loads = ["linerate send", "linerate receive", "trafgen", "pkt-gen"];
-        assert_eq!(loads.map(|load| host.running(load)), [0; 4], "{:?}", host.processes());
+        assert_eq!(
+            loads.map(|load| host.running(load)),
+            [0; 4],
+            "{:?}",
+            host.processes()
+        );
     }
     recorded
 }
@@ -114,20 +140,29 @@ fn figures_a_counter_of_another_kind_finds_the_rate_that_linerate_sends() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn takes_minutes_an_event_happens_to_a_host_under_load_and_is_undone() {
-    for event in
-        [r#"what = "forwarding-off", for = "100 ms""#, r#"what = "link-down", for = "100 ms", end = "out""#]
-    {
+    for event in [
+        r#"what = "forwarding-off", for = "100 ms""#,
+        r#"what = "link-down", for = "100 ms", end = "out""#,
+    ] {
         let lab = RealLab::new();
         let ended = lab.run(&reset(event), &[]);
         let all = trials(&lab.records());
-        let reset: Vec<_> = all.iter().filter(|trial| trial["benchmark"] == "reset").collect();
-        let last = reset.last().unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
+        let reset: Vec<_> = all
+            .iter()
+            .filter(|trial| trial["benchmark"] == "reset")
+            .collect();
+        let last = reset
+            .last()
+            .unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
         let ns = |value: &serde_json::Value| value.as_u64().unwrap();
         let (event, outage) = (&last["event"], &last["receiver"]["outages"][0]);
         assert_eq!(event["class"], "interruption", "{last:#}");
         let lasted = ns(&event["ended_ns"]) - ns(&event["began_ns"]);
         let out = ns(&outage["to_ns"]) - ns(&outage["from_ns"]);
-        assert!((100_000_000..=lasted).contains(&out), "{out} ns within {lasted} ns: {last:#}");
+        assert!(
+            (100_000_000..=lasted).contains(&out),
+            "{out} ns within {lasted} ns: {last:#}"
+        );
         lab.is_as_it_was();
     }
 }
@@ -141,11 +176,17 @@ fn takes_minutes_a_process_of_a_host_is_killed_under_load_and_started_again() {
     let start = format!("setsid {daemon} 120 >/dev/null 2>&1 & sleep 0.1");
     lab.on("dut", &format!("cp /bin/sleep {daemon}; {start}"));
     let before = lab.on("dut", "pgrep -x lr-bgpd");
-    let ended =
-        lab.run(&reset(&format!("what = \"process-killed\", process = \"lr-bgpd\", run = \"{start}\"")), &[]);
+    let ended = lab.run(
+        &reset(&format!(
+            "what = \"process-killed\", process = \"lr-bgpd\", run = \"{start}\""
+        )),
+        &[],
+    );
     let after = lab.on("dut", "pgrep -r R,S -x lr-bgpd; pkill -KILL -x lr-bgpd");
     let all = trials(&lab.records());
-    let last = all.last().unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
+    let last = all
+        .last()
+        .unwrap_or_else(|| panic!("{}{}", ended.stdout, ended.stderr));
     let one = before.lines().count() == 1 && after.lines().count() == 1 && before != after;
     assert!(one, "{before}{after}{all:#?}");
     assert_eq!(
@@ -163,10 +204,17 @@ fn tests_that_a_lab_cannot_make_are_refused_at_once() {
     let lab = lab_with(["trafgen", "linerate"]);
     let plan = reset("what = \"link-down\"").replace("\"reset\"", "\"latency\"");
     let ended = lab.run(&plan, &[]);
-    let says =
-        "the test latency is not possible: delays of single frames need linerate on generator and receiver";
-    assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
+    let says = "the test latency is not possible: delays of single frames need linerate on generator and receiver";
+    assert!(
+        ended.status.code() == Some(2) && ended.stderr.contains(says),
+        "{}",
+        ended.stderr
+    );
     let ended = lab.run(&reset("what = \"power-off\""), &[]);
     let says = "the test reset is not possible";
-    assert!(ended.status.code() == Some(2) && ended.stderr.contains(says), "{}", ended.stderr);
+    assert!(
+        ended.status.code() == Some(2) && ended.stderr.contains(says),
+        "{}",
+        ended.stderr
+    );
 }

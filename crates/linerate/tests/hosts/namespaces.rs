@@ -19,11 +19,16 @@ impl Named {
     fn new(tool: &str) -> Named {
         let lab = RealLab::new();
         let file = lab.scratch.file("LAB.toml");
-        let mut text = fs::read_to_string(&file).unwrap().replace("\"linerate\"", &format!("\"{tool}\""));
+        let mut text = fs::read_to_string(&file)
+            .unwrap()
+            .replace("\"linerate\"", &format!("\"{tool}\""));
         let name = |host: &crate::sshd::SshHost| {
             let name = unique(&host.name);
             host.netns.persist(&name).unwrap();
-            text = text.replace(&format!("ssh = \"{}\"", host.name), &format!("namespace = \"{name}\""));
+            text = text.replace(
+                &format!("ssh = \"{}\"", host.name),
+                &format!("namespace = \"{name}\""),
+            );
             name
         };
         let names = lab.ssh.hosts.iter().map(name).collect();
@@ -33,7 +38,9 @@ impl Named {
 
     fn run(&self, args: &[&str]) -> Ended {
         let state = self.lab.scratch.file("state");
-        let program = linerate(args).dir(self.lab.scratch.path()).env("XDG_STATE_HOME", &state);
+        let program = linerate(args)
+            .dir(self.lab.scratch.path())
+            .env("XDG_STATE_HOME", &state);
         program.within(120).run().no_panic()
     }
 
@@ -48,7 +55,9 @@ impl Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        self.names.iter().for_each(|name| Netns::remove_persistent(name).unwrap());
+        self.names
+            .iter()
+            .for_each(|name| Netns::remove_persistent(name).unwrap());
     }
 }
 
@@ -56,16 +65,36 @@ impl Drop for Named {
 #[ignore = "needs root, openssh-server and nft"]
 fn namespaces_are_set_up_measured_and_restored_as_hosts_are() {
     let named = Named::new("linerate");
-    let checked = named.run(&["lab", "check", "LAB.toml", "--json"]).ok().json();
-    assert_eq!(checked["problems"].as_array().unwrap().len(), 0, "{:#}", checked["problems"]);
-    assert_eq!(checked["hosts"][1]["reach"], format!("namespace {}", named.names[1]));
+    let checked = named
+        .run(&["lab", "check", "LAB.toml", "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        checked["problems"].as_array().unwrap().len(),
+        0,
+        "{:#}",
+        checked["problems"]
+    );
+    assert_eq!(
+        checked["hosts"][1]["reach"],
+        format!("namespace {}", named.names[1])
+    );
     let trials = named.trials(&gentle().replace("blocks = 8", "blocks = 1"));
     assert_eq!(trials.len(), 2);
     for trial in &trials {
-        let failed = trial["audit"]["checks"].as_array().unwrap().iter().filter(|check| check["ok"] != true);
+        let failed = trial["audit"]["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|check| check["ok"] != true);
         // How even its rate is, is this machine's: other tests run.
-        let failed: Vec<_> = failed.filter(|c| !c["name"].as_str().unwrap().starts_with("offered")).collect();
-        assert!(failed.is_empty() && trial["receiver"]["frames"].as_u64() > Some(0), "{failed:?}");
+        let failed: Vec<_> = failed
+            .filter(|c| !c["name"].as_str().unwrap().starts_with("offered"))
+            .collect();
+        assert!(
+            failed.is_empty() && trial["receiver"]["frames"].as_u64() > Some(0),
+            "{failed:?}"
+        );
     }
     named.lab.is_as_it_was();
 }
@@ -80,7 +109,16 @@ fn searches_and_tests_without_a_plan_measure_the_hosts_of_the_lab() {
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let records = named.lab.scratch.file(args[0]);
-        let more = ["--lab", "LAB.toml", "--duration", "200ms", "--flows", "10", "--out", &records];
+        let more = [
+            "--lab",
+            "LAB.toml",
+            "--duration",
+            "200ms",
+            "--flows",
+            "10",
+            "--out",
+            &records,
+        ];
         let ended = named.run(&[&args[..], &more].concat());
         // A busy machine may lose frames at every load.
         assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
@@ -88,7 +126,12 @@ fn searches_and_tests_without_a_plan_measure_the_hosts_of_the_lab() {
         let campaign: serde_json::Value = serde_json::from_str(&campaign).unwrap();
         assert_eq!(campaign["asked"]["lab"], "hosts", "{line}");
         let trials = trials(&records);
-        assert!(trials.iter().any(|trial| trial["dut"]["in0: rx_packets"].as_u64() > Some(0)), "{line}");
+        assert!(
+            trials
+                .iter()
+                .any(|trial| trial["dut"]["in0: rx_packets"].as_u64() > Some(0)),
+            "{line}"
+        );
     }
     named.lab.is_as_it_was();
 }
@@ -101,13 +144,24 @@ fn frames_that_are_too_long_for_the_generator_leave_out_their_cells_alone() {
     let rules = "[variants.rules]\nrules = { tool = \"nftables\", filter = \"stateless\", before = 1000 }\n";
     let sizes = "[factors.size]\nsets = \"traffic.size\"\nlevels = [\"9018 B\", \"64 B\"]\n";
     let plan = gentle().replace(rules, &format!("interface.mtu = \"9000 B\"\n{sizes}"));
-    named.lab.write("plan.toml", &plan.replace("blocks = 8", "blocks = 1"));
+    named
+        .lab
+        .write("plan.toml", &plan.replace("blocks = 8", "blocks = 1"));
     let ended = named.run(&["run", "plan.toml", "--out", "records"]);
     let told = "frames of 9018 bytes need an MTU of 9000, and g0 has 1500: ip link set g0 mtu 9000";
     let page = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(page.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{page}");
+    assert!(
+        page.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(told),
+        "{page}"
+    );
     let trials = trials(&named.lab.records());
-    assert!(trials.len() == 1 && trials[0]["receiver"]["frames"].as_u64() > Some(0), "{page}");
+    assert!(
+        trials.len() == 1 && trials[0]["receiver"]["frames"].as_u64() > Some(0),
+        "{page}"
+    );
     named.lab.is_as_it_was();
 }
 
@@ -123,15 +177,28 @@ fn programs_send_and_count_in_namespaces() {
     assert_eq!(trials.len(), 2);
     for trial in trials {
         let frames = |side: &str| trial[side]["frames"].as_u64().unwrap();
-        assert!(frames("generator") > 100 && frames("receiver") > 100, "{trial:#}");
-        let failed = trial["audit"]["checks"].as_array().unwrap().iter().filter(|check| check["ok"] != true);
+        assert!(
+            frames("generator") > 100 && frames("receiver") > 100,
+            "{trial:#}"
+        );
+        let failed = trial["audit"]["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|check| check["ok"] != true);
         let failed: Vec<_> = failed.map(|check| &check["name"]).collect();
         // Programs keep a rate, and read their sockets in time, where they have the CPUs. What they lose is counted.
         let excusable = |name: &&serde_json::Value| {
-            matches!(name.as_str(), Some("offered as asked" | "the tester lost nothing"))
+            matches!(
+                name.as_str(),
+                Some("offered as asked" | "the tester lost nothing")
+            )
         };
         assert!(failed.iter().all(excusable), "{failed:?} in {trial:#}");
-        assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")), "{trial:#}");
+        assert!(
+            trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")),
+            "{trial:#}"
+        );
     }
     named.lab.is_as_it_was();
 }
@@ -140,14 +207,30 @@ fn programs_send_and_count_in_namespaces() {
 #[ignore = "needs root and openssh-server"]
 fn what_namespaces_cannot_do_is_refused_before_anything_is_changed() {
     let named = Named::new("linerate");
-    named.lab.write("plan.toml", &gentle().replace("[trials]", "[trials]\nreboot = \"each-trial\""));
+    named.lab.write(
+        "plan.toml",
+        &gentle().replace("[trials]", "[trials]\nreboot = \"each-trial\""),
+    );
     let refused = named.run(&["run", "plan.toml", "--out", "records"]);
-    refused.fails(1, &["dut: a network namespace cannot be rebooted", "each-trial"]);
+    refused.fails(
+        1,
+        &["dut: a network namespace cannot be rebooted", "each-trial"],
+    );
     let file = named.lab.scratch.file("LAB.toml");
-    fs::write(&file, fs::read_to_string(&file).unwrap().replace(&named.names[2], "no-such-namespace"))
-        .unwrap();
+    fs::write(
+        &file,
+        fs::read_to_string(&file)
+            .unwrap()
+            .replace(&named.names[2], "no-such-namespace"),
+    )
+    .unwrap();
     let checked = named.run(&["lab", "check", "LAB.toml"]).status(1).stdout;
-    for says in ["receiver", "cannot be entered", "no-such-namespace", "ip netns list"] {
+    for says in [
+        "receiver",
+        "cannot be entered",
+        "no-such-namespace",
+        "ip netns list",
+    ] {
         assert!(checked.contains(says), "no '{says}' in:\n{checked}");
     }
 }
@@ -167,7 +250,9 @@ fn no_event_boots_the_machine_that_linerate_runs_on() {
     }
     let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
     for what in ["reboot", "power-off"] {
-        named.lab.write("plan.toml", &reset(&format!("what = \"{what}\"")));
+        named
+            .lab
+            .write("plan.toml", &reset(&format!("what = \"{what}\"")));
         for verb in ["run", "rfc2544"] {
             let state = named.lab.scratch.file("state");
             let run = linerate([verb, "plan.toml", "--out", "records"])
@@ -176,9 +261,18 @@ fn no_event_boots_the_machine_that_linerate_runs_on() {
                 .env("PATH", &path)
                 .within(60);
             let says = "is a network namespace, which cannot be rebooted";
-            run.run().no_panic().fails(2, &["the test reset is not possible", says]);
+            run.run()
+                .no_panic()
+                .fails(2, &["the test reset is not possible", says]);
         }
     }
-    assert!(!Path::new(&ordered).exists(), "{}", fs::read_to_string(&ordered).unwrap());
-    assert!(!Path::new(&named.lab.records()).exists(), "nothing was measured");
+    assert!(
+        !Path::new(&ordered).exists(),
+        "{}",
+        fs::read_to_string(&ordered).unwrap()
+    );
+    assert!(
+        !Path::new(&named.lab.records()).exists(),
+        "nothing was measured"
+    );
 }

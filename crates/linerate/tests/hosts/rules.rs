@@ -6,7 +6,10 @@ use super::lab::{RealLab, gentle};
 fn plan(tool: &str, count: &str) -> String {
     gentle()
         .replace("nftables", tool)
-        .replace("[trials]", &format!("[collect]\ncommands = [\"{count}\"]\n\n[trials]"))
+        .replace(
+            "[trials]",
+            &format!("[collect]\ncommands = [\"{count}\"]\n\n[trials]"),
+        )
         .replace(
             "duration = \"200 ms\"\nblocks = 8",
             "duration = \"50 ms\"\nblocks = 1\norder = \"sequential\"",
@@ -80,7 +83,10 @@ ip6tables -A INPUT -s 2001:db8::/32 -j DROP",
 /// Runs a campaign on a DUT without rules, and one on a DUT that has some.
 fn is_left_as_it_was(firewall: &Firewall, programs: &str) {
     let lab = RealLab::new();
-    for name in ["iptables", "ip6tables"].iter().flat_map(|n| ["", "-save", "-restore"].map(|end| (n, end))) {
+    for name in ["iptables", "ip6tables"]
+        .iter()
+        .flat_map(|n| ["", "-save", "-restore"].map(|end| (n, end)))
+    {
         let (family, end) = name;
         lab.ssh.hosts[1].stand_in(
             &format!("{family}{end}"),
@@ -93,7 +99,10 @@ fn is_left_as_it_was(firewall: &Firewall, programs: &str) {
     let campaign = |out: &str| {
         let plan = plan(firewall.tool, &count);
         lab.write("plan.toml", &plan);
-        let ended = lab.linerate(&["run", "plan.toml", "--out", out]).run().no_panic();
+        let ended = lab
+            .linerate(&["run", "plan.toml", "--out", out])
+            .run()
+            .no_panic();
         let trials = super::site::trials(&lab.scratch.file(out));
         let lines = |n: usize| -> u32 {
             let said = &trials[n]["collected"][0]["output"]["Ok"];
@@ -103,22 +112,42 @@ fn is_left_as_it_was(firewall: &Firewall, programs: &str) {
         };
         assert_eq!(trials.len(), 2, "{}", ended.stderr);
         // There were a thousand between, in place of the host's own (iptables) or beside them.
-        assert!(lines(0) < 100 && lines(1) > 1000, "{} and {} lines", lines(0), lines(1));
+        assert!(
+            lines(0) < 100 && lines(1) > 1000,
+            "{} and {} lines",
+            lines(0),
+            lines(1)
+        );
     };
     if programs == "legacy" {
         // The kernel has the tables built in, or other namespaces use the module: it would keep them.
         lab.write("plan.toml", &plan(firewall.tool, &count));
-        let refused = lab.linerate(&["run", "plan.toml", "--out", "refused"]).run().no_panic();
+        let refused = lab
+            .linerate(&["run", "plan.toml", "--out", "refused"])
+            .run()
+            .no_panic();
         let seen = lab.on("dut", "cat /proc/net/ip_tables_names");
-        if seen.is_empty() && refused.stderr.contains("would keep an empty table filter of iptables") {
-            lab.on("dut", &format!("{path}iptables -t filter -S; ip6tables -t filter -S"));
+        if seen.is_empty()
+            && refused
+                .stderr
+                .contains("would keep an empty table filter of iptables")
+        {
+            lab.on(
+                "dut",
+                &format!("{path}iptables -t filter -S; ip6tables -t filter -S"),
+            );
         }
     }
     campaign("empty");
     let is_rule = |line: &&str| line.starts_with("-A") || line.starts_with("table");
     let after = saved();
     assert_eq!(after.lines().filter(is_rule).count(), 0, "{after}");
-    assert!(after.lines().all(|line| !line.starts_with(':') || line.ends_with(" ACCEPT")), "{after}");
+    assert!(
+        after
+            .lines()
+            .all(|line| !line.starts_with(':') || line.ends_with(" ACCEPT")),
+        "{after}"
+    );
 
     lab.on("dut", &format!("{path}{}", firewall.own));
     let before = saved();
@@ -160,12 +189,22 @@ fn a_user_s_rule_file_takes_the_place_of_the_host_s_rules() {
     let plan = plan("nftables", "nft list ruleset");
     let made = "{ tool = \"nftables\", filter = \"stateless\", before = 1000 }";
     lab.write("plan.toml", &plan.replace(made, "{ file = \"fw.nft\" }"));
-    let ended = lab.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+    let ended = lab
+        .linerate(&["run", "plan.toml", "--out", "records"])
+        .run()
+        .no_panic();
     let trials = super::site::trials(&lab.scratch.file("records"));
     assert_eq!(trials.len(), 2, "{}", ended.stderr);
     let there = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
-    assert!(there.contains("iifname \"in0\" oifname \"out0\" ip saddr 198.18."), "{there}");
+    assert!(
+        there.contains("iifname \"in0\" oifname \"out0\" ip saddr 198.18."),
+        "{there}"
+    );
     assert!(!there.contains("of its own"), "{there}");
-    assert!(trials[1]["receiver"]["frames"].as_u64() > Some(0), "{}", trials[1]);
+    assert!(
+        trials[1]["receiver"]["frames"].as_u64() > Some(0),
+        "{}",
+        trials[1]
+    );
     assert_eq!(saved(), before);
 }

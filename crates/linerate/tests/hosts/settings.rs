@@ -9,9 +9,10 @@ fn plan(variants: &str, looks: &str) -> String {
     let (before, after) = (gentle(), "[compare]");
     let (head, _) = before.split_once("[variants.forwarding]").unwrap();
     let (_, trials) = before.split_once(after).unwrap();
-    let trials = trials
-        .replace("2 kpps", "200 pps")
-        .replace("duration = \"200 ms\"\nblocks = 8", "duration = \"50 ms\"\nblocks = 1");
+    let trials = trials.replace("2 kpps", "200 pps").replace(
+        "duration = \"200 ms\"\nblocks = 8",
+        "duration = \"50 ms\"\nblocks = 1",
+    );
     let order = "order = \"sequential\"";
     format!("{head}{variants}\n[collect]\ncommands = ['''{looks}''']\n\n{after}{trials}\n{order}\n")
 }
@@ -26,10 +27,19 @@ fn seen(lab: &RealLab) -> Vec<String> {
 #[track_caller]
 fn are_measured(lab: &RealLab, ended: &Ended) {
     let trials = lab.trials();
-    let checks = trials.iter().flat_map(|trial| trial["audit"]["checks"].as_array().unwrap());
+    let checks = trials
+        .iter()
+        .flat_map(|trial| trial["audit"]["checks"].as_array().unwrap());
     let failed = checks.filter(|check| check["ok"] != true);
-    let failed: Vec<_> = failed.filter(|c| !c["name"].as_str().unwrap().starts_with("offered")).collect();
-    assert!(trials.len() == 2 && failed.is_empty(), "{failed:?}: {}{}", ended.stdout, ended.stderr);
+    let failed: Vec<_> = failed
+        .filter(|c| !c["name"].as_str().unwrap().starts_with("offered"))
+        .collect();
+    assert!(
+        trials.len() == 2 && failed.is_empty(),
+        "{failed:?}: {}{}",
+        ended.stdout,
+        ended.stderr
+    );
 }
 
 /// The second variant runs through no chain of the first, and offloads that go with others come back.
@@ -38,16 +48,29 @@ fn are_measured(lab: &RealLab, ended: &Ended) {
 fn no_table_and_no_offload_is_left_behind() {
     let mut lab = RealLab::new();
     // One that is off by default on cards, and one that another keeps off.
-    lab.on("dut", "ethtool -K in0 tx-tcp-mangleid-segmentation off; ethtool -K out0 tx off");
+    lab.on(
+        "dut",
+        "ethtool -K in0 tx-tcp-mangleid-segmentation off; ethtool -K out0 tx off",
+    );
     lab.look();
-    assert!(lab.before().contains("off [requested on]"), "{}", lab.before());
+    assert!(
+        lab.before().contains("off [requested on]"),
+        "{}",
+        lab.before()
+    );
     let variants = "[variants.iptables]\nrules = { tool = \"iptables\", filter = \"nat\", before = 3 }\n\
         interface = { tso = false, tx-checksum = false }\n\n[variants.forwarding]\n";
     let ended = lab.run(&plan(variants, "nft list ruleset; ethtool -k {in}"), &[]);
     are_measured(&lab, &ended);
     let found = seen(&lab);
-    assert!(found[0].contains("chain FORWARD") && found[0].contains("tx-tcp-segmentation: off"), "{found:?}");
-    assert!(!found[1].contains("chain") && found[1].contains("tx-tcp-segmentation: on"), "{found:?}");
+    assert!(
+        found[0].contains("chain FORWARD") && found[0].contains("tx-tcp-segmentation: off"),
+        "{found:?}"
+    );
+    assert!(
+        !found[1].contains("chain") && found[1].contains("tx-tcp-segmentation: on"),
+        "{found:?}"
+    );
     lab.is_as_it_was();
 }
 
@@ -79,9 +102,19 @@ fn settings_that_a_card_passes_over_are_made_or_refused() {
     let variants = "[variants.unpaused]\ninterface.in.flow-control = false\n\n[variants.forwarding]\n\n\
         [variants.ring]\ninterface.in.rx-ring = 512\n";
     let ended = lab.run(&plan(variants, "ethtool -a {in}"), &[]);
-    assert!(ended.stderr.contains("receive ring of in0 should be 512, and is 256"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("receive ring of in0 should be 512, and is 256"),
+        "{}",
+        ended.stderr
+    );
     let found = seen(&lab);
-    assert_eq!(found.len(), 2, "the variant whose ring did not take is not measured: {found:?}");
+    assert_eq!(
+        found.len(),
+        2,
+        "the variant whose ring did not take is not measured: {found:?}"
+    );
     for (seen, is) in found.iter().zip(["off", "on"]) {
         let shown = format!("Autonegotiate:\t{is}\nRX:\t\t{is}\nTX:\t\t{is}\n");
         assert!(seen.contains(&shown), "{found:?}");

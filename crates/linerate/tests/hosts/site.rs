@@ -15,7 +15,10 @@ pub struct Site {
 
 impl Site {
     pub fn new(hosts: &[&str]) -> Site {
-        Site { ssh: SshLab::new(hosts), scratch: Scratch::new() }
+        Site {
+            ssh: SshLab::new(hosts),
+            scratch: Scratch::new(),
+        }
     }
 
     /// Writes a file beside the plan.
@@ -52,7 +55,9 @@ impl Site {
 
     /// Goes on with the campaign.
     pub fn resume(&self) -> Ended {
-        self.linerate(&["run", "--resume", "records"]).run().no_panic()
+        self.linerate(&["run", "--resume", "records"])
+            .run()
+            .no_panic()
     }
 
     pub fn records(&self) -> String {
@@ -70,5 +75,8 @@ pub fn trials(records: &str) -> Vec<Value> {
     let text = fs::read_to_string(Path::new(records).join("trials.jsonl")).unwrap_or_default();
     // A line that is being written is none yet.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }

@@ -32,23 +32,57 @@ during = [
 commands = ["nft list ruleset | wc -l"]
 
 [trials]"#;
-    let plan =
-        gentle().replace("[trials]", collect).replace("blocks = 8", "blocks = 1\norder = \"sequential\"");
+    let plan = gentle()
+        .replace("[trials]", collect)
+        .replace("blocks = 8", "blocks = 1\norder = \"sequential\"");
     let ended = lab.run(&plan, &[]);
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("dut: ") && ended.stderr.contains("sudo"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("dut: ") && ended.stderr.contains("sudo"),
+        "{}",
+        ended.stderr
+    );
 
-    lab.write("LAB.toml", &file.replace("ssh = \"dut\"", "ssh = \"dut\"\nsudo = true"));
+    lab.write(
+        "LAB.toml",
+        &file.replace("ssh = \"dut\"", "ssh = \"dut\"\nsudo = true"),
+    );
     let ended = lab.run(&plan, &[]);
     let trials = lab.trials();
     assert_eq!(trials.len(), 2, "{}", ended.stderr);
     for (trial, rules) in trials.iter().zip([0..1, 1000..2000]) {
-        let said = |n: usize| trial["collected"][n]["output"].as_object().unwrap().values().next().unwrap();
+        let said = |n: usize| {
+            trial["collected"][n]["output"]
+                .as_object()
+                .unwrap()
+                .values()
+                .next()
+                .unwrap()
+        };
         let said = |n: usize| said(n).as_str().unwrap();
-        assert!(said(0).contains("hangs 1") && said(1).contains("holds out"), "{:#}", trial["collected"]);
-        assert!(rules.contains(&said(2).trim().parse().unwrap()), "{:#}", trial["collected"]);
+        assert!(
+            said(0).contains("hangs 1") && said(1).contains("holds out"),
+            "{:#}",
+            trial["collected"]
+        );
+        assert!(
+            rules.contains(&said(2).trim().parse().unwrap()),
+            "{:#}",
+            trial["collected"]
+        );
     }
-    assert_eq!(dut.running("sleep 1000") + dut.running("holds out"), 0, "{:?}", dut.processes());
-    assert!(std::fs::read_to_string(dut.programs().with_file_name("by-sudo")).unwrap().lines().count() > 4);
+    assert_eq!(
+        dut.running("sleep 1000") + dut.running("holds out"),
+        0,
+        "{:?}",
+        dut.processes()
+    );
+    assert!(
+        std::fs::read_to_string(dut.programs().with_file_name("by-sudo"))
+            .unwrap()
+            .lines()
+            .count()
+            > 4
+    );
     lab.is_as_it_was();
 }

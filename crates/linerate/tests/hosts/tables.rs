@@ -39,7 +39,10 @@ fn routes_and_neighbours_that_were_there_come_back() {
     };
     let before = state();
     // Of these, one has been learned.
-    lab.on("dut", "ip neigh replace 198.19.128.8 lladdr 02:00:00:00:00:08 dev out0 nud reachable");
+    lab.on(
+        "dut",
+        "ip neigh replace 198.19.128.8 lladdr 02:00:00:00:00:08 dev out0 nud reachable",
+    );
     let rules = "[variants.rules]\nrules = { tool = \"nftables\", filter = \"stateless\", before = 1000 }\n";
     let plan = gentle().replace(rules, VARIANT).replace(
         "duration = \"200 ms\"\nblocks = 8",
@@ -48,8 +51,9 @@ fn routes_and_neighbours_that_were_there_come_back() {
     let ended = lab.run(&plan, &[]);
     let trials = lab.trials();
     assert_eq!(trials.len(), 2, "{}", ended.stderr);
-    let said =
-        trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap_or_else(|| panic!("{}", ended.stderr));
+    let said = trials[1]["collected"][0]["output"]["Ok"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{}", ended.stderr));
     for part in [
         "198.19.128.7 lladdr 02:00:00:00:00:77 PERMANENT",
         "198.19.128.8 lladdr 02:00:00:00:00:88 PERMANENT",

@@ -38,7 +38,10 @@ fn all_faults(root: &Value, text: &str) -> Vec<String> {
 #[test]
 fn shipped_plans_fit_the_schema() {
     let root = schema();
-    assert_eq!(root["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(
+        root["$schema"],
+        "https://json-schema.org/draft/2020-12/schema"
+    );
     for plan in plans(".").into_iter().chain(plans("lab")) {
         let wrong = all_faults(&root, &fs::read_to_string(&plan).unwrap());
         assert!(wrong.is_empty(), "{}: {wrong:#?}", plan.display());
@@ -96,9 +99,11 @@ fn shape(value: &Value) -> Value {
     match value {
         Value::Number(n) if n.is_f64() => Value::Null,
         Value::Array(items) => items.iter().map(shape).collect(),
-        Value::Object(members) => {
-            members.iter().map(|(k, v)| (k.clone(), shape(v))).collect::<Map<_, _>>().into()
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(k, v)| (k.clone(), shape(v)))
+            .collect::<Map<_, _>>()
+            .into(),
         other => other.clone(),
     }
 }
@@ -108,39 +113,98 @@ fn shape(value: &Value) -> Value {
 fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
     let schema = linerate(["show", "--schema"]).run().ok().json();
     let scratch = Scratch::new();
-    let (plan, bench, run) = (scratch.file("plan.toml"), scratch.file("bench"), scratch.file("run"));
+    let (plan, bench, run) = (
+        scratch.file("plan.toml"),
+        scratch.file("bench"),
+        scratch.file("run"),
+    );
     fs::write(&plan, PLAN).unwrap();
     let quick = ["--simulate", "loss=2", "--json", "--out"];
-    let benched = ["bench", "--sizes", "64,imix", "--trials", "2", "--duration", "20ms"];
+    let benched = [
+        "bench",
+        "--sizes",
+        "64,imix",
+        "--trials",
+        "2",
+        "--duration",
+        "20ms",
+    ];
     let tests = scratch.file("tests");
-    let tested = ["rfc2544", "--quick", "--size", "64", "--duration", "100ms", "--test", "latency"];
+    let tested = [
+        "rfc2544",
+        "--quick",
+        "--size",
+        "64",
+        "--duration",
+        "100ms",
+        "--test",
+        "latency",
+    ];
     let both = scratch.file("both");
-    let of_both = ["bench", "--direction", "both", "--trials", "2", "--duration", "20ms"];
+    let of_both = [
+        "bench",
+        "--direction",
+        "both",
+        "--trials",
+        "2",
+        "--duration",
+        "20ms",
+    ];
     let run_it = ["run", plan.as_str()];
-    let all = [(&benched[..], &bench), (&run_it, &run), (&tested, &tests), (&of_both, &both)];
+    let all = [
+        (&benched[..], &bench),
+        (&run_it, &run),
+        (&tested, &tests),
+        (&of_both, &both),
+    ];
     for (words, folder) in all {
-        let printed =
-            linerate(words.iter().chain(&quick).copied().chain([folder.as_str()])).run().no_panic().json();
+        let printed = linerate(words.iter().chain(&quick).copied().chain([folder.as_str()]))
+            .run()
+            .no_panic()
+            .json();
         assert_eq!(faults(&schema, &printed), Vec::<String>::new(), "{words:?}");
         let shown = linerate(["show", "--json", folder]).run().ok().json();
         assert_eq!(shape(&shown), shape(&printed), "{words:?}");
         let rows = printed["summary"]["rows"].as_array().unwrap();
-        for (row, slot) in rows.iter().zip(printed["campaign"]["slots"].as_array().unwrap()) {
-            let (name, variant) = (row["name"].as_str().unwrap(), slot["variant"].as_str().unwrap());
+        for (row, slot) in rows
+            .iter()
+            .zip(printed["campaign"]["slots"].as_array().unwrap())
+        {
+            let (name, variant) = (
+                row["name"].as_str().unwrap(),
+                slot["variant"].as_str().unwrap(),
+            );
             assert!(name.starts_with(variant), "{name}: {variant}");
         }
-        let of_file = |name: &str| json!({ "$ref": format!("#/$defs/{name}"), "$defs": schema["$defs"] });
-        for (file, name) in [("trials.jsonl", "TrialRecord"), ("campaign.json", "Campaign")] {
+        let of_file =
+            |name: &str| json!({ "$ref": format!("#/$defs/{name}"), "$defs": schema["$defs"] });
+        for (file, name) in [
+            ("trials.jsonl", "TrialRecord"),
+            ("campaign.json", "Campaign"),
+        ] {
             let text = fs::read_to_string(format!("{folder}/{file}")).unwrap();
-            let documents: Vec<Value> =
-                serde_json::Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect();
+            let documents: Vec<Value> = serde_json::Deserializer::from_str(&text)
+                .into_iter()
+                .map(Result::unwrap)
+                .collect();
             for document in &documents {
-                assert_eq!(faults(&of_file(name), document), Vec::<String>::new(), "{words:?}");
+                assert_eq!(
+                    faults(&of_file(name), document),
+                    Vec::<String>::new(),
+                    "{words:?}"
+                );
             }
         }
-        let Some(comparison) = printed["summary"]["comparisons"].get(0) else { continue };
+        let Some(comparison) = printed["summary"]["comparisons"].get(0) else {
+            continue;
+        };
         let slots = [&comparison["of"], &comparison["than"]];
-        assert!(slots.iter().all(|slot| rows.iter().any(|row| row["slot"] == **slot)), "{comparison}");
+        assert!(
+            slots
+                .iter()
+                .all(|slot| rows.iter().any(|row| row["slot"] == **slot)),
+            "{comparison}"
+        );
     }
     // The validator finds keys that are not in the schema, and missing keys.
     let mut other = linerate(["show", "--json", &bench]).run().ok().json();

@@ -59,8 +59,20 @@ addresses = ["198.18.0.204/24"]
 
 /// Interfaces of the hosts.
 const PORTS: [(&str, &[&str]); 3] = [
-    ("tester", &["igb1:0c-c4-7a-ab-29-35:198.18.0.203/24", "igb2:0c-c4-7a-ab-29-36:198.19.0.203/24"]),
-    ("router", &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"]),
+    (
+        "tester",
+        &[
+            "igb1:0c-c4-7a-ab-29-35:198.18.0.203/24",
+            "igb2:0c-c4-7a-ab-29-36:198.19.0.203/24",
+        ],
+    ),
+    (
+        "router",
+        &[
+            "igb1:00-0d-b9-41-ca-3d:198.18.0.205/24",
+            "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24",
+        ],
+    ),
     ("second", &["igb1:0c-c4-7a-ab-29-40:198.18.0.204/24"]),
 ];
 
@@ -137,15 +149,30 @@ impl Bsd {
     }
 
     fn make(hosts: &[&str], router: &str) -> Bsd {
-        let mut bsd = Bsd { site: Site::new(hosts) };
+        let mut bsd = Bsd {
+            site: Site::new(hosts),
+        };
         // The router's loader settings are not this machine's, nor are its rules.
         let root = bsd.state("router").join("root");
         fs::create_dir_all(root.join("boot")).unwrap();
         if router == "openbsd" {
-            assert!(Command::new("cp").args(["-a", "/etc"]).arg(&root).status().unwrap().success());
-            bsd.site.ssh.host("router").put_over(&root.join("etc"), "/etc");
+            assert!(
+                Command::new("cp")
+                    .args(["-a", "/etc"])
+                    .arg(&root)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            bsd.site
+                .ssh
+                .host("router")
+                .put_over(&root.join("etc"), "/etc");
         } else {
-            bsd.site.ssh.host("router").put_over(&root.join("boot"), "/boot");
+            bsd.site
+                .ssh
+                .host("router")
+                .put_over(&root.join("boot"), "/boot");
         }
         let wire = bsd.ssh.folder().join("wire");
         fs::create_dir(&wire).unwrap();
@@ -159,7 +186,10 @@ impl Bsd {
                 .unwrap();
             assert!(made.status.success(), "{made:?}");
             let there = bsd.ssh.hosts.iter().find(|h| h.name == host).unwrap();
-            for program in fs::read_dir(Path::new(STAND_IN).join("bin")).unwrap().flatten() {
+            for program in fs::read_dir(Path::new(STAND_IN).join("bin"))
+                .unwrap()
+                .flatten()
+            {
                 let name = program.file_name().into_string().unwrap();
                 let (state, path) = (state.display(), program.path());
                 // This shell reads the program: starting another shell for it would take as long again. In a jail, BSD_HOST is set.
@@ -177,14 +207,21 @@ impl Bsd {
                 let text = fs::read_to_string(&file).unwrap();
                 fs::write(
                     file,
-                    text.replace(&format!("dev.{driver}.{unit}.fc=3"), &format!("dev.{driver}.{unit}.fc=0")),
+                    text.replace(
+                        &format!("dev.{driver}.{unit}.fc=3"),
+                        &format!("dev.{driver}.{unit}.fc=0"),
+                    ),
                 )
                 .unwrap();
             }
         }
         bsd.set("router", "ends", "igb1 igb2");
         bsd.set("router", "ssh-by", "vtnet0");
-        bsd.set("router", "routes", "198.18.0.0/16 198.18.0.203 igb1\n198.19.0.0/16 198.19.0.203 igb2");
+        bsd.set(
+            "router",
+            "routes",
+            "198.18.0.0/16 198.18.0.203 igb1\n198.19.0.0/16 198.19.0.203 igb2",
+        );
         let neighbours = [
             "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent",
             "198.18.0.204 0c:c4:7a:ab:29:40 igb1 permanent",
@@ -198,7 +235,9 @@ impl Bsd {
             bsd.set(host, "arp", known);
         }
         let file = bsd.state("router").join("sysctl");
-        let text = fs::read_to_string(&file).unwrap().replace("ip.forwarding=0", "ip.forwarding=1");
+        let text = fs::read_to_string(&file)
+            .unwrap()
+            .replace("ip.forwarding=0", "ip.forwarding=1");
         fs::write(&file, &text).unwrap();
         fs::write(bsd.state("router").join("sysctl.boot"), text).unwrap();
         bsd.lab("");
@@ -229,7 +268,11 @@ impl Bsd {
 
     /// How many loads there are.
     pub fn loads(&self) -> usize {
-        self.ssh.hosts.iter().map(|host| host.running("bin/pkt-gen")).sum()
+        self.ssh
+            .hosts
+            .iter()
+            .map(|host| host.running("bin/pkt-gen"))
+            .sum()
     }
 
     /// A reboot of the router ends its sshd, and starts it again, or never.
@@ -244,7 +287,10 @@ impl Bsd {
     /// How long a boot of the router may take; with a new lab file, that has to be said again.
     pub fn patience(&self, limit: &str) {
         let lab = fs::read_to_string(self.scratch.file("LAB.toml")).unwrap();
-        self.write("LAB.toml", &lab.replace("timeout = \"10 s\"", &format!("timeout = \"{limit}\"")));
+        self.write(
+            "LAB.toml",
+            &lab.replace("timeout = \"10 s\"", &format!("timeout = \"{limit}\"")),
+        );
     }
 
     /// As [`Bsd::reboots`]; it comes back from its nth reboot on, and never without one.
@@ -252,7 +298,10 @@ impl Bsd {
         let state = self.state("router");
         let start = self.power();
         let back = nth.map_or("exit 0".into(), |nth| {
-            format!("read boots <{}; [ $boots -lt {nth} ] || exec {start}", state.join("boots").display())
+            format!(
+                "read boots <{}; [ $boots -lt {nth} ] || exec {start}",
+                state.join("boots").display()
+            )
         });
         // The router is down until it is started again, however long a busy machine takes for that. One grep finds the few processes
         // that could be its sshd: a program started for each process of the machine takes seconds there.
@@ -280,8 +329,16 @@ echo $(($(cat {booted}) + 50)) >{booted}
     pub fn power(&self) -> String {
         let path = self.ssh.folder().join("power");
         let router = self.ssh.hosts.iter().find(|h| h.name == "router").unwrap();
-        let net = format!("/proc/{}/fd/{}", std::process::id(), router.netns.as_fd().as_raw_fd());
-        let words: Vec<String> = router.sshd_arguments().iter().map(|word| format!("'{word}'")).collect();
+        let net = format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            router.netns.as_fd().as_raw_fd()
+        );
+        let words: Vec<String> = router
+            .sshd_arguments()
+            .iter()
+            .map(|word| format!("'{word}'"))
+            .collect();
         let on = path.with_extension("on");
         self.script(
             &on,
@@ -301,8 +358,9 @@ echo $(($(cat {booted}) + 50)) >{booted}
     /// As [`Bsd::power`], which does nothing the first times.
     pub fn power_that_helps_from(&self, nth: usize) -> String {
         let (path, on) = (self.ssh.folder().join("power-late"), self.power());
-        let lines =
-            format!("echo >>\"$0.calls\"\n[ $(wc -l <\"$0.calls\") -ge {nth} ] || exit 0\nexec {on}\n");
+        let lines = format!(
+            "echo >>\"$0.calls\"\n[ $(wc -l <\"$0.calls\") -ge {nth} ] || exit 0\nexec {on}\n"
+        );
         self.script(&path, &format!("#!/bin/sh\n{lines}"));
         path.display().to_string()
     }
@@ -314,6 +372,10 @@ echo $(($(cat {booted}) + 50)) >{booted}
 
     /// Changes of a host, in order.
     pub fn log(&self, host: &str) -> Vec<String> {
-        fs::read_to_string(self.state(host).join("log")).unwrap().lines().map(String::from).collect()
+        fs::read_to_string(self.state(host).join("log"))
+            .unwrap()
+            .lines()
+            .map(String::from)
+            .collect()
     }
 }

@@ -9,8 +9,18 @@ fn is_as_it_was(bsd: &Bsd) {
     wait_for("loads to end", || (bsd.loads() == 0).then_some(()));
     assert_eq!(bsd.read("router", "root/boot/loader.conf.local").trim(), "");
     let masks = bsd.read("router", "sysctl");
-    assert_eq!(masks.lines().filter(|line| line.ends_with("mask=511")).count(), 1, "{masks}");
-    for journal in std::fs::read_dir(bsd.scratch.file("state/linerate/hosts")).unwrap().flatten() {
+    assert_eq!(
+        masks
+            .lines()
+            .filter(|line| line.ends_with("mask=511"))
+            .count(),
+        1,
+        "{masks}"
+    );
+    for journal in std::fs::read_dir(bsd.scratch.file("state/linerate/hosts"))
+        .unwrap()
+        .flatten()
+    {
         let left = std::fs::read_to_string(journal.path()).unwrap();
         assert!(!left.contains("argv"), "{left}");
     }
@@ -24,10 +34,18 @@ fn rebooting() -> (Bsd, Running) {
             "[variants.mask]",
             "[variants.queues]\nboot = { \"hw.igb.num_queues\" = 1 }\n\n[variants.mask]",
         )
-        .replace("blocks = 2", "blocks = 1\norder = \"sequential\"\nreboot = \"when-needed\"");
+        .replace(
+            "blocks = 2",
+            "blocks = 1\norder = \"sequential\"\nreboot = \"when-needed\"",
+        );
     let running = bsd.program(&plan, &[]).start();
     // By then, the router does it by itself.
-    wait_for("a reboot", || bsd.state("router").join("down.going").exists().then_some(()));
+    wait_for("a reboot", || {
+        bsd.state("router")
+            .join("down.going")
+            .exists()
+            .then_some(())
+    });
     assert_ne!(bsd.read("router", "root/boot/loader.conf.local").trim(), "");
     (bsd, running)
 }
@@ -38,7 +56,13 @@ fn an_interrupt_in_the_midst_of_a_reboot_puts_back_by_another() {
     let (bsd, running) = rebooting();
     running.signal(libc::SIGINT);
     let ended = running.wait().no_panic().status(130);
-    assert!(ended.stderr.contains("to resume: linerate run --resume records"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("to resume: linerate run --resume records"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(bsd.read("router", "boots").trim(), "2", "{}", ended.stderr);
     is_as_it_was(&bsd);
 }
@@ -49,19 +73,31 @@ fn one_that_was_killed_in_the_midst_of_a_reboot_is_made_good_by_the_next() {
     let (bsd, running) = rebooting();
     running.signal(libc::SIGKILL);
     drop(running);
-    let router = bsd.ssh.hosts.iter().find(|host| host.name == "router").unwrap();
+    let router = bsd
+        .ssh
+        .hosts
+        .iter()
+        .find(|host| host.name == "router")
+        .unwrap();
     let sshd = "/usr/sbin/sshd -D";
-    wait_for("its sshd to go", || bsd.state("router").join("down.gone").exists().then_some(()));
+    wait_for("its sshd to go", || {
+        bsd.state("router").join("down.gone").exists().then_some(())
+    });
     wait_for("its sshd", || (router.running(sshd) > 0).then_some(()));
     router.wait_listening();
     let ended = bsd.resume().ok();
     assert!(
-        ended.stderr.contains("restored settings that an interrupted run had changed"),
+        ended
+            .stderr
+            .contains("restored settings that an interrupted run had changed"),
         "{}",
         ended.stderr
     );
     let trials = bsd.trials();
-    assert!(trials.len() == 3 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
+    assert!(
+        trials.len() == 3 && trials.iter().all(|t| t["audit"]["valid"] == true),
+        "{trials:#?}"
+    );
     is_as_it_was(&bsd);
 }
 
@@ -79,14 +115,21 @@ fn putting_back() -> (Bsd, Running) {
     let default = PLAN.find("[variants.default]").unwrap()..PLAN.find("[variants.mask]").unwrap();
     let mut plan = PLAN.to_string();
     plan.replace_range(default.clone(), "");
-    let commands =
-        format!("commands = [{{ run = \"true\", undo = \"{undo}\" }}]\n\n{}[compare]", &PLAN[default]);
-    let plan =
-        plan.replace("[compare]", &commands).replace("blocks = 2", "blocks = 1\norder = \"sequential\"");
+    let commands = format!(
+        "commands = [{{ run = \"true\", undo = \"{undo}\" }}]\n\n{}[compare]",
+        &PLAN[default]
+    );
+    let plan = plan
+        .replace("[compare]", &commands)
+        .replace("blocks = 2", "blocks = 1\norder = \"sequential\"");
     let running = bsd.program(&plan, &[]).start();
-    wait_for("putting back", || (bsd.read("router", "undone") == "begun\n").then_some(()));
+    wait_for("putting back", || {
+        (bsd.read("router", "undone") == "begun\n").then_some(())
+    });
     // A thread of linerate's writes the record meanwhile.
-    wait_for("the record of the trial", || (bsd.trials().len() == 1).then_some(()));
+    wait_for("the record of the trial", || {
+        (bsd.trials().len() == 1).then_some(())
+    });
     (bsd, running)
 }
 
@@ -101,7 +144,12 @@ fn an_interrupt_in_the_midst_of_putting_back_lets_it_finish() {
     running.signal(libc::SIGINT);
     go_on(&bsd);
     let ended = running.wait().no_panic().status(130);
-    assert_eq!(bsd.read("router", "undone"), "begun\ndone\n", "once: {}", ended.stderr);
+    assert_eq!(
+        bsd.read("router", "undone"),
+        "begun\ndone\n",
+        "once: {}",
+        ended.stderr
+    );
     is_as_it_was(&bsd);
 }
 
@@ -114,7 +162,9 @@ fn one_that_was_killed_in_the_midst_of_putting_back_is_made_good_by_the_next() {
     go_on(&bsd);
     let ended = bsd.resume().ok();
     assert!(
-        ended.stderr.contains("restored settings that an interrupted run had changed"),
+        ended
+            .stderr
+            .contains("restored settings that an interrupted run had changed"),
         "{}",
         ended.stderr
     );
@@ -130,8 +180,12 @@ fn one_that_was_killed_in_the_midst_of_putting_back_is_made_good_by_the_next() {
 #[ignore = "needs root and openssh-server"]
 fn loads_of_one_that_was_killed_are_gone_before_those_of_the_next() {
     let bsd = Bsd::new();
-    let running = bsd.program(&PLAN.replace("\"200 ms\"", "\"20 s\""), &[]).start();
-    wait_for("loads", || (!bsd.wire("offered.tester.igb1").is_empty()).then_some(()));
+    let running = bsd
+        .program(&PLAN.replace("\"200 ms\"", "\"20 s\""), &[])
+        .start();
+    wait_for("loads", || {
+        (!bsd.wire("offered.tester.igb1").is_empty()).then_some(())
+    });
     running.signal(libc::SIGKILL);
     drop(running);
     std::fs::remove_dir_all(bsd.records()).unwrap();

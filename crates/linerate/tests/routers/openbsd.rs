@@ -14,7 +14,8 @@ fn plan() -> String {
          rules = { tool = \"pf\", filter = \"stateless\", before = 7 }\n\n\
          [collect]\ncommands = [\"pfctl -s info; pfctl -s rules\"]\n\n",
     );
-    plan.replace("\"freebsd\"", "\"openbsd\"").replace("blocks = 2", "blocks = 1\norder = \"sequential\"")
+    plan.replace("\"freebsd\"", "\"openbsd\"")
+        .replace("blocks = 2", "blocks = 1\norder = \"sequential\"")
 }
 
 /// The state of pf before: on or off, its rules, and whether they are those of the file; comments are not among the rules.
@@ -29,7 +30,12 @@ fn pf_is_put_back_as_it_was() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn takes_minutes_pf_is_put_back_whatever_it_was() {
-    is_put_back(&[("on", RULES, true), ("on", "", true), ("off", RULES, false), ("off", "", false)]);
+    is_put_back(&[
+        ("on", RULES, true),
+        ("on", "", true),
+        ("off", RULES, false),
+        ("off", "", false),
+    ]);
 }
 
 fn is_put_back(cases: &[Case]) {
@@ -44,19 +50,49 @@ fn is_put_back(cases: &[Case]) {
         if !rules.is_empty() {
             std::fs::write(tables.join("bad"), "").unwrap();
         }
-        let own = if file { format!("# its own\n{RULES}") } else { "pass\n".into() };
+        let own = if file {
+            format!("# its own\n{RULES}")
+        } else {
+            "pass\n".into()
+        };
         std::fs::write(bsd.state("router").join("root/etc/pf.conf"), own).unwrap();
         let records = format!("records-{number}");
         bsd.write("plan.toml", &plan());
-        let ended = bsd.linerate(&["run", "plan.toml", "--out", &records]).run().no_panic();
-        assert!(ended.status.success(), "{case}: {}{}", ended.stdout, ended.stderr);
+        let ended = bsd
+            .linerate(&["run", "plan.toml", "--out", &records])
+            .run()
+            .no_panic();
+        assert!(
+            ended.status.success(),
+            "{case}: {}{}",
+            ended.stdout,
+            ended.stderr
+        );
         let trials = super::trials(&bsd.scratch.file(&records));
-        assert!(trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
+        assert!(
+            trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true),
+            "{trials:#?}"
+        );
         let said = |n: usize| trials[n]["collected"][0]["output"]["Ok"].as_str().unwrap();
-        assert!(said(0).starts_with("Status: Disabled"), "{case}: {}", said(0));
-        assert!(said(1).starts_with("Status: Enabled") && said(1).lines().count() > 7, "{case}: {}", said(1));
+        assert!(
+            said(0).starts_with("Status: Disabled"),
+            "{case}: {}",
+            said(0)
+        );
+        assert!(
+            said(1).starts_with("Status: Enabled") && said(1).lines().count() > 7,
+            "{case}: {}",
+            said(1)
+        );
         assert!(!said(1).contains("egress"), "{case}: {}", said(1));
-        assert_eq!([bsd.read("router", "pf").trim(), &bsd.read("router", "pf.rules")], [pf, rules], "{case}");
+        assert_eq!(
+            [
+                bsd.read("router", "pf").trim(),
+                &bsd.read("router", "pf.rules")
+            ],
+            [pf, rules],
+            "{case}"
+        );
     }
     assert_eq!(bsd.loads(), 0);
 }
@@ -80,12 +116,33 @@ fn a_firewall_that_is_turned_on_again_does_not_end_the_campaign() {
         }
         bsd.write("plan.toml", &plan());
         let records = format!("records-{cuts}");
-        let ended = bsd.linerate(&["run", "plan.toml", "--out", &records]).run().no_panic();
+        let ended = bsd
+            .linerate(&["run", "plan.toml", "--out", &records])
+            .run()
+            .no_panic();
         let log = bsd.log("router");
-        assert!(ended.status.success(), "{}{}{log:?}", ended.stdout, ended.stderr);
+        assert!(
+            ended.status.success(),
+            "{}{}{log:?}",
+            ended.stdout,
+            ended.stderr
+        );
         let trials = super::trials(&bsd.scratch.file(&records));
-        assert!(trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
-        assert_eq!(log.iter().filter(|line| line.contains("is cut")).count(), usize::from(cuts), "{log:?}");
-        assert_eq!([bsd.read("router", "pf").trim(), &bsd.read("router", "pf.rules")], ["on", BLOCKS]);
+        assert!(
+            trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true),
+            "{trials:#?}"
+        );
+        assert_eq!(
+            log.iter().filter(|line| line.contains("is cut")).count(),
+            usize::from(cuts),
+            "{log:?}"
+        );
+        assert_eq!(
+            [
+                bsd.read("router", "pf").trim(),
+                &bsd.read("router", "pf.rules")
+            ],
+            ["on", BLOCKS]
+        );
     }
 }

@@ -16,8 +16,17 @@ fn plan(keys: &str, system: &str) -> String {
 #[track_caller]
 fn run(bsd: &Bsd, plan: &str) {
     bsd.write("plan.toml", plan);
-    let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
-    assert!(ended.status.success(), "{}{}\n{:?}", ended.stdout, ended.stderr, bsd.log("router"));
+    let ended = bsd
+        .linerate(&["run", "plan.toml", "--out", "records"])
+        .run()
+        .no_panic();
+    assert!(
+        ended.status.success(),
+        "{}{}\n{:?}",
+        ended.stdout,
+        ended.stderr,
+        bsd.log("router")
+    );
 }
 
 #[test]
@@ -31,16 +40,23 @@ fn a_file_that_is_a_link_stays_one() {
     symlink("/boot/first.conf", boot.join("own.conf")).unwrap();
     symlink("cfg/absent.conf", boot.join("absent.conf")).unwrap();
     let keys = "files = [{ path = \"/boot/own.conf\", text = \"linerate's\\n\" }, { path = \"/boot/absent.conf\", text = \"new\\n\" }]";
-    let collect =
-        format!("[collect]\ncommands = [\"cat {}; true\"]\n\n[compare]", boot.join("cfg/*").display());
+    let collect = format!(
+        "[collect]\ncommands = [\"cat {}; true\"]\n\n[compare]",
+        boot.join("cfg/*").display()
+    );
     run(&bsd, &plan(keys, "freebsd").replace("[compare]", &collect));
     let trials = super::trials(&bsd.scratch.file("records"));
     let said = |n: usize| trials[n]["collected"][0]["output"]["Ok"].as_str().unwrap();
     assert_eq!([said(0), said(1)], ["its own\n", "new\nlinerate's\n"]);
-    assert_eq!(fs::read_to_string(boot.join("cfg/own.conf")).unwrap(), "its own\n");
-    for (link, to) in
-        [("own.conf", "/boot/first.conf"), ("first.conf", "cfg/own.conf"), ("absent.conf", "cfg/absent.conf")]
-    {
+    assert_eq!(
+        fs::read_to_string(boot.join("cfg/own.conf")).unwrap(),
+        "its own\n"
+    );
+    for (link, to) in [
+        ("own.conf", "/boot/first.conf"),
+        ("first.conf", "cfg/own.conf"),
+        ("absent.conf", "cfg/absent.conf"),
+    ] {
         assert_eq!(fs::read_link(boot.join(link)).unwrap().to_str(), Some(to));
     }
     assert_eq!(fs::read_dir(boot.join("cfg")).unwrap().count(), 1);
@@ -60,19 +76,31 @@ neighbours.explicit = [
   { address = "2001:db8::9", mac = "02:00:00:00:00:99", end = "out" },
 ]"#;
     for bsd in [Bsd::new(), Bsd::with_openbsd()] {
-        let (arp, routes) =
-            (bsd.read("router", "arp"), bsd.read("router", "routes") + "203.0.113.0/24 198.18.0.203 igb1\n");
+        let (arp, routes) = (
+            bsd.read("router", "arp"),
+            bsd.read("router", "routes") + "203.0.113.0/24 198.18.0.203 igb1\n",
+        );
         fs::write(bsd.state("router").join("routes"), &routes).unwrap();
         let learned = "198.19.0.8 00:00:00:00:00:08 igb2\n";
-        let permanent =
-            "198.19.0.7 00:00:00:00:00:07 igb2 permanent\n2001:db8::9 00:00:00:00:00:09 igb2 permanent\n";
-        fs::write(bsd.state("router").join("arp"), format!("{arp}{learned}{permanent}")).unwrap();
+        let permanent = "198.19.0.7 00:00:00:00:00:07 igb2 permanent\n2001:db8::9 00:00:00:00:00:09 igb2 permanent\n";
+        fs::write(
+            bsd.state("router").join("arp"),
+            format!("{arp}{learned}{permanent}"),
+        )
+        .unwrap();
         let system = bsd.read("router", "system");
         let collect = "[collect]\ncommands = [\"arp -n 198.19.0.8; ndp -n 2001:db8::9; route -n get 203.0.113.0/24; true\"]\n\n[compare]";
-        run(&bsd, &plan(keys, system.trim()).replace("[compare]", collect));
+        run(
+            &bsd,
+            &plan(keys, system.trim()).replace("[compare]", collect),
+        );
         let trials = super::trials(&bsd.scratch.file("records"));
         let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
-        for part in ["02:00:00:00:00:88", "02:00:00:00:00:99", "gateway: 198.19.0.203"] {
+        for part in [
+            "02:00:00:00:00:88",
+            "02:00:00:00:00:99",
+            "gateway: 198.19.0.203",
+        ] {
             assert!(said.contains(part), "{system}{said}");
         }
         let sorted = |text: &str| {
@@ -80,7 +108,15 @@ neighbours.explicit = [
             lines.sort();
             lines
         };
-        assert_eq!(sorted(&bsd.read("router", "arp")), sorted(&format!("{arp}{permanent}")), "{system}");
-        assert_eq!(sorted(&bsd.read("router", "routes")), sorted(&routes), "{system}");
+        assert_eq!(
+            sorted(&bsd.read("router", "arp")),
+            sorted(&format!("{arp}{permanent}")),
+            "{system}"
+        );
+        assert_eq!(
+            sorted(&bsd.read("router", "routes")),
+            sorted(&routes),
+            "{system}"
+        );
     }
 }

@@ -14,10 +14,16 @@ const NFTABLES: [(&str, [usize; 3]); 13] = [
     ("--stateless --family 4", [2, 0, 0]),
     ("--stateful --family 6 --rules 100", [103, 0, 0]),
     ("--stateless --rules 500", [1003, 0, 0]),
-    ("--stateless --rules 10 --entries hosts --seed 3", [23, 0, 0]),
+    (
+        "--stateless --rules 10 --entries hosts --seed 3",
+        [23, 0, 0],
+    ),
     ("--stateless --table 1000", [5, 2, 2000]),
     ("--stateless --table 1000 --hit --family 4", [3, 1, 1000]),
-    ("--stateful --table 1000 --entries hosts --seed 1", [6, 2, 2000]),
+    (
+        "--stateful --table 1000 --entries hosts --seed 1",
+        [6, 2, 2000],
+    ),
     ("--stateless --table 0", [5, 2, 0]),
     ("--nat --table 10 --rules 10", [24, 2, 20]),
 ];
@@ -31,7 +37,11 @@ const IPTABLES: [(&str, [usize; 2], usize); 9] = [
     ("--stateful --family 6 --rules 100", [0, 103], 0),
     ("--stateless --rules 200", [202, 202], 0),
     ("--stateless --table 1000", [3, 3], 1000),
-    ("--stateful --table 70000 --entries hosts --seed 2", [4, 4], 70_000),
+    (
+        "--stateful --table 70000 --entries hosts --seed 2",
+        [4, 4],
+        70_000,
+    ),
     ("--stateless --table 1000 --hit", [3, 3], 1000),
 ];
 
@@ -42,12 +52,19 @@ fn pipeline(line: &str, program: &str) -> String {
 
 /// A program reads a part of a set, from its standard input, in a namespace.
 fn load(namespace: &Namespace, line: &str, program: &str) {
-    namespace.exec(&["sh", "-c", &pipeline(line, program)]).run().ok();
+    namespace
+        .exec(&["sh", "-c", &pipeline(line, program)])
+        .run()
+        .ok();
 }
 
 /// Whether a program can be started at all.
 fn is_installed(program: &str) -> bool {
-    Program::new("sh").args(["-c", &format!("command -v {program}")]).run().status.success()
+    Program::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .run()
+        .status
+        .success()
 }
 
 /// The reason why ipsets cannot be tried: some systems lack the tool or this part of the kernel.
@@ -55,7 +72,9 @@ fn why_no_ipset() -> Option<String> {
     if !is_installed("ipset") {
         return Some("ipset is not installed".into());
     }
-    let tried = Namespace::new().exec(&["ipset", "create", "tried", "hash:net"]).run();
+    let tried = Namespace::new()
+        .exec(&["ipset", "create", "tried", "hash:net"])
+        .run();
     (!tried.status.success()).then(|| tried.stderr.trim().to_string())
 }
 
@@ -65,7 +84,11 @@ fn not_tried(what: &str, why: &str) {
 }
 
 fn nft_json(namespace: &Namespace) -> Vec<Value> {
-    let listed = namespace.exec(&["nft", "-j", "list", "ruleset"]).run().ok().json();
+    let listed = namespace
+        .exec(&["nft", "-j", "list", "ruleset"])
+        .run()
+        .ok()
+        .json();
     listed["nftables"].as_array().unwrap().clone()
 }
 
@@ -78,15 +101,35 @@ fn nft_loads_every_set_in_place_of_the_last() {
         load(&namespace, &line, "nft -c -f -");
         load(&namespace, &line, "nft -f -");
         let listed = nft_json(&namespace);
-        let all = |what: &str| listed.iter().filter_map(|o| o.get(what)).cloned().collect::<Vec<Value>>();
+        let all = |what: &str| {
+            listed
+                .iter()
+                .filter_map(|o| o.get(what))
+                .cloned()
+                .collect::<Vec<Value>>()
+        };
         let elements = |set: &Value| set["elem"].as_array().map_or(0, Vec::len);
         let sets = all("set");
-        let found = [all("rule").len(), sets.len(), sets.iter().map(elements).sum()];
+        let found = [
+            all("rule").len(),
+            sets.len(),
+            sets.iter().map(elements).sum(),
+        ];
         assert_eq!((found, all("table").len()), (expected, 1), "{line}");
-        assert!(all("chain").iter().all(|chain| chain["policy"] == "accept"), "{line}");
+        assert!(
+            all("chain").iter().all(|chain| chain["policy"] == "accept"),
+            "{line}"
+        );
     }
-    namespace.exec(&["nft", "delete", "table", "inet", "linerate"]).run().ok();
-    assert_eq!(nft_json(&namespace).len(), 1, "the set says how it is removed, and something is left");
+    namespace
+        .exec(&["nft", "delete", "table", "inet", "linerate"])
+        .run()
+        .ok();
+    assert_eq!(
+        nft_json(&namespace).len(),
+        1,
+        "the set says how it is removed, and something is left"
+    );
 }
 
 /// The variants that come with linerate are the same rules, as nft understands both.
@@ -95,31 +138,55 @@ fn nft_loads_every_set_in_place_of_the_last() {
 fn minimal_sets_are_the_lab_s_variants() {
     let namespace = Namespace::new();
     let understood = |rules: &str| {
-        let script = format!("printf '%s' '{rules}' | nft -f - && nft list ruleset && nft flush ruleset");
+        let script =
+            format!("printf '%s' '{rules}' | nft -f - && nft list ruleset && nft flush ruleset");
         namespace.exec(&["sh", "-c", &script]).run().ok().stdout
     };
-    for (variant, kind) in
-        [("nft-stateless", Kind::Stateless), ("nft-stateful", Kind::Stateful), ("nat", Kind::Nat)]
-    {
+    for (variant, kind) in [
+        ("nft-stateless", Kind::Stateless),
+        ("nft-stateful", Kind::Stateful),
+        ("nat", Kind::Nat),
+    ] {
         let mut rules = Vec::new();
-        RuleSet::new(Firewall::Nftables, kind).write(&mut rules).unwrap();
+        RuleSet::new(Firewall::Nftables, kind)
+            .write(&mut rules)
+            .unwrap();
         let ours = understood(&String::from_utf8(rules).unwrap());
         assert!(ours.contains("table inet linerate"), "{ours}");
         let lab = Lab::up(&[variant]);
-        assert_eq!(ours, lab.exec("dut0", &["nft", "list", "ruleset"]).run().ok().stdout, "{variant}");
+        assert_eq!(
+            ours,
+            lab.exec("dut0", &["nft", "list", "ruleset"])
+                .run()
+                .ok()
+                .stdout,
+            "{variant}"
+        );
     }
 }
 
 /// Rules as `iptables-save` shows them, for the IP version of this mark.
 fn written(line: &str, mark: &str, other: &str) -> Vec<String> {
-    let text = linerate_line(&format!("rules iptables {line}")).run().ok().stdout;
-    let own = text.lines().filter(|l| l.contains("-A ") && !l.starts_with(other));
-    own.map(|l| l.trim_start_matches(mark).replace("ESTABLISHED,RELATED", "RELATED,ESTABLISHED")).collect()
+    let text = linerate_line(&format!("rules iptables {line}"))
+        .run()
+        .ok()
+        .stdout;
+    let own = text
+        .lines()
+        .filter(|l| l.contains("-A ") && !l.starts_with(other));
+    own.map(|l| {
+        l.trim_start_matches(mark)
+            .replace("ESTABLISHED,RELATED", "RELATED,ESTABLISHED")
+    })
+    .collect()
 }
 
 fn saved(namespace: &Namespace, program: &str) -> Vec<String> {
     let text = namespace.exec(&[program]).run().ok().stdout;
-    text.lines().filter(|l| l.starts_with("-A ")).map(String::from).collect()
+    text.lines()
+        .filter(|l| l.starts_with("-A "))
+        .map(String::from)
+        .collect()
 }
 
 #[test]
@@ -145,17 +212,31 @@ fn iptables_loads_every_set() {
 fn loaded_by(backend: &str, line: &str, rules: [usize; 2], entries: usize) {
     let namespace = Namespace::new();
     if entries > 0 {
-        load(&namespace, &format!("iptables {line} --part ipset"), "ipset restore");
+        load(
+            &namespace,
+            &format!("iptables {line} --part ipset"),
+            "ipset restore",
+        );
         let sets = namespace.exec(&["ipset", "list", "-t"]).run().ok().stdout;
-        assert_eq!(sets.matches(&format!("Number of entries: {entries}\n")).count(), 2, "{line}: {sets}");
+        assert_eq!(
+            sets.matches(&format!("Number of entries: {entries}\n"))
+                .count(),
+            2,
+            "{line}: {sets}"
+        );
     }
-    for (program, mark, other, expected) in
-        [("iptables", "-4 ", "-6 ", rules[0]), ("ip6tables", "-6 ", "-4 ", rules[1])]
-    {
+    for (program, mark, other, expected) in [
+        ("iptables", "-4 ", "-6 ", rules[0]),
+        ("ip6tables", "-6 ", "-4 ", rules[1]),
+    ] {
         if expected == 0 {
             continue;
         }
-        load(&namespace, &format!("iptables {line}"), &format!("{program}-{backend}-restore"));
+        load(
+            &namespace,
+            &format!("iptables {line}"),
+            &format!("{program}-{backend}-restore"),
+        );
         let mut found = saved(&namespace, &format!("{program}-{backend}-save"));
         assert_eq!(found.len(), expected, "{backend} {line}: {found:?}");
         let mut written = written(line, mark, other);
@@ -171,12 +252,18 @@ const FRAMES: u64 = 200;
 
 /// Frames that the DUT has sent to the receiver.
 fn forwarded(lab: &Lab) -> u64 {
-    let shown = lab.exec("dut0", &["ip", "-j", "-s", "link", "show", "out1"]).run().ok().json();
+    let shown = lab
+        .exec("dut0", &["ip", "-j", "-s", "link", "show", "out1"])
+        .run()
+        .ok()
+        .json();
     shown[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
 }
 
 fn send(lab: &Lab, family: &str) {
-    lab.send("g1", &format!("-n {FRAMES} -R 20k {family}")).run().ok();
+    lab.send("g1", &format!("-n {FRAMES} -R 20k {family}"))
+        .run()
+        .ok();
 }
 
 /// No rules or tables block test frames.
@@ -185,7 +272,9 @@ fn send(lab: &Lab, family: &str) {
 fn test_traffic_passes_every_set() {
     let lab = Lab::up(&["forwarding"]);
     let load = |line: &str, program: &str| {
-        lab.exec("dut0", &["sh", "-c", &pipeline(line, program)]).run().ok();
+        lab.exec("dut0", &["sh", "-c", &pipeline(line, program)])
+            .run()
+            .ok();
     };
     let sets = [
         "nftables --stateless --rules 100 --table 1000 --seed 1",
@@ -198,7 +287,10 @@ fn test_traffic_passes_every_set() {
     ];
     for line in sets {
         if line.starts_with("iptables") && !is_installed("iptables-restore") {
-            not_tried(&format!("test traffic through {line}"), "iptables is not installed");
+            not_tried(
+                &format!("test traffic through {line}"),
+                "iptables is not installed",
+            );
             continue;
         }
         if line.starts_with("iptables") {
@@ -221,9 +313,18 @@ fn test_traffic_passes_every_set() {
     let before = forwarded(&lab);
     send(&lab, "-6");
     wait_for("all frames to be counted as dropped", || {
-        let counter = ["nft", "-j", "list", "counter", "inet", "linerate", "dropped"];
+        let counter = [
+            "nft", "-j", "list", "counter", "inet", "linerate", "dropped",
+        ];
         let counter = lab.exec("dut0", &counter).run().ok().json();
-        (counter["nftables"][1]["counter"]["packets"].as_u64().unwrap() >= FRAMES).then_some(())
+        (counter["nftables"][1]["counter"]["packets"]
+            .as_u64()
+            .unwrap()
+            >= FRAMES)
+            .then_some(())
     });
-    assert!(forwarded(&lab) < before + FRAMES / 10, "IPv6 passes a set for IPv4");
+    assert!(
+        forwarded(&lab) < before + FRAMES / 10,
+        "IPv6 passes a set for IPv4"
+    );
 }

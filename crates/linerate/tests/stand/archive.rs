@@ -47,7 +47,12 @@ impl Archive {
         let (length, name_length) = (content.len() as u32, name.len() as u32 + 1);
         let numbers = [inode, mode, 0, 0, 1, 0, length, 0, 0, 0, 0, name_length, 0];
         self.bytes.extend(b"070701");
-        self.bytes.extend(numbers.map(|number| format!("{number:08X}")).concat().bytes());
+        self.bytes.extend(
+            numbers
+                .map(|number| format!("{number:08X}"))
+                .concat()
+                .bytes(),
+        );
         self.bytes.extend(name);
         self.bytes.push(0);
         self.align();
@@ -75,7 +80,11 @@ impl Archive {
     pub fn copy(&mut self, from: &Path, to: &Path) {
         let kind = fs::symlink_metadata(from).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
         if kind.is_symlink() {
-            self.entry(to, LINK, fs::read_link(from).unwrap().as_os_str().as_bytes());
+            self.entry(
+                to,
+                LINK,
+                fs::read_link(from).unwrap().as_os_str().as_bytes(),
+            );
         } else if kind.is_dir() {
             self.folder(to);
             for inside in fs::read_dir(from).unwrap().map(|inside| inside.unwrap()) {
@@ -83,7 +92,11 @@ impl Archive {
             }
         } else {
             use std::os::unix::fs::PermissionsExt;
-            self.entry(to, FILE | (kind.permissions().mode() & 0o777), &fs::read(from).unwrap());
+            self.entry(
+                to,
+                FILE | (kind.permissions().mode() & 0o777),
+                &fs::read(from).unwrap(),
+            );
         }
     }
 
@@ -91,9 +104,11 @@ impl Archive {
     pub fn programs(&mut self, names: &str) {
         let mut real = BTreeSet::new();
         for name in names.split_whitespace() {
-            let places =
-                ["/usr/sbin", "/usr/bin", "/usr/lib/openssh"].map(|place| Path::new(place).join(name));
-            let Some(mut path) = places.into_iter().find(|place| place.exists()) else { continue };
+            let places = ["/usr/sbin", "/usr/bin", "/usr/lib/openssh"]
+                .map(|place| Path::new(place).join(name));
+            let Some(mut path) = places.into_iter().find(|place| place.exists()) else {
+                continue;
+            };
             while let Ok(target) = fs::read_link(&path) {
                 self.copy(&path, &path);
                 path = in_usr(&path.parent().unwrap().join(target));
@@ -106,9 +121,15 @@ impl Archive {
 
     /// The libraries that these programs are linked with.
     pub fn libraries(&mut self, programs: impl IntoIterator<Item = PathBuf>) {
-        let said = Command::new("ldd").args(programs).output().expect("libc-bin is installed").stdout;
+        let said = Command::new("ldd")
+            .args(programs)
+            .output()
+            .expect("libc-bin is installed")
+            .stdout;
         let said = String::from_utf8(said).unwrap();
-        let paths = said.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':'));
+        let paths = said
+            .split_whitespace()
+            .filter(|word| word.starts_with('/') && !word.ends_with(':'));
         for path in paths.collect::<BTreeSet<_>>() {
             let content = fs::read(path).unwrap();
             self.entry(&in_usr(Path::new(path)), FILE | 0o755, &content);

@@ -30,7 +30,12 @@ pub struct Card {
 }
 
 const fn card(name: &'static str, device: &'static str, module: &'static str, queues: u32) -> Card {
-    Card { name, device, module, queues }
+    Card {
+        name,
+        device,
+        module,
+        queues,
+    }
 }
 
 pub const VIRTIO: Card = card("virtio", "virtio-net-pci,mq=on,vectors=10", "virtio_net", 4);
@@ -95,7 +100,10 @@ pub type Cable<'a> = (&'static str, &'a Netns, &'static str);
 
 /// The last byte of the Ethernet address that the lab file gives to an interface.
 fn address(name: &str) -> usize {
-    1 + ["g0", "in0", "out0", "r0"].iter().position(|end| *end == name).unwrap()
+    1 + ["g0", "in0", "out0", "r0"]
+        .iter()
+        .position(|end| *end == name)
+        .unwrap()
 }
 
 /// A running guest.
@@ -119,27 +127,58 @@ impl Guest {
             .args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", &key])
             .status();
         assert!(made.expect("openssh-client is installed").success());
-        fs::write(files.file("initrd"), initrd(&unpacked, &files, &ssh.public_key())).unwrap();
+        fs::write(
+            files.file("initrd"),
+            initrd(&unpacked, &files, &ssh.public_key()),
+        )
+        .unwrap();
         run(ssh.client(), "ip link set lo up");
         let prefix = ssh.prefix();
         let words = qemu(stand, &unpacked, &files, cables.map(|(end, ..)| end));
-        let mut qemu = Program::new(&prefix[0]).args(&prefix[1..]).args(&words).start();
+        let mut qemu = Program::new(&prefix[0])
+            .args(&prefix[1..])
+            .args(&words)
+            .start();
         qemu.wait_for_line("guest is ready");
         fs::remove_file(files.file("initrd")).unwrap();
         for (tap, netns, far) in cables {
-            let place = format!("/proc/{}/fd/{}", std::process::id(), netns.as_fd().as_raw_fd());
+            let place = format!(
+                "/proc/{}/fd/{}",
+                std::process::id(),
+                netns.as_fd().as_raw_fd()
+            );
             run(ssh.client(), &format!("ip link set {tap} netns {place}"));
             let mac = format!("02:00:00:00:00:0{}", address(far));
-            run(netns, &format!("ip link set {tap} name {far} address {mac} mtu 9000; ip link set {far} up"));
+            run(
+                netns,
+                &format!(
+                    "ip link set {tap} name {far} address {mac} mtu 9000; ip link set {far} up"
+                ),
+            );
         }
         let (config, known) = (ssh.config(), ssh.known_hosts());
         let mut hosts = fs::read_to_string(&config).unwrap();
-        writeln!(hosts, "\nHost {name}\n    HostName 127.0.0.1\n    Port {PORT}").unwrap();
+        writeln!(
+            hosts,
+            "\nHost {name}\n    HostName 127.0.0.1\n    Port {PORT}"
+        )
+        .unwrap();
         fs::write(&config, hosts).unwrap();
         let mut keys = fs::read_to_string(&known).unwrap();
-        writeln!(keys, "[127.0.0.1]:{PORT} {}", fs::read_to_string(key + ".pub").unwrap().trim()).unwrap();
+        writeln!(
+            keys,
+            "[127.0.0.1]:{PORT} {}",
+            fs::read_to_string(key + ".pub").unwrap().trim()
+        )
+        .unwrap();
         fs::write(&known, keys).unwrap();
-        let guest = Guest { _qemu: qemu, name, config, prefix, files };
+        let guest = Guest {
+            _qemu: qemu,
+            name,
+            config,
+            prefix,
+            files,
+        };
         for (end, ..) in cables {
             guest.on(&format!(
                 "ip link set {end} up; until [ $(cat /sys/class/net/{end}/carrier) = 1 ]; do sleep 0.05; done"
@@ -177,7 +216,12 @@ impl Guest {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{lines}: {}\n{said}{}", output.status, self.console());
+        assert!(
+            output.status.success(),
+            "{lines}: {}\n{said}{}",
+            output.status,
+            self.console()
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -206,7 +250,16 @@ fn initrd(unpacked: &Path, files: &Scratch, user_key: &str) -> Vec<u8> {
             .success()
     );
     let mut archive = Archive::new();
-    for folder in ["/proc", "/sys", "/dev", "/run", "/tmp", "/var/empty", "/var/lib", "/mnt"] {
+    for folder in [
+        "/proc",
+        "/sys",
+        "/dev",
+        "/run",
+        "/tmp",
+        "/var/empty",
+        "/var/lib",
+        "/mnt",
+    ] {
         archive.folder(Path::new(folder));
     }
     archive.programs(PROGRAMS);
@@ -224,15 +277,31 @@ fn initrd(unpacked: &Path, files: &Scratch, user_key: &str) -> Vec<u8> {
         }
     }
     archive.copy(&unpacked.join("lib/modules"), Path::new("/usr/lib/modules"));
-    archive.file("/usr/local/bin/linerate", 0o755, fs::read(stripped).unwrap());
+    archive.file(
+        "/usr/local/bin/linerate",
+        0o755,
+        fs::read(stripped).unwrap(),
+    );
     archive.libraries([LINERATE.into()]);
-    archive.file("/etc/os-release", 0o644, "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux in QEMU\"\n");
+    archive.file(
+        "/etc/os-release",
+        0o644,
+        "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux in QEMU\"\n",
+    );
     archive.file("/etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/bin/false\nnobody:x:65534:65534::/:/bin/false\n");
     archive.file("/etc/group", 0o644, "root:x:0:\nnogroup:x:65534:\n");
-    archive.file("/etc/nsswitch.conf", 0o644, "passwd: files\ngroup: files\nhosts: files\n");
+    archive.file(
+        "/etc/nsswitch.conf",
+        0o644,
+        "passwd: files\ngroup: files\nhosts: files\n",
+    );
     archive.file("/etc/hosts", 0o644, "127.0.0.1 localhost guest\n");
     archive.file("/etc/ssh/sshd_config", 0o644, SSHD);
-    archive.file("/etc/ssh/host_key", 0o600, fs::read(files.file("host_key")).unwrap());
+    archive.file(
+        "/etc/ssh/host_key",
+        0o600,
+        fs::read(files.file("host_key")).unwrap(),
+    );
     archive.file("/root/.ssh/authorized_keys", 0o600, user_key);
     archive.file("/etc/inittab", 0o644, "::sysinit:/etc/rc\n");
     archive.file("/usr/local/bin/state", 0o755, super::state::program());
@@ -242,7 +311,12 @@ fn initrd(unpacked: &Path, files: &Scratch, user_key: &str) -> Vec<u8> {
 
 /// The command that boots it. Its cards' ends of the cables have the names of their taps.
 fn qemu(stand: Stand, unpacked: &Path, files: &Scratch, ends: [&str; 2]) -> Vec<String> {
-    let Card { name, device, module, queues } = stand.card;
+    let Card {
+        name,
+        device,
+        module,
+        queues,
+    } = stand.card;
     let mut words = vec!["qemu-system-x86_64".to_string()];
     let beside = Path::new(UNPACKED).join("igb");
     if name == "igb" && beside.join("usr").exists() {
@@ -263,17 +337,44 @@ fn qemu(stand: Stand, unpacked: &Path, files: &Scratch, ends: [&str; 2]) -> Vec<
         "-machine q35 -accel tcg,thread=multi -cpu max -smp 4,cores=2,threads=2 -m 1024 -nodefaults -display none -no-reboot"
             .into(),
     );
-    also(format!("-kernel {} -initrd {}", unpacked.join("vmlinuz").display(), files.file("initrd")));
-    also(format!("-chardev stdio,id=console,logfile={} -serial chardev:console", files.file("console")));
-    also("-object rng-random,id=random,filename=/dev/urandom -device virtio-rng-pci,rng=random".into());
-    also(format!("-netdev user,id=mgmt,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:{PORT}-:22"));
+    also(format!(
+        "-kernel {} -initrd {}",
+        unpacked.join("vmlinuz").display(),
+        files.file("initrd")
+    ));
+    also(format!(
+        "-chardev stdio,id=console,logfile={} -serial chardev:console",
+        files.file("console")
+    ));
+    also(
+        "-object rng-random,id=random,filename=/dev/urandom -device virtio-rng-pci,rng=random"
+            .into(),
+    );
+    also(format!(
+        "-netdev user,id=mgmt,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:{PORT}-:22"
+    ));
     also("-device virtio-net-pci,netdev=mgmt,mac=52:54:00:00:00:01".into());
     for (at, tap) in ends.into_iter().enumerate() {
-        let bus = if name == "igb" { format!(",bus=port{at}") } else { String::new() };
-        also(format!("-device pcie-root-port,id=port{at},chassis={}", at + 1));
-        also(format!("-netdev tap,id={tap},ifname={tap},script=no,downscript=no,queues={queues}"));
-        also(format!("-device {device},netdev={tap},mac=02:00:00:00:00:0{}{bus}", address(tap)));
+        let bus = if name == "igb" {
+            format!(",bus=port{at}")
+        } else {
+            String::new()
+        };
+        also(format!(
+            "-device pcie-root-port,id=port{at},chassis={}",
+            at + 1
+        ));
+        also(format!(
+            "-netdev tap,id={tap},ifname={tap},script=no,downscript=no,queues={queues}"
+        ));
+        also(format!(
+            "-device {device},netdev={tap},mac=02:00:00:00:00:0{}{bus}",
+            address(tap)
+        ));
     }
-    words.extend(["-append".into(), format!("console=ttyS0 quiet panic=-1 card={module}")]);
+    words.extend([
+        "-append".into(),
+        format!("console=ttyS0 quiet panic=-1 card={module}"),
+    ]);
     words
 }

@@ -2,8 +2,8 @@
 
 use super::guest::{Guest, Stand};
 use crate::hosts_beside::lab::{
-    BACK, DUT, DUT_IPV6, GENERATOR, GENERATOR_IPV6, LAB, RECEIVER, RECEIVER_IPV6, has_linerate, run,
-    with_ipv6, with_one_tester,
+    BACK, DUT, DUT_IPV6, GENERATOR, GENERATOR_IPV6, LAB, RECEIVER, RECEIVER_IPV6, has_linerate,
+    run, with_ipv6, with_one_tester,
 };
 use crate::hosts_beside::site::Site;
 use std::ops::Deref;
@@ -27,7 +27,12 @@ impl GuestLab {
     pub fn router(stand: Stand) -> GuestLab {
         let site = Site::new(&["generator", "receiver"]);
         let [generator, receiver] = [0, 1].map(|n| &site.ssh.hosts[n].netns);
-        let guest = Guest::boot(stand, &site, "dut", [("in0", generator, "g0"), ("out0", receiver, "r0")]);
+        let guest = Guest::boot(
+            stand,
+            &site,
+            "dut",
+            [("in0", generator, "g0"), ("out0", receiver, "r0")],
+        );
         run(generator, &[GENERATOR, GENERATOR_IPV6].join("\n"));
         run(receiver, &[RECEIVER, BACK, RECEIVER_IPV6].join("\n"));
         guest.on(&[DUT, DUT_IPV6].join("\n"));
@@ -40,7 +45,12 @@ impl GuestLab {
     pub fn tester(stand: Stand) -> GuestLab {
         let site = Site::new(&["dut"]);
         let dut = &site.ssh.hosts[0].netns;
-        let guest = Guest::boot(stand, &site, "generator", [("g0", dut, "in0"), ("r0", dut, "out0")]);
+        let guest = Guest::boot(
+            stand,
+            &site,
+            "generator",
+            [("g0", dut, "in0"), ("r0", dut, "out0")],
+        );
         guest.on(&[GENERATOR, RECEIVER].join("\n"));
         run(dut, DUT);
         site.write("LAB.toml", &with_one_tester(LAB));

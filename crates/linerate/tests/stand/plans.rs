@@ -14,10 +14,14 @@ const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/lab");
 
 /// Plans of Linux routers.
 fn plans() -> Vec<PathBuf> {
-    let mut all: Vec<_> = fs::read_dir(PLANS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut all: Vec<_> = fs::read_dir(PLANS)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     all.retain(|plan| {
         let text = fs::read_to_string(plan).unwrap();
-        text.lines().any(|line| line.starts_with("systems = [") && line.contains("\"linux\""))
+        text.lines()
+            .any(|line| line.starts_with("systems = [") && line.contains("\"linux\""))
     });
     all.sort();
     all
@@ -49,20 +53,30 @@ fn shortened(plan: &str) -> String {
 fn shown(settings: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let all = |of: &Value| {
-        of.as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
+        of.as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect::<Vec<_>>()
     };
     for (key, value) in all(&settings["sysctls"]) {
         lines.push(format!("sysctl -a: {key} = {}", value.as_str().unwrap()));
     }
     for (end, card) in [("inside", "in0"), ("outside", "out0")] {
-        for (key, value) in all(&settings[end]).into_iter().filter(|(_, value)| !value.is_null()) {
+        for (key, value) in all(&settings[end])
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+        {
             let state = if value == true { "on" } else { "off" };
             lines.push(match key.as_str() {
                 "mtu" => format!("link: {card}/mtu:{value}"),
                 "queues" => format!("ethtool -l {card}: now Combined:\t{value}"),
                 "rx-ring" => format!("ethtool -g {card}: now RX:\t\t{value}"),
                 "tx-ring" => format!("ethtool -g {card}: now TX:\t\t{value}"),
-                "rx-wait-ns" => format!("ethtool -c {card}: rx-usecs: {}", value.as_u64().unwrap() / 1000),
+                "rx-wait-ns" => format!(
+                    "ethtool -c {card}: rx-usecs: {}",
+                    value.as_u64().unwrap() / 1000
+                ),
                 "rx-wait-frames" => format!("ethtool -c {card}: rx-frames: {value}"),
                 "adaptive-interrupts" => format!("ethtool -c {card}: Adaptive RX: {state}"),
                 "flow-control" => format!("ethtool -a {card}: RX:\t\t{state}"),
@@ -97,7 +111,9 @@ fn faults(lab: &GuestLab, plan: &Path, before: &State) -> (Vec<String>, State) {
     lab.guest.on("state settings >/dev/before");
     let records = format!("records-{file}");
     let ended = lab
-        .linerate(&["run", file, "--system", "linux", "--lab", "LAB.toml", "--out", &records])
+        .linerate(&[
+            "run", file, "--system", "linux", "--lab", "LAB.toml", "--out", &records,
+        ])
         .within(600)
         .run()
         .no_panic();
@@ -117,7 +133,9 @@ fn faults(lab: &GuestLab, plan: &Path, before: &State) -> (Vec<String>, State) {
         let lane = &plan["lanes"][cell["lane"].as_u64().unwrap() as usize];
         let collected = trial["collected"].as_array().unwrap();
         // A setting that cannot be had: no frame was sent.
-        let Some(collected) = collected.first() else { continue };
+        let Some(collected) = collected.first() else {
+            continue;
+        };
         let Some(said) = collected["output"]["Ok"].as_str() else {
             faults.push(format!(
                 "{}: the state was not read: {collected}",
@@ -126,11 +144,16 @@ fn faults(lab: &GuestLab, plan: &Path, before: &State) -> (Vec<String>, State) {
             continue;
         };
         let now = before.changed(said);
-        let missing = shown(&lane["settings"]).into_iter().filter(|line| !now.has(line));
+        let missing = shown(&lane["settings"])
+            .into_iter()
+            .filter(|line| !now.has(line));
         faults.extend(missing.map(|line| format!("{}: measured without '{line}'", cell["name"])));
     }
     if trials(&path).is_empty() {
-        faults.push(format!("nothing was measured: {}{}", ended.stdout, ended.stderr));
+        faults.push(format!(
+            "nothing was measured: {}{}",
+            ended.stdout, ended.stderr
+        ));
     }
     (faults, after)
 }
@@ -171,7 +194,9 @@ fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
     let (whole, mut random) = (began.elapsed().as_nanos() as u64, seed);
     let mut all = before.differences_but_waiting(&State::of(&lab.guest), &ended.stderr);
     for kill in 0..kills {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let moment = Duration::from_nanos((random >> 11) % whole);
         // Who was killed early has made none.
         let _ = fs::remove_dir_all(lab.records());
@@ -179,14 +204,26 @@ fn remains(lab: &GuestLab, kills: u32, seed: u64) -> Vec<String> {
         std::thread::sleep(moment);
         campaign.signal(libc::SIGKILL);
         drop(campaign);
-        let restored = lab.linerate(&["lab", "restore", "LAB.toml"]).run().no_panic();
+        let restored = lab
+            .linerate(&["lab", "restore", "LAB.toml"])
+            .run()
+            .no_panic();
         // The input of a command that had not begun: the guest removes it within a minute.
         lab.guest
             .on("n=0; while ls /tmp/linerate.* && [ $((n += 1)) -lt 100 ]; do sleep 1; done >/dev/null 2>&1");
-        let remains = before
-            .differences_but_waiting(&State::of(&lab.guest), &(restored.stdout.clone() + &restored.stderr));
-        println!("killed after {moment:.1?}: {}{}", restored.stdout, restored.stderr);
-        all.extend(remains.iter().map(|line| format!("kill {kill}, after {moment:.1?}: {line}")));
+        let remains = before.differences_but_waiting(
+            &State::of(&lab.guest),
+            &(restored.stdout.clone() + &restored.stderr),
+        );
+        println!(
+            "killed after {moment:.1?}: {}{}",
+            restored.stdout, restored.stderr
+        );
+        all.extend(
+            remains
+                .iter()
+                .map(|line| format!("kill {kill}, after {moment:.1?}: {line}")),
+        );
     }
     all
 }
@@ -197,7 +234,9 @@ fn on(kernel: &'static str, card: Card) {
     let stand = Stand { kernel, card };
     let lab = GuestLab::router(stand);
     let mut add = |of: &str, faults: Vec<String>| {
-        faults.iter().for_each(|fault| println!("{stand}: {of}: {fault}"));
+        faults
+            .iter()
+            .for_each(|fault| println!("{stand}: {of}: {fault}"));
         wrong.extend(faults.into_iter().map(|fault| format!("{of}: {fault}")));
     };
     let mut state = State::of(&lab.guest);
@@ -206,9 +245,16 @@ fn on(kernel: &'static str, card: Card) {
         add(plan.file_stem().unwrap().to_str().unwrap(), faults);
         state = after;
     }
-    let seed = format!("{stand}").bytes().fold(0, |seed, byte| 256 * (seed % (1 << 40)) + u64::from(byte));
+    let seed = format!("{stand}")
+        .bytes()
+        .fold(0, |seed, byte| 256 * (seed % (1 << 40)) + u64::from(byte));
     add("killed", remains(&lab, 5, seed));
-    assert!(wrong.is_empty(), "{stand}: {} faults:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{stand}: {} faults:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// A test for each kernel and card, where these are there.

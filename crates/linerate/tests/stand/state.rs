@@ -79,7 +79,13 @@ pub struct State(BTreeSet<String>);
 impl State {
     /// Reads it.
     pub fn of(guest: &Guest) -> State {
-        State(guest.on("state").lines().map(|line| line.trim_end().to_string()).collect())
+        State(
+            guest
+                .on("state")
+                .lines()
+                .map(|line| line.trim_end().to_string())
+                .collect(),
+        )
     }
 
     /// As diff(1) says that it has changed.
@@ -104,12 +110,21 @@ impl State {
     /// a module that rules have loaded.
     pub fn differences(&self, later: &State) -> Vec<String> {
         let gone = self.0.difference(&later.0).map(|line| format!("- {line}"));
-        let known =
-            |line: &&String| match line.strip_prefix("sysctl -a: ").and_then(|set| set.split_once('=')) {
-                Some((name, _)) => self.has(&format!("sysctl -a: {name}=")),
-                None => true,
-            };
-        gone.chain(later.0.difference(&self.0).filter(known).map(|line| format!("+ {line}"))).collect()
+        let known = |line: &&String| match line
+            .strip_prefix("sysctl -a: ")
+            .and_then(|set| set.split_once('='))
+        {
+            Some((name, _)) => self.has(&format!("sysctl -a: {name}=")),
+            None => true,
+        };
+        gone.chain(
+            later
+                .0
+                .difference(&self.0)
+                .filter(known)
+                .map(|line| format!("+ {line}")),
+        )
+        .collect()
     }
 
     /// Differences without those of interrupts that go back when they come next: those that already waited, and those of which a program
@@ -121,14 +136,25 @@ impl State {
             .filter(|(_, mask, now)| is_one(mask) && mask != now)
             .map(|(name, ..)| name.into())
             .collect();
-        if said.contains("an interrupt that has not come since it was moved goes back when it comes next") {
+        if said.contains(
+            "an interrupt that has not come since it was moved goes back when it comes next",
+        ) {
             let before: Vec<_> = self.interrupts().collect();
             let waits = |(name, only, _): &(&str, &str, &str)| {
                 before.iter().any(|(of, _, now)| of == name && now == only)
             };
-            names.extend(later.interrupts().filter(waits).map(|(name, ..)| name.into()));
+            names.extend(
+                later
+                    .interrupts()
+                    .filter(waits)
+                    .map(|(name, ..)| name.into()),
+            );
         }
-        all.retain(|line| !names.iter().any(|name| line[2..].starts_with(&format!("interrupts: {name}/ "))));
+        all.retain(|line| {
+            !names
+                .iter()
+                .any(|name| line[2..].starts_with(&format!("interrupts: {name}/ ")))
+        });
         all
     }
 

@@ -4,7 +4,10 @@ use crate::common::{Bench, Campaign, Scratch, linerate};
 use serde_json::Value;
 
 fn simulated(dut: &str) -> Campaign {
-    Bench::new(&format!("--simulate {dut} --family 4 --variant nat --trials 8 --duration 60ms")).run()
+    Bench::new(&format!(
+        "--simulate {dut} --family 4 --variant nat --trials 8 --duration 60ms"
+    ))
+    .run()
 }
 
 fn path(campaign: &Campaign) -> &str {
@@ -16,15 +19,35 @@ fn the_variants_of_a_campaign_are_paired_by_block() {
     let campaign = simulated("rate=400kpps");
     let folder = path(&campaign);
     let whole = linerate(["compare", folder]).run().ok();
-    let two = linerate(["compare", &format!("{folder}:forwarding"), &format!("{folder}:nat")]).run().ok();
+    let two = linerate([
+        "compare",
+        &format!("{folder}:forwarding"),
+        &format!("{folder}:nat"),
+    ])
+    .run()
+    .ok();
     assert_eq!(whole.stdout, two.stdout);
-    assert!(two.stdout.contains(" blocks") && two.stdout.contains("nat IPv4 64 B"), "{}", two.stdout);
-    assert!(two.stdout.contains("    N           Min           Max"), "{}", two.stdout);
+    assert!(
+        two.stdout.contains(" blocks") && two.stdout.contains("nat IPv4 64 B"),
+        "{}",
+        two.stdout
+    );
+    assert!(
+        two.stdout.contains("    N           Min           Max"),
+        "{}",
+        two.stdout
+    );
     let json = linerate(["compare", "--json", folder]).run().ok().stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     // A busy machine may keep a trial or two from having a window.
-    assert!((6..=8).contains(&json["comparisons"][0]["blocks"].as_u64().unwrap()), "{json}");
-    assert_eq!(json["comparisons"][0]["change"]["method"], "order-statistics");
+    assert!(
+        (6..=8).contains(&json["comparisons"][0]["blocks"].as_u64().unwrap()),
+        "{json}"
+    );
+    assert_eq!(
+        json["comparisons"][0]["change"]["method"],
+        "order-statistics"
+    );
 }
 
 #[test]
@@ -33,14 +56,24 @@ fn a_slower_campaign_fails_where_that_is_asked_for() {
     let (fast, slow) = (path(&fast), path(&slow));
     let gate = |a: &str, b: &str| linerate(["compare", a, b, "--fail-if-slower", "30%"]).run();
     let ended = gate(fast, slow).fails(3, &["slower", "30 %"]);
-    assert!(ended.stdout.contains("% slower than forwarding IPv4 64 B"), "{}", ended.stdout);
     assert!(
-        ended.stdout.contains("with each rate divided by the tester baseline of its block"),
+        ended.stdout.contains("% slower than forwarding IPv4 64 B"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        ended
+            .stdout
+            .contains("with each rate divided by the tester baseline of its block"),
         "{}",
         ended.stdout
     );
     let other_way = gate(slow, fast).ok();
-    assert!(other_way.stdout.contains("times as fast as"), "{}", other_way.stdout);
+    assert!(
+        other_way.stdout.contains("times as fast as"),
+        "{}",
+        other_way.stdout
+    );
     linerate(["compare", fast, slow]).run().ok();
 }
 
@@ -55,16 +88,33 @@ fn plain_files_are_rates() {
     let b = file("b", "# later\n90\n91\n89\n90\r\n90.5\n");
     let shown = linerate(["compare", &a, &b]).run().ok().stdout;
     let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("% slower than") && flat.contains("5 against 5 values"), "{shown}");
-    linerate(["compare", &a, &b, "--fail-if-slower", "5%"]).run().fails(3, &["slower"]);
-    let unsure = linerate(["compare", &a, &a, "--fail-if-slower", "0.1%"]).run().status(5);
+    assert!(
+        flat.contains("% slower than") && flat.contains("5 against 5 values"),
+        "{shown}"
+    );
+    linerate(["compare", &a, &b, "--fail-if-slower", "5%"])
+        .run()
+        .fails(3, &["slower"]);
+    let unsure = linerate(["compare", &a, &a, "--fail-if-slower", "0.1%"])
+        .run()
+        .status(5);
     assert!(unsure.stderr.contains("not excluded"), "{}", unsure.stderr);
     linerate(["compare", &a]).run().fails(2, &["alone"]);
-    linerate(["compare", &a, &file("none", "")]).run().fails(1, &["none has no numbers"]);
-    linerate(["compare", &a, &file("word", "1\nx\n")]).run().fails(1, &["line 2", "not a number"]);
-    linerate(["compare", &a, &b, "--fail-if-slower", "3"]).run().fails(2, &["write 3%"]);
-    linerate(["compare", &a, &b, "-c", "97"]).run().fails(2, &["97", "95"]);
-    linerate(["compare", &a, "/nonexistent"]).run().fails(1, &["/nonexistent"]);
+    linerate(["compare", &a, &file("none", "")])
+        .run()
+        .fails(1, &["none has no numbers"]);
+    linerate(["compare", &a, &file("word", "1\nx\n")])
+        .run()
+        .fails(1, &["line 2", "not a number"]);
+    linerate(["compare", &a, &b, "--fail-if-slower", "3"])
+        .run()
+        .fails(2, &["write 3%"]);
+    linerate(["compare", &a, &b, "-c", "97"])
+        .run()
+        .fails(2, &["97", "95"]);
+    linerate(["compare", &a, "/nonexistent"])
+        .run()
+        .fails(1, &["/nonexistent"]);
 }
 
 #[test]
@@ -76,8 +126,12 @@ fn what_cannot_be_compared_is_named() {
         .fails(2, &["no such variant", "nat IPv4"]);
     let scratch = Scratch::new();
     std::fs::write(scratch.path().join("x"), "1\n2\n3\n").unwrap();
-    linerate(["compare", &scratch.file("x"), folder]).run().fails(1, &["has 3 variants", "choose one"]);
-    linerate(["compare", &scratch.file("x"), &format!("{folder}:nat")]).run().ok();
+    linerate(["compare", &scratch.file("x"), folder])
+        .run()
+        .fails(1, &["has 3 variants", "choose one"]);
+    linerate(["compare", &scratch.file("x"), &format!("{folder}:nat")])
+        .run()
+        .ok();
 }
 
 /// The campaign of a plan: its page, and its cells by name, colons included.
@@ -96,17 +150,42 @@ fn a_plans_campaign_is_shown_and_its_cells_compared() {
     "#;
     let file = scratch.file("plan.toml");
     std::fs::write(&file, plan).unwrap();
-    linerate(["run", &file, "--simulate", "rate=400kpps", "--seed", "1", "--out", &folder]).run().ok();
+    linerate([
+        "run",
+        &file,
+        "--simulate",
+        "rate=400kpps",
+        "--seed",
+        "1",
+        "--out",
+        &folder,
+    ])
+    .run()
+    .ok();
     let shown = linerate(["show", "--full", &folder]).run().ok().stdout;
-    assert!(shown.contains("NOT of this machine") && shown.contains("forwarding over order"), "{shown}");
-    let json: Value = serde_json::from_str(&linerate(["show", "--json", &folder]).run().ok().stdout).unwrap();
-    assert_eq!(json["summary"]["rows"][1]["name"], "forwarding, order sequential");
+    assert!(
+        shown.contains("NOT of this machine") && shown.contains("forwarding over order"),
+        "{shown}"
+    );
+    let json: Value =
+        serde_json::from_str(&linerate(["show", "--json", &folder]).run().ok().stdout).unwrap();
+    assert_eq!(
+        json["summary"]["rows"][1]["name"],
+        "forwarding, order sequential"
+    );
     let cell = |level: &str| format!("{folder}:forwarding, order {level}");
-    let compared = linerate(["compare", &cell("random"), &cell("zipf:1.1")]).run().ok().stdout;
+    let compared = linerate(["compare", &cell("random"), &cell("zipf:1.1")])
+        .run()
+        .ok()
+        .stdout;
     assert!(compared.contains("order zipf:1.1"), "{compared}");
     std::fs::remove_file(format!("{folder}/summary.json")).unwrap();
     let killed = linerate(["show", &folder, "--trials"]).run().ok();
-    assert!(killed.stderr.contains("did not come to its end"), "{}", killed.stderr);
+    assert!(
+        killed.stderr.contains("did not come to its end"),
+        "{}",
+        killed.stderr
+    );
     assert!(
         killed.stdout.contains("forwarding over order") && killed.stdout.contains("   0 "),
         "{}",

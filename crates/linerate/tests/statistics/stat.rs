@@ -78,30 +78,45 @@ struct Asked {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    let layout =
-        (1usize..4, 0usize..3, proptest::sample::select(&[" ", "\t", " \t", ",", ";,"][..]), any::<u64>());
+    let layout = (
+        1usize..4,
+        0usize..3,
+        proptest::sample::select(&[" ", "\t", " \t", ",", ";,"][..]),
+        any::<u64>(),
+    );
     let width = prop_oneof![2usize..12, 20usize..160, Just(74), Just(80)];
     let confidence = proptest::sample::select(&["80", "90", "95", "98", "99", "99.5"][..]);
-    let flags = (any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.2), any::<bool>());
-    (layout, flags, proptest::option::of(width), proptest::option::of(confidence)).prop_map(
-        |(
-            (columns, column, delimiters, junk),
-            (separate_bars, no_differences, no_plot, quiet),
-            width,
-            confidence,
-        )| Asked {
-            columns,
-            column: column % columns + 1,
-            delimiters,
-            junk,
-            separate_bars,
-            no_differences,
-            no_plot,
-            quiet,
-            width,
-            confidence,
-        },
+    let flags = (
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+        any::<bool>(),
+    );
+    (
+        layout,
+        flags,
+        proptest::option::of(width),
+        proptest::option::of(confidence),
     )
+        .prop_map(
+            |(
+                (columns, column, delimiters, junk),
+                (separate_bars, no_differences, no_plot, quiet),
+                width,
+                confidence,
+            )| Asked {
+                columns,
+                column: column % columns + 1,
+                delimiters,
+                junk,
+                separate_bars,
+                no_differences,
+                no_plot,
+                quiet,
+                width,
+                confidence,
+            },
+        )
 }
 
 impl Asked {
@@ -112,7 +127,11 @@ impl Asked {
         for (line, random) in randoms.iter().enumerate() {
             for column in 1..=self.columns {
                 let other = Shape::Decimals.number(random.rotate_left(column as u32 * 7));
-                text += &if column == self.column { shape.number(*random) } else { other };
+                text += &if column == self.column {
+                    shape.number(*random)
+                } else {
+                    other
+                };
                 text.push(delimiters[(random.rotate_right(5) as usize) % delimiters.len()]);
             }
             if !random.is_multiple_of(4) {
@@ -134,8 +153,17 @@ impl Asked {
     /// The options that Debian's ministat has as well.
     fn arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> = Vec::new();
-        let flags = [("-s", self.separate_bars), ("-n", self.no_differences), ("-A", self.no_plot)];
-        arguments.extend(flags.iter().filter(|(_, set)| *set).map(|(flag, _)| (*flag).into()));
+        let flags = [
+            ("-s", self.separate_bars),
+            ("-n", self.no_differences),
+            ("-A", self.no_plot),
+        ];
+        arguments.extend(
+            flags
+                .iter()
+                .filter(|(_, set)| *set)
+                .map(|(flag, _)| (*flag).into()),
+        );
         arguments.extend(self.width.map(|width| format!("-w{width}")));
         arguments.extend(self.confidence.map(|confidence| format!("-c{confidence}")));
         if self.delimiters != " " {
@@ -150,7 +178,10 @@ impl Asked {
 
 /// Without names and headings: FreeBSD's `-q`, which Debian's ministat does not have.
 fn quietened(text: &str, sets: usize) -> String {
-    let lines = text.lines().skip(sets).filter(|line| !line.starts_with("    N "));
+    let lines = text
+        .lines()
+        .skip(sets)
+        .filter(|line| !line.starts_with("    N "));
     lines.fold(String::new(), |mut all, line| {
         let _ = writeln!(all, "{line}");
         all
@@ -190,7 +221,11 @@ fn with(text: &str) -> Scratch {
 /// `linerate stat` of a file `a.txt` with this text, with arguments.
 fn stat(text: &str, arguments: &[&str]) -> Ended {
     let scratch = with(text);
-    linerate(["stat"]).args(arguments).args(["a.txt"]).dir(scratch.path()).run()
+    linerate(["stat"])
+        .args(arguments)
+        .args(["a.txt"])
+        .dir(scratch.path())
+        .run()
 }
 
 #[test]
@@ -203,10 +238,22 @@ fn what_ministat_reads_is_read() {
         "0x1\n0x1p1\n3e0\n+4.\n",
         "1 9\n2\t9\n3\n4 9 9\n",
     ] {
-        assert_eq!(stat(text, &["--era", "old", "-qn"]).ok().stdout, row, "{text:?}");
+        assert_eq!(
+            stat(text, &["--era", "old", "-qn"]).ok().stdout,
+            row,
+            "{text:?}"
+        );
     }
-    let third = stat("1,2;3\n\n4,5\n6;7,8\n9,,10,11\n", &["-qn", "-C3", "-d", ",;"]).ok().stdout;
-    assert_eq!(third, "x   3             3            11             8     7.3333333     4.0414519\n");
+    let third = stat(
+        "1,2;3\n\n4,5\n6;7,8\n9,,10,11\n",
+        &["-qn", "-C3", "-d", ",;"],
+    )
+    .ok()
+    .stdout;
+    assert_eq!(
+        third,
+        "x   3             3            11             8     7.3333333     4.0414519\n"
+    );
 }
 
 #[test]
@@ -217,10 +264,16 @@ fn what_has_no_figures_is_named_with_file_and_line() {
         ("1\n2\n# 3\n", &["a.txt has 2 numbers"]),
         ("1\n2\nabc\n", &["a.txt, line 3", "\"abc\"", "not a number"]),
         ("1\n2x\n3\n", &["a.txt, line 2", "\"2x\""]),
-        ("1\n2\nnan\n4\n", &["a.txt, line 3", "\"nan\"", "leave it out"]),
+        (
+            "1\n2\nnan\n4\n",
+            &["a.txt, line 3", "\"nan\"", "leave it out"],
+        ),
         ("1\n-inf\n3\n", &["a.txt, line 2", "\"-inf\""]),
         ("1\n2\n1e309\n", &["a.txt, line 3", "too large"]),
-        ("1e308\n1.7e308\n1.6e308\n", &["a.txt", "overflows", "divide"]),
+        (
+            "1e308\n1.7e308\n1.6e308\n",
+            &["a.txt", "overflows", "divide"],
+        ),
         ("1\n2\n3\n4\0 5\n", &["a.txt, line 4", "zero byte"]),
     ];
     for (text, says) in cases {
@@ -230,8 +283,12 @@ fn what_has_no_figures_is_named_with_file_and_line() {
         }
     }
     stat("1\n2\n3\n", &["-C", "2"]).fails(1, &["0 numbers in column 2"]);
-    linerate(["stat", "/nonexistent/a"]).run().fails(1, &["/nonexistent/a", "No such file"]);
-    linerate(["stat", "/tmp"]).run().fails(1, &["/tmp", "directory"]);
+    linerate(["stat", "/nonexistent/a"])
+        .run()
+        .fails(1, &["/nonexistent/a", "No such file"]);
+    linerate(["stat", "/tmp"])
+        .run()
+        .fails(1, &["/tmp", "directory"]);
 }
 
 #[test]
@@ -240,11 +297,22 @@ fn a_deviation_lost_in_rounding_is_said() {
     let text = "1000000000\n1000000001\n1000000002\n1000000003\n".repeat(5);
     let old = stat(&text, &["--era", "fb11", "-qn"]).ok();
     assert!(old.stdout.ends_with(" -nan\n"), "{}", old.stdout);
-    assert!(old.stderr.contains("a.txt") && old.stderr.contains("--era new"), "{}", old.stderr);
+    assert!(
+        old.stderr.contains("a.txt") && old.stderr.contains("--era new"),
+        "{}",
+        old.stderr
+    );
     let new = stat(&text, &["-qn"]).ok();
-    assert!(new.stdout.ends_with(" 1.1470787\n") && new.stderr.is_empty(), "{new:?}");
+    assert!(
+        new.stdout.ends_with(" 1.1470787\n") && new.stderr.is_empty(),
+        "{new:?}"
+    );
     // Less, but still wrong.
-    let some = stat("100000001\n100000002\n100000003\n100000001\n", &["--era", "old", "-qn"]).ok();
+    let some = stat(
+        "100000001\n100000002\n100000003\n100000001\n",
+        &["--era", "old", "-qn"],
+    )
+    .ok();
     assert!(some.stderr.contains("--era new"), "{some:?}");
 }
 
@@ -266,7 +334,10 @@ fn arguments_that_make_no_sense_are_refused() {
         ("--show 0 a", &["--show", "above 0"]),
     ];
     for (line, says) in cases {
-        linerate(["stat"]).args(line.split(' ')).run().fails(2, says);
+        linerate(["stat"])
+            .args(line.split(' '))
+            .run()
+            .fails(2, says);
     }
 }
 
@@ -276,23 +347,42 @@ fn standard_input_is_a_set() {
     let bin = env!("CARGO_BIN_EXE_linerate");
     let shell = |line: &str| {
         let script = line.replace("STAT", &format!("{bin} stat"));
-        Program::new("sh").args(["-c", &script]).dir(scratch.path()).run().ok().stdout
+        Program::new("sh")
+            .args(["-c", &script])
+            .dir(scratch.path())
+            .run()
+            .ok()
+            .stdout
     };
     let alone = shell("STAT < a.txt");
     assert!(alone.starts_with("x <stdin>\n+---"), "{alone}");
     assert_eq!(shell("STAT - < a.txt"), alone);
     assert!(shell("STAT -A a.txt - < a.txt").starts_with("x a.txt\n+ <stdin>\n"));
     // As ministat: options may stand behind files, letters together, and twice.
-    assert_eq!(shell("STAT a.txt -n -n"), shell("STAT -An -w 20 -w 30 -- a.txt"));
+    assert_eq!(
+        shell("STAT a.txt -n -n"),
+        shell("STAT -An -w 20 -w 30 -- a.txt")
+    );
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error_and_a_full_disk_is() {
     let scratch = with(&format!("{}9\n", "1\n".repeat(100_000)));
     let bin = env!("CARGO_BIN_EXE_linerate");
-    let shell = |script: &str| Program::new("sh").args(["-c", script]).dir(scratch.path()).run();
-    let ended = shell(&format!("{{ {bin} stat a.txt; echo \"status $?\" >&2; }} | head -n 1")).ok();
-    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("x a.txt\n", "status 0\n"));
+    let shell = |script: &str| {
+        Program::new("sh")
+            .args(["-c", script])
+            .dir(scratch.path())
+            .run()
+    };
+    let ended = shell(&format!(
+        "{{ {bin} stat a.txt; echo \"status $?\" >&2; }} | head -n 1"
+    ))
+    .ok();
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.as_str()),
+        ("x a.txt\n", "status 0\n")
+    );
     shell(&format!("{bin} stat a.txt > /dev/full")).fails(1, &["standard output", "No space left"]);
 }
 
@@ -303,8 +393,16 @@ fn the_width_is_the_terminals() {
     let bin = env!("CARGO_BIN_EXE_linerate");
     let width = |setup: &str| {
         let inner = format!("stty cols 100; {setup} {bin} stat a.txt");
-        let ended = Program::new("script").args(["-qec", &inner, "/dev/null"]).dir(scratch.path()).run().ok();
-        ended.stdout.lines().find(|line| line.starts_with("+-")).map(|line| line.trim_end().len())
+        let ended = Program::new("script")
+            .args(["-qec", &inner, "/dev/null"])
+            .dir(scratch.path())
+            .run()
+            .ok();
+        ended
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("+-"))
+            .map(|line| line.trim_end().len())
     };
     assert_eq!(width(""), Some(100));
     assert_eq!(width("COLUMNS=50"), Some(52));
@@ -316,8 +414,14 @@ fn with_three_sets() -> Scratch {
     let scratch = Scratch::new();
     for (name, text) in [
         ("8rxq.pps", "4648451\n4735822\n4724896\n4632222\n4500078\n"),
-        ("16rxq.pps", "4925106\n5070589.5\n5104512\n5198632\n5142971\n"),
-        ("disabled.pps", "5801231.5\n5783115\n5765684\n5780396\n5794597\n"),
+        (
+            "16rxq.pps",
+            "4925106\n5070589.5\n5104512\n5198632\n5142971\n",
+        ),
+        (
+            "disabled.pps",
+            "5801231.5\n5783115\n5765684\n5780396\n5794597\n",
+        ),
     ] {
         std::fs::write(scratch.file(name), text).unwrap();
     }
@@ -328,12 +432,27 @@ fn with_three_sets() -> Scratch {
 fn full_is_the_block_and_then_the_analysis() {
     let scratch = with_three_sets();
     let sets = ["8rxq.pps", "16rxq.pps", "disabled.pps"];
-    let run = |args: &[&str]| linerate(["stat"]).args(args).args(sets).dir(scratch.path()).run().ok().stdout;
+    let run = |args: &[&str]| {
+        linerate(["stat"])
+            .args(args)
+            .args(sets)
+            .dir(scratch.path())
+            .run()
+            .ok()
+            .stdout
+    };
     let (block, full) = (run(&["-s"]), run(&["-s", "--full"]));
-    let analysis = full.strip_prefix(&block).unwrap_or_else(|| panic!("{full}"));
-    for part in
-        ["\n16rxq.pps is 9.5 % higher than 8rxq.pps", "Mann-Whitney", "Welch", "Cliff", "Holm", "Warnings"]
-    {
+    let analysis = full
+        .strip_prefix(&block)
+        .unwrap_or_else(|| panic!("{full}"));
+    for part in [
+        "\n16rxq.pps is 9.5 % higher than 8rxq.pps",
+        "Mann-Whitney",
+        "Welch",
+        "Cliff",
+        "Holm",
+        "Warnings",
+    ] {
         assert!(analysis.contains(part), "no '{part}' in:\n{analysis}");
     }
     assert_eq!(run(&["-s", "--full"]), full, "the bootstrap has a seed");
@@ -342,18 +461,35 @@ fn full_is_the_block_and_then_the_analysis() {
 #[test]
 fn json_has_ministats_figures_and_the_analysis() {
     let scratch = with_three_sets();
-    let json = linerate(["stat", "--json", "--era", "fb11", "8rxq.pps", "16rxq.pps", "disabled.pps"]);
+    let json = linerate([
+        "stat",
+        "--json",
+        "--era",
+        "fb11",
+        "8rxq.pps",
+        "16rxq.pps",
+        "disabled.pps",
+    ]);
     let json = json.dir(scratch.path()).run().ok().json();
     let ministat = &json["ministat"];
-    assert_eq!((&ministat["era"], &ministat["confidence_percent"]), (&"fb11".into(), &95.0.into()));
+    assert_eq!(
+        (&ministat["era"], &ministat["confidence_percent"]),
+        (&"fb11".into(), &95.0.into())
+    );
     let first = &ministat["sets"][0];
     assert_eq!(
         (&first["name"], &first["n"], &first["max"]),
         (&"8rxq.pps".into(), &5.into(), &4_735_822.0.into())
     );
     let difference = &ministat["differences"][1];
-    assert_eq!((&difference["name"], &difference["proven"]), (&"disabled.pps".into(), &true.into()));
-    assert!((difference["percent_error"].as_f64().unwrap() - 2.62824).abs() < 1e-5, "{difference}");
+    assert_eq!(
+        (&difference["name"], &difference["proven"]),
+        (&"disabled.pps".into(), &true.into())
+    );
+    assert!(
+        (difference["percent_error"].as_f64().unwrap() - 2.62824).abs() < 1e-5,
+        "{difference}"
+    );
     assert_eq!(json["analysis"]["comparisons"].as_array().unwrap().len(), 2);
     assert_eq!(json["analysis"]["sets"][2]["name"], "disabled.pps");
 }

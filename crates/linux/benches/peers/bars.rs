@@ -72,15 +72,28 @@ impl Bar {
             (None, None) => "-".into(),
         };
         let n = self.measured.map_or(0, |e| e.n).to_string();
-        let measured = self.measured.map_or("-".into(), |e| estimate(&e, self.unit));
-        [self.name.clone(), self.wanted.show(self.unit), measured, n, met]
+        let measured = self
+            .measured
+            .map_or("-".into(), |e| estimate(&e, self.unit));
+        [
+            self.name.clone(),
+            self.wanted.show(self.unit),
+            measured,
+            n,
+            met,
+        ]
     }
 }
 
 fn estimate(e: &Estimate, unit: &str) -> String {
     match (e.low, e.high) {
         (Some(low), Some(high)) => {
-            format!("{}{unit} [{}, {}]", number(e.median), number(low), number(high))
+            format!(
+                "{}{unit} [{}, {}]",
+                number(e.median),
+                number(low),
+                number(high)
+            )
         }
         _ => format!("{}{unit}", number(e.median)),
     }
@@ -139,9 +152,17 @@ impl Report {
         unit: &'static str,
         measured: Result<Estimate, String>,
     ) {
-        let (measured, missing) = measured.map_or_else(|reason| (None, Some(reason)), |e| (Some(e), None));
+        let (measured, missing) =
+            measured.map_or_else(|reason| (None, Some(reason)), |e| (Some(e), None));
         let met = measured.and_then(|e| wanted.met(e.median));
-        self.bars.push(Bar { name, wanted, unit, measured, missing, met });
+        self.bars.push(Bar {
+            name,
+            wanted,
+            unit,
+            measured,
+            missing,
+            met,
+        });
     }
 
     /// Adds a peer that did not run.
@@ -182,10 +203,18 @@ impl Report {
 
     fn text(&self) -> Result<String, std::fmt::Error> {
         let mut out = String::new();
-        writeln!(out, "Linux {}, {} CPUs, seed {}", self.kernel, self.cpus, self.seed)?;
-        writeln!(out, "64-byte frames, 2,000 flows, one sending thread where no other number is given")?;
+        writeln!(
+            out,
+            "Linux {}, {} CPUs, seed {}",
+            self.kernel, self.cpus, self.seed
+        )?;
+        writeln!(
+            out,
+            "64-byte frames, 2,000 flows, one sending thread where no other number is given"
+        )?;
         writeln!(out, "receiver: {}\n", self.receiver)?;
-        let mut rows = vec![["contest", "contestant", "Mpps (median)", "range", "blocks"].map(String::from)];
+        let mut rows =
+            vec![["contest", "contestant", "Mpps (median)", "range", "blocks"].map(String::from)];
         rows.extend(self.series.iter().map(series_cells));
         table(&mut out, &rows);
         if !self.not_run.is_empty() {
@@ -195,7 +224,8 @@ impl Report {
             writeln!(out, "  {name}: {reason}")?;
         }
         writeln!(out)?;
-        let mut rows = vec![["bar", "wanted", "measured [95 %]", "blocks", "met"].map(String::from)];
+        let mut rows =
+            vec![["bar", "wanted", "measured [95 %]", "blocks", "met"].map(String::from)];
         rows.extend(self.bars.iter().map(Bar::cells));
         table(&mut out, &rows);
         Ok(out)
@@ -206,17 +236,37 @@ fn series_cells(series: &Series) -> [String; 5] {
     let rates: Vec<f64> = series.rates.iter().flatten().map(|r| r / 1e6).collect();
     let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let high = rates.iter().copied().fold(0.0, f64::max);
-    let median = series.median().map_or("-".into(), |m| format!("{:.3}", m / 1e6));
-    let range = if rates.is_empty() { "-".into() } else { format!("{low:.3}-{high:.3}") };
-    [series.contest.clone(), series.name.clone(), median, range, rates.len().to_string()]
+    let median = series
+        .median()
+        .map_or("-".into(), |m| format!("{:.3}", m / 1e6));
+    let range = if rates.is_empty() {
+        "-".into()
+    } else {
+        format!("{low:.3}-{high:.3}")
+    };
+    [
+        series.contest.clone(),
+        series.name.clone(),
+        median,
+        range,
+        rates.len().to_string(),
+    ]
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
 fn table(out: &mut String, rows: &[[String; 5]]) {
-    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|r| r[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..5).map(width).collect();
     for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}"));
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, w)| format!("{cell:<w$}"));
         out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         out.push('\n');
     }

@@ -26,7 +26,12 @@ pub struct Series {
 
 impl Series {
     fn new(contest: &str, name: String) -> Self {
-        Series { contest: contest.into(), name, rates: Vec::new(), failure: None }
+        Series {
+            contest: contest.into(),
+            name,
+            rates: Vec::new(),
+            failure: None,
+        }
     }
 
     /// The median of the blocks that succeeded.
@@ -50,7 +55,10 @@ pub fn alternate<C: Display>(
     mut slice: impl FnMut(&C) -> Result<f64, Failure>,
 ) -> Vec<Series> {
     let flat: Vec<&C> = groups.iter().flatten().collect();
-    let mut all: Vec<Series> = flat.iter().map(|c| Series::new(contest, c.to_string())).collect();
+    let mut all: Vec<Series> = flat
+        .iter()
+        .map(|c| Series::new(contest, c.to_string()))
+        .collect();
     for block in 1..=blocks {
         eprint!("\r{contest}: block {block} of {blocks}   ");
         for i in draw(groups, random) {

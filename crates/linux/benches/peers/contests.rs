@@ -82,22 +82,44 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), Failure> {
 
 fn one_queue(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let cpus = [GENERATOR_CPU];
-    let variants =
-        [Setup::of(Dut::TesterBaseline), Setup::of(Dut::TesterBaseline), Setup::of(Dut::Forwarding)];
+    let variants = [
+        Setup::of(Dut::TesterBaseline),
+        Setup::of(Dut::TesterBaseline),
+        Setup::of(Dut::Forwarding),
+    ];
     let mut stand = Testbed::build(&cpus, &variants)?;
     stand.receive_on_all()?;
     let full = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let limit = stand.add(Kind::Limit, &cpus, crate::stand::FLOWS)?;
     let random = SplitMix64::new(options.seed);
-    let mut arena = Arena { options, random, stand, tools: Toolbox::new()?, full, limit };
+    let mut arena = Arena {
+        options,
+        random,
+        stand,
+        tools: Toolbox::new()?,
+        full,
+        limit,
+    };
     if options.wants("card") {
-        arena.peers("tester baseline", CARD, &Tool::ALL, tester_baseline_bar, report);
+        arena.peers(
+            "tester baseline",
+            CARD,
+            &Tool::ALL,
+            tester_baseline_bar,
+            report,
+        );
     }
     if options.wants("limit") {
         arena.against_the_limit(report);
     }
     if options.wants("forwarding") {
-        arena.peers("forwarding", FORWARDING, &[Tool::Trafgen], |_| Wanted::AtLeast(2.5), report);
+        arena.peers(
+            "forwarding",
+            FORWARDING,
+            &[Tool::Trafgen],
+            |_| Wanted::AtLeast(2.5),
+            report,
+        );
     }
     if options.wants("pacing") {
         arena.pacing(report);
@@ -110,7 +132,12 @@ fn one_queue(options: &Options, report: &mut Report) -> Result<(), Failure> {
 
 impl Arena<'_> {
     fn ours(&self) -> Vec<Contestant> {
-        BATCHES.map(|batch| Contestant::Ours { generator: self.full, batch }).to_vec()
+        BATCHES
+            .map(|batch| Contestant::Ours {
+                generator: self.full,
+                batch,
+            })
+            .to_vec()
     }
 
     /// Tools that are installed and send something; the others are reported.
@@ -132,7 +159,11 @@ impl Arena<'_> {
     }
 
     fn theirs(&mut self, tool: Tool, lane: usize, window: Duration) -> Result<f64, Failure> {
-        let lane = if tool == Tool::Testpmd && lane == CARD { CARD_OF_TESTPMD } else { lane };
+        let lane = if tool == Tool::Testpmd && lane == CARD {
+            CARD_OF_TESTPMD
+        } else {
+            lane
+        };
         self.tools.slice(tool, &mut self.stand, lane, window)
     }
 
@@ -158,7 +189,12 @@ impl Arena<'_> {
                     Some(n) => compared(mine, &series[ours + n]),
                     None => Err("peer not here".into()),
                 };
-                report.bar(format!("{contest}: {} / {tool}", mine.name), wanted(*tool), "", measured);
+                report.bar(
+                    format!("{contest}: {} / {tool}", mine.name),
+                    wanted(*tool),
+                    "",
+                    measured,
+                );
             }
         }
         report.series(series);
@@ -168,13 +204,24 @@ impl Arena<'_> {
     fn against_the_limit(&mut self, report: &mut Report) {
         let (generator, limit) = (self.full, self.limit);
         let pairs = BATCHES.map(|batch| {
-            vec![Contestant::Ours { generator, batch }, Contestant::Limit { generator: limit, batch }]
+            vec![
+                Contestant::Ours { generator, batch },
+                Contestant::Limit {
+                    generator: limit,
+                    batch,
+                },
+            ]
         });
         let (blocks, window) = (self.options.short_blocks(), self.options.short_window());
         let series = self.alternate("limit", &pairs, CARD, blocks, window);
         for (pair, batch) in series.chunks(2).zip(BATCHES) {
             let name = format!("tester baseline: linerate / the machine's limit, batch {batch}");
-            report.bar(name, Wanted::AtLeast(0.85), "", compared(&pair[0], &pair[1]));
+            report.bar(
+                name,
+                Wanted::AtLeast(0.85),
+                "",
+                compared(&pair[0], &pair[1]),
+            );
         }
         report.series(series);
     }
@@ -188,15 +235,21 @@ impl Arena<'_> {
         window: Duration,
     ) -> Vec<Series> {
         let mut random = SplitMix64::new(self.random.next_u64());
-        alternate(contest, groups, blocks, &mut random, |contestant| match *contestant {
-            Contestant::Ours { generator, batch } | Contestant::Limit { generator, batch } => {
-                Ok(self.stand.slice(generator, lane, batch, window)?.received)
-            }
-            Contestant::Threads { generator, .. } => {
-                Ok(self.stand.slice(generator, lane, 64, window)?.received)
-            }
-            Contestant::Theirs(tool) => self.theirs(tool, lane, window),
-        })
+        alternate(
+            contest,
+            groups,
+            blocks,
+            &mut random,
+            |contestant| match *contestant {
+                Contestant::Ours { generator, batch } | Contestant::Limit { generator, batch } => {
+                    Ok(self.stand.slice(generator, lane, batch, window)?.received)
+                }
+                Contestant::Threads { generator, .. } => {
+                    Ok(self.stand.slice(generator, lane, 64, window)?.received)
+                }
+                Contestant::Theirs(tool) => self.theirs(tool, lane, window),
+            },
+        )
     }
 
     /// How far from what was asked, by the generator's counter and by the receiver's.
@@ -235,7 +288,9 @@ fn pacing_error(offered: f64, asked: f64) -> f64 {
 fn compared(mine: &Series, other: &Series) -> Result<Estimate, String> {
     ratio(mine, other).ok_or_else(|| {
         let reason = mine.failure.as_ref().or(other.failure.as_ref());
-        reason.cloned().unwrap_or_else(|| "no block with both".into())
+        reason
+            .cloned()
+            .unwrap_or_else(|| "no block with both".into())
     })
 }
 
@@ -251,7 +306,12 @@ fn receiver_cost(options: &Options, report: &mut Report) -> Result<(), Failure> 
         stand.slice_with(*who == "full accounting", generator, 0, window)
     });
     let name = "forwarding: receiver with all accounting / bare drop".to_string();
-    report.bar(name, Wanted::AtLeast(0.95), "", compared(&series[0], &series[1]));
+    report.bar(
+        name,
+        Wanted::AtLeast(0.95),
+        "",
+        compared(&series[0], &series[1]),
+    );
     report.series(series);
     Ok(())
 }
@@ -269,8 +329,14 @@ fn threads(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let two = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let one = stand.add(Kind::Full, &cpus[..1], crate::stand::FLOWS)?;
     let contestants = [vec![
-        Contestant::Threads { generator: two, count: 2 },
-        Contestant::Threads { generator: one, count: 1 },
+        Contestant::Threads {
+            generator: two,
+            count: 2,
+        },
+        Contestant::Threads {
+            generator: one,
+            count: 1,
+        },
     ]];
     let mut random = SplitMix64::new(options.seed ^ 2);
     let (blocks, window) = (options.short_blocks(), options.short_window());
@@ -280,7 +346,12 @@ fn threads(options: &Options, report: &mut Report) -> Result<(), Failure> {
         };
         Ok(stand.slice(generator, 0, 64, window)?.received)
     });
-    report.bar(name, Wanted::AtLeast(1.6), "", compared(&series[0], &series[1]));
+    report.bar(
+        name,
+        Wanted::AtLeast(1.6),
+        "",
+        compared(&series[0], &series[1]),
+    );
     report.series(series);
     Ok(())
 }
@@ -288,17 +359,35 @@ fn threads(options: &Options, report: &mut Report) -> Result<(), Failure> {
 fn memory(report: &mut Report) {
     eprintln!("memory: a process with {} flows", memory::FLOWS);
     let (peak, time) = match memory::measure() {
-        Ok(found) => (Ok(single(found.peak_bytes as f64 / 1e6)), Ok(single(found.set_up_s))),
+        Ok(found) => (
+            Ok(single(found.peak_bytes as f64 / 1e6)),
+            Ok(single(found.set_up_s)),
+        ),
         Err(error) => (Err(error.to_string()), Err(error.to_string())),
     };
     let flows = "5,000,000 flows";
-    report.bar(format!("peak memory with {flows}"), Wanted::Below(200.0), " MB", peak);
-    report.bar(format!("set-up time with {flows}"), Wanted::Nothing, " s", time);
+    report.bar(
+        format!("peak memory with {flows}"),
+        Wanted::Below(200.0),
+        " MB",
+        peak,
+    );
+    report.bar(
+        format!("set-up time with {flows}"),
+        Wanted::Nothing,
+        " s",
+        time,
+    );
 }
 
 /// A value that was measured once.
 fn single(value: f64) -> Estimate {
-    Estimate { median: value, low: None, high: None, n: 1 }
+    Estimate {
+        median: value,
+        low: None,
+        high: None,
+        n: 1,
+    }
 }
 
 /// How many times faster than each peer the generator is meant to be.

@@ -31,7 +31,10 @@ pub fn child() -> Result<(), Failure> {
     let began = Instant::now();
     stand.add(Kind::Full, &[GENERATOR_CPU], FLOWS)?;
     let set_up_s = began.elapsed().as_secs_f64();
-    let memory = Memory { peak_bytes: peak()?, set_up_s };
+    let memory = Memory {
+        peak_bytes: peak()?,
+        set_up_s,
+    };
     println!("{}", serde_json::to_string(&memory)?);
     Ok(())
 }
@@ -39,7 +42,10 @@ pub fn child() -> Result<(), Failure> {
 /// This process's peak (proc_pid_status(5): VmHWM, in KiB).
 fn peak() -> Result<u64, Failure> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).ok_or("no VmHWM in /proc")?;
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .ok_or("no VmHWM in /proc")?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kib * 1024)
 }
@@ -50,9 +56,17 @@ fn peak() -> Result<u64, Failure> {
 /// The child failed.
 pub fn measure() -> Result<Memory, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
-    let output = command.arg(CHILD).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let output = command
+        .arg(CHILD)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
     if !output.status.success() {
-        return Err(format!("the child that sets up {FLOWS} flows ended with {}", output.status).into());
+        return Err(format!(
+            "the child that sets up {FLOWS} flows ended with {}",
+            output.status
+        )
+        .into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -16,7 +16,15 @@ The speed benchmark: linerate against other packet generators and against the ma
 Exit status: 0 when every bar that could be measured was met, 1 when one was missed, 2 when it could not run.";
 
 /// The contests, in the order they are run.
-pub const CONTESTS: [&str; 7] = ["card", "limit", "threads", "forwarding", "receiver", "pacing", "memory"];
+pub const CONTESTS: [&str; 7] = [
+    "card",
+    "limit",
+    "threads",
+    "forwarding",
+    "receiver",
+    "pacing",
+    "memory",
+];
 
 /// The task that the arguments ask for.
 pub enum Action {
@@ -78,17 +86,28 @@ impl Options {
 /// # Errors
 /// The fault of the arguments.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Action, String> {
-    let mut options = Options { quick: false, json: None, seed: 1, only: Vec::new() };
+    let mut options = Options {
+        quick: false,
+        json: None,
+        seed: 1,
+        only: Vec::new(),
+    };
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        let mut value = || {
+            arguments
+                .next()
+                .ok_or_else(|| format!("{argument} needs a value"))
+        };
         match argument.as_str() {
             "--bench" => {}
             "--quick" => options.quick = true,
             "--json" => options.json = Some(value()?.into()),
             "--seed" => {
                 let text = value()?;
-                options.seed = text.parse().map_err(|_| format!("--seed {text}: not a whole number"))?;
+                options.seed = text
+                    .parse()
+                    .map_err(|_| format!("--seed {text}: not a whole number"))?;
             }
             "--only" => options.only = contests(&value()?)?,
             "--help" | "-h" => return Ok(Action::Help),
@@ -102,7 +121,10 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Action, String> 
 fn contests(list: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = list.split(',').map(|n| n.trim().to_string()).collect();
     match names.iter().find(|n| !CONTESTS.contains(&n.as_str())) {
-        Some(unknown) => Err(format!("--only {unknown}: there are {}", CONTESTS.join(", "))),
+        Some(unknown) => Err(format!(
+            "--only {unknown}: there are {}",
+            CONTESTS.join(", ")
+        )),
         None => Ok(names),
     }
 }

@@ -23,10 +23,15 @@ impl Session {
     /// The program is not there, or the system has no room for it.
     pub fn start(mut command: Command, cpu: Option<u32>, log: &Path) -> io::Result<Session> {
         let out = File::options().create(true).append(true).open(log)?;
-        command.stdin(Stdio::piped()).stdout(out.try_clone()?).stderr(out);
+        command
+            .stdin(Stdio::piped())
+            .stdout(out.try_clone()?)
+            .stderr(out);
         // SAFETY: between fork and exec the closure makes only system calls and neither allocates nor locks.
         unsafe { command.pre_exec(move || prepare(cpu)) };
-        Ok(Session { child: command.spawn()? })
+        Ok(Session {
+            child: command.spawn()?,
+        })
     }
 
     /// The leader's process number, which is the session's.
@@ -60,14 +65,20 @@ impl Drop for Session {
 }
 
 fn prepare(cpu: Option<u32>) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: CPU_SECONDS, rlim_max: CPU_SECONDS };
+    let limit = libc::rlimit {
+        rlim_cur: CPU_SECONDS,
+        rlim_max: CPU_SECONDS,
+    };
     // SAFETY: no preconditions, and a valid structure.
     let status = unsafe {
         if libc::setsid() < 0 {
             return Err(io::Error::last_os_error());
         }
         // A session is an autogroup: before others, as ours is.
-        let session = libc::open(c"/proc/self/autogroup".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let session = libc::open(
+            c"/proc/self/autogroup".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        );
         libc::write(session, c"-20".as_ptr().cast(), 3);
         libc::setrlimit(libc::RLIMIT_CPU, &limit)
     };
@@ -87,8 +98,12 @@ pub fn go_first() {
 
 /// The living processes of a session.
 fn members(session: u32) -> Vec<libc::pid_t> {
-    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let Ok(folder) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = folder
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| lives_in(*pid) == Some(session)).collect()
 }
 
@@ -103,8 +118,14 @@ fn lives_in(pid: libc::pid_t) -> Option<u32> {
 
 /// A program's complaint: the first line that sounds like one, and the last one.
 pub fn complaint(log: &Path) -> String {
-    let text = fs::read(log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let text = fs::read(log)
+        .map(|b| String::from_utf8_lossy(&b).into_owned())
+        .unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
     let bad = |l: &&&str| ["failed", "rror", "annot"].iter().any(|w| l.contains(w));
     let (first, last) = (lines.iter().find(bad), lines.last());
     match (first, last) {

@@ -8,7 +8,9 @@ use linerate_linux::ports::live::LiveFrames;
 use linerate_linux::ports::xdp_receiver::{XdpReceiver, attach};
 use linerate_linux::ports::{Arrival, Port, Target, monotonic_ns};
 use linerate_measure::record::Mode;
-use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
+use linerate_wire::{
+    Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
+};
 use std::time::{Duration, Instant};
 
 /// The generators' CPU; the benchmark itself sleeps on the other.
@@ -74,7 +76,11 @@ impl Testbed {
             host_changes: Consent::Refused,
             interrupted: None,
         };
-        Ok(Testbed { generators: Vec::new(), receivers: Vec::new(), lab: EmbeddedLab::build(spec, setups)? })
+        Ok(Testbed {
+            generators: Vec::new(),
+            receivers: Vec::new(),
+            lab: EmbeddedLab::build(spec, setups)?,
+        })
     }
 
     /// Puts a receiver that counts all UDP frames, signed or not, on every lane: the same for all contestants.
@@ -83,8 +89,15 @@ impl Testbed {
     /// The kernel does not take the program.
     pub fn receive_on_all(&mut self) -> Result<(), Failure> {
         for lane in &self.lab.lanes {
-            let at = Arrival { ifindex: lane.receiver.index, queues: self.lab.spec.queues() };
-            self.receivers.push(XdpReceiver::new(&self.lab.receiver.namespace, at, filter(true))?);
+            let at = Arrival {
+                ifindex: lane.receiver.index,
+                queues: self.lab.spec.queues(),
+            };
+            self.receivers.push(XdpReceiver::new(
+                &self.lab.receiver.namespace,
+                at,
+                filter(true),
+            )?);
         }
         Ok(())
     }
@@ -98,7 +111,13 @@ impl Testbed {
         let first = self.lab.lanes.first().ok_or("a lab without lanes")?;
         let traffic = traffic(first, flows)?;
         let program = (kind != Kind::Full).then_some("gen_limit");
-        let generator = LiveFrames::new(&self.lab.generator.namespace, &targets, &traffic, cpus, program)?;
+        let generator = LiveFrames::new(
+            &self.lab.generator.namespace,
+            &targets,
+            &traffic,
+            cpus,
+            program,
+        )?;
         self.generators.push(generator);
         Ok(self.generators.len() - 1)
     }
@@ -119,7 +138,13 @@ impl Testbed {
         batch: u32,
         window: Duration,
     ) -> Result<Rates, Failure> {
-        slice(&mut self.generators[generator], &mut self.receivers[lane], lane, batch, window)
+        slice(
+            &mut self.generators[generator],
+            &mut self.receivers[lane],
+            lane,
+            batch,
+            window,
+        )
     }
 
     /// One slice with a receiver that is attached for it alone: the one with all of our accounting, or one that only
@@ -134,10 +159,14 @@ impl Testbed {
         lane: usize,
         window: Duration,
     ) -> Result<f64, Failure> {
-        let (namespace, ifindex) = (&self.lab.receiver.namespace, self.lab.lanes[lane].receiver.index);
+        let (namespace, ifindex) = (
+            &self.lab.receiver.namespace,
+            self.lab.lanes[lane].receiver.index,
+        );
         let generator = &mut self.generators[generator];
         if accounting {
-            let mut receiver = XdpReceiver::new(namespace, Arrival { ifindex, queues: 1 }, filter(false))?;
+            let mut receiver =
+                XdpReceiver::new(namespace, Arrival { ifindex, queues: 1 }, filter(false))?;
             return Ok(slice(generator, &mut receiver, lane, 64, window)?.sent);
         }
         // A yardstick: a receiver that counts nothing.
@@ -160,7 +189,10 @@ impl Testbed {
         let (generator, receiver) = (&mut self.generators[generator], &mut self.receivers[lane]);
         generator.aim(lane);
         receiver.reset()?;
-        generator.start(&Load { rate: Some(rate), ..load(window * 2 + START_WITHIN) })?;
+        generator.start(&Load {
+            rate: Some(rate),
+            ..load(window * 2 + START_WITHIN)
+        })?;
         let rates = paced_rates(generator, receiver, rate, window);
         generator.stop()?;
         std::thread::sleep(REST);
@@ -185,7 +217,10 @@ fn paced_rates(
     if after.0.0 <= first.0 {
         return Err("the generator stands still".into());
     }
-    Ok(Rates { sent: between(before.0, after.0), received: between(before.1, after.1) })
+    Ok(Rates {
+        sent: between(before.0, after.0),
+        received: between(before.1, after.1),
+    })
 }
 
 fn between((frames, ns): (u64, u64), (later_frames, later_ns): (u64, u64)) -> f64 {
@@ -201,7 +236,8 @@ fn typical_edge(counter: impl Fn() -> u64, asked: f64) -> Result<(u64, u64), Fai
         std::thread::sleep(APART);
     }
     let (first, began) = edges[0];
-    let delay = |(frames, ns): &(u64, u64)| (ns - began) as f64 - (frames - first) as f64 / asked * 1e9;
+    let delay =
+        |(frames, ns): &(u64, u64)| (ns - began) as f64 - (frames - first) as f64 / asked * 1e9;
     edges.sort_by(|a, b| delay(a).total_cmp(&delay(b)));
     Ok(edges[EDGES / 2])
 }
@@ -230,7 +266,10 @@ fn slice(
 ) -> Result<Rates, Failure> {
     generator.aim(lane);
     receiver.reset()?;
-    generator.start(&Load { batch, ..load(window + Duration::from_secs(1)) })?;
+    generator.start(&Load {
+        batch,
+        ..load(window + Duration::from_secs(1))
+    })?;
     let end = Instant::now() + START_WITHIN;
     while generator.began_ns().is_none() {
         if generator.finished() || Instant::now() > end {
@@ -251,7 +290,10 @@ fn slice(
     if early {
         return Err("the generator ended before its time".into());
     }
-    Ok(Rates { sent: sent as f64 / seconds, received: received as f64 / seconds })
+    Ok(Rates {
+        sent: sent as f64 / seconds,
+        received: received as f64 / seconds,
+    })
 }
 
 /// The receiver's rate over `window`, whoever sends.
@@ -297,12 +339,20 @@ pub fn load(duration: Duration) -> Load {
 
 /// The filter of all receivers here.
 pub fn filter(unsigned: bool) -> Filter {
-    Filter { streams: 2, unsigned, ..Filter::of_campaign(CAMPAIGN) }
+    Filter {
+        streams: 2,
+        unsigned,
+        ..Filter::of_campaign(CAMPAIGN)
+    }
 }
 
 fn target(lane: &Lane) -> Target {
     let (source, destination) = (MacAddr(lane.generator.mac), MacAddr(lane.destination_mac()));
-    Target { ifindex: lane.generator.index, source, destination }
+    Target {
+        ifindex: lane.generator.index,
+        source,
+        destination,
+    }
 }
 
 /// Form of every frame, but for the signature of ours.
@@ -313,5 +363,8 @@ pub fn frame(lane: &Lane) -> FrameSpec {
 
 fn traffic(lane: &Lane, flows: u32) -> Result<Traffic, Failure> {
     let flows = FlowSpace::benchmark(Family::V4, flows)?;
-    Ok(Traffic { campaign: CAMPAIGN, ..Traffic::new(frame(lane), FrameMix::single(FRAME_FCS), flows) })
+    Ok(Traffic {
+        campaign: CAMPAIGN,
+        ..Traffic::new(frame(lane), FrameMix::single(FRAME_FCS), flows)
+    })
 }

@@ -51,8 +51,14 @@ pub enum Tool {
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 6] =
-        [Tool::Trafgen, Tool::Tcpreplay, Tool::Testpmd, Tool::XdpTrafficgen, Tool::Iperf3, Tool::Hping3];
+    pub const ALL: [Tool; 6] = [
+        Tool::Trafgen,
+        Tool::Tcpreplay,
+        Tool::Testpmd,
+        Tool::XdpTrafficgen,
+        Tool::Iperf3,
+        Tool::Hping3,
+    ];
 
     /// The executable.
     pub fn program(self) -> &'static str {
@@ -70,7 +76,10 @@ impl Tool {
     pub fn find(self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-        std::env::split_paths(&path).chain(system).map(|d| d.join(self.program())).find(|f| f.is_file())
+        std::env::split_paths(&path)
+            .chain(system)
+            .map(|d| d.join(self.program()))
+            .find(|f| f.is_file())
     }
 
     /// Whether it sends through an IP stack, and so needs addresses of its own.
@@ -85,11 +94,17 @@ impl Tool {
 
     /// Arguments of the tool: the best that it can do with one sending thread.
     fn arguments(self, interface: &str, inputs: &Inputs) -> String {
-        let Inputs { config, capture, destination } = inputs;
+        let Inputs {
+            config,
+            capture,
+            destination,
+        } = inputs;
         let (config, capture) = (config.display(), capture.display());
         match self {
             Tool::Trafgen => format!("-i {config} -o {interface} --cpus 1 -Q"),
-            Tool::Tcpreplay => format!("-i {interface} --preload-pcap --topspeed --loop=0 {capture}"),
+            Tool::Tcpreplay => {
+                format!("-i {interface} --preload-pcap --topspeed --loop=0 {capture}")
+            }
             Tool::Testpmd => format!(
                 "-l {GENERATOR_CPU},{OTHER_CPU} --main-lcore {OTHER_CPU} --no-huge -m 256 --no-pci \
                  --vdev=net_af_xdp0,iface={interface} -- --forward-mode=txonly --txonly-multi-flow --txpkts=60 \
@@ -169,7 +184,11 @@ impl Toolbox {
     ) -> Result<f64, Failure> {
         let inputs = self.inputs(stand, lane)?;
         let interface = stand.lab.lanes[lane].generator.name.clone();
-        let command = command(tool, &stand.lab.generator.namespace, &tool.arguments(&interface, &inputs))?;
+        let command = command(
+            tool,
+            &stand.lab.generator.namespace,
+            &tool.arguments(&interface, &inputs),
+        )?;
         let receiver = stand.receiver(lane);
         receiver.start(&stand::load(window))?;
         let mut session = Session::start(command, tool.cpu(), log)?;
@@ -180,18 +199,34 @@ impl Toolbox {
 
     /// The receiver is attached once the load has begun: before, it would swallow iperf3's control connection, and
     /// afterwards nobody needs that until the end, which does not come. So all tools face the same receiver.
-    fn addressed_slice(&mut self, tool: Tool, log: &Path, window: Duration) -> Result<f64, Failure> {
+    fn addressed_slice(
+        &mut self,
+        tool: Tool,
+        log: &Path,
+        window: Duration,
+    ) -> Result<f64, Failure> {
         if self.pair.is_none() {
             self.pair = Some(Pair::new()?);
         }
         let pair = self.pair.as_ref().ok_or("no link")?;
-        let _server = if tool == Tool::Iperf3 { Some(pair.serve(log)?) } else { None };
-        let inputs = Inputs { config: PathBuf::new(), capture: PathBuf::new(), destination: String::new() };
+        let _server = if tool == Tool::Iperf3 {
+            Some(pair.serve(log)?)
+        } else {
+            None
+        };
+        let inputs = Inputs {
+            config: PathBuf::new(),
+            capture: PathBuf::new(),
+            destination: String::new(),
+        };
         let command = command(tool, &pair.client, &tool.arguments("c0", &inputs))?;
         let before = pair.received()?;
         let mut session = Session::start(command, tool.cpu(), log)?;
         wait(&mut session, || Ok(pair.received()? - before))?;
-        let at = Arrival { ifindex: pair.server_index, queues: 1 };
+        let at = Arrival {
+            ifindex: pair.server_index,
+            queues: 1,
+        };
         let mut receiver = XdpReceiver::new(&pair.server, at, stand::filter(true))?;
         receiver.start(&stand::load(window))?;
         wait(&mut session, || Ok(receiver.frames()))?;
@@ -201,8 +236,10 @@ impl Toolbox {
 
     /// Our frames, but for the signature, as trafgen and tcpreplay read them; written once for each lane.
     fn inputs(&self, stand: &Testbed, lane: usize) -> Result<Inputs, Failure> {
-        let (config, capture) =
-            (self.folder.join(format!("lane{lane}.cfg")), self.folder.join(format!("lane{lane}.pcap")));
+        let (config, capture) = (
+            self.folder.join(format!("lane{lane}.cfg")),
+            self.folder.join(format!("lane{lane}.pcap")),
+        );
         let place = &stand.lab.lanes[lane];
         let destination = linerate_wire::MacAddr(place.destination_mac()).to_string();
         if !capture.exists() {
@@ -219,7 +256,11 @@ impl Toolbox {
             writer.finish()?;
             fs::write(&config, text)?;
         }
-        Ok(Inputs { config, capture, destination })
+        Ok(Inputs {
+            config,
+            capture,
+            destination,
+        })
     }
 }
 
@@ -269,9 +310,20 @@ impl Pair {
             let _ = sysctl::set(namespace, "net/ipv6/conf/default/disable_ipv6", "1");
         }
         let (client_route, route) = (Route::open(&client)?, Route::open(&server)?);
-        let end = |name: &str, mac, index| VethEnd { name: name.into(), mac, mtu: 1500, index };
-        client_route.create_veth(&end("c0", CLIENT_MAC, 2), &end("s0", SERVER_MAC, 3), &server, 1)?;
-        let (client_index, server_index) = (client_route.link("c0")?.index, route.link("s0")?.index);
+        let end = |name: &str, mac, index| VethEnd {
+            name: name.into(),
+            mac,
+            mtu: 1500,
+            index,
+        };
+        client_route.create_veth(
+            &end("c0", CLIENT_MAC, 2),
+            &end("s0", SERVER_MAC, 3),
+            &server,
+            1,
+        )?;
+        let (client_index, server_index) =
+            (client_route.link("c0")?.index, route.link("s0")?.index);
         for (route, index, own, other, mac) in [
             (&client_route, client_index, CLIENT, SERVER, SERVER_MAC),
             (&route, server_index, SERVER, CLIENT, CLIENT_MAC),
@@ -281,21 +333,37 @@ impl Pair {
             route.add_neighbour(index, other, mac)?;
         }
         route.wait_running(server_index, Duration::from_secs(2))?;
-        Ok(Pair { client, server, server_index, route })
+        Ok(Pair {
+            client,
+            server,
+            server_index,
+            route,
+        })
     }
 
     /// Frames that have come to the server's end, by the kernel's count.
     fn received(&self) -> Result<u64, Failure> {
-        Ok(self.route.link_by_index(self.server_index)?.stats.rx_packets)
+        Ok(self
+            .route
+            .link_by_index(self.server_index)?
+            .stats
+            .rx_packets)
     }
 
     /// An iperf3 server that listens.
     fn serve(&self, log: &Path) -> Result<Session, Failure> {
-        let session = Session::start(command(Tool::Iperf3, &self.server, "-4 -s")?, Some(OTHER_CPU), log)?;
+        let session = Session::start(
+            command(Tool::Iperf3, &self.server, "-4 -s")?,
+            Some(OTHER_CPU),
+            log,
+        )?;
         let sockets = format!("/proc/{}/net/tcp", session.id());
         let end = Instant::now() + START_WITHIN;
         // proc(5): the local address ends with port 5201 in hexadecimal, and state 0A is listening.
-        while !fs::read_to_string(&sockets)?.lines().any(|l| l.contains(":1451 ") && l.contains(" 0A ")) {
+        while !fs::read_to_string(&sockets)?
+            .lines()
+            .any(|l| l.contains(":1451 ") && l.contains(" 0A "))
+        {
             if Instant::now() > end {
                 return Err("server does not listen".into());
             }

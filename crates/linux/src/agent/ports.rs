@@ -54,7 +54,11 @@ impl Made {
     pub fn answer(&mut self, wanted: bool) -> Result<(), Error> {
         // A receiver that takes frames from the stack cannot let them through, so answers would not arrive.
         let hears = self.sends || self.port.let_through(wanted);
-        let begin = if self.sends { Answerer::listen } else { Answerer::start };
+        let begin = if self.sends {
+            Answerer::listen
+        } else {
+            Answerer::start
+        };
         let wanted = (wanted && hears).then(|| begin(&self.namespace, self.ifindex, self.campaign));
         self.answerer = wanted.transpose()?;
         Ok(())
@@ -70,29 +74,56 @@ impl Made {
     }
 
     fn sent(&self) -> Result<u64, Error> {
-        Ok(Route::open(&self.namespace)?.link_by_index(self.ifindex)?.stats.tx_packets)
+        Ok(Route::open(&self.namespace)?
+            .link_by_index(self.ifindex)?
+            .stats
+            .tx_packets)
     }
 
     /// The CPUs that its load needs: those of its threads, and those on which frames have arrived since the start.
     pub fn cpus(&self) -> Vec<u32> {
-        let arrived = self.port.counters().queues.into_iter().filter(|queue| queue.frames > 0);
-        self.cpus.iter().copied().filter(|_| self.sends).chain(arrived.map(|queue| queue.cpu)).collect()
+        let arrived = self
+            .port
+            .counters()
+            .queues
+            .into_iter()
+            .filter(|queue| queue.frames > 0);
+        self.cpus
+            .iter()
+            .copied()
+            .filter(|_| self.sends)
+            .chain(arrived.map(|queue| queue.cpu))
+            .collect()
     }
 
     /// Everything counted since the start.
     pub fn counters(&self) -> PortCounters {
         let answers = self.answerer.as_ref().map_or(0, Answerer::frames);
-        let left =
-            self.sends.then(|| self.sent().ok()).flatten().map(|sent| sent.saturating_sub(self.before));
-        PortCounters { answers, left, ..self.port.counters() }
+        let left = self
+            .sends
+            .then(|| self.sent().ok())
+            .flatten()
+            .map(|sent| sent.saturating_sub(self.before));
+        PortCounters {
+            answers,
+            left,
+            ..self.port.counters()
+        }
     }
 
     /// The stamps since the start.
     pub fn stamps(&self) -> Result<Stamps, Error> {
-        let Some((clock, before)) = &self.stamped else { return Ok(Stamps::default()) };
+        let Some((clock, before)) = &self.stamped else {
+            return Ok(Stamps::default());
+        };
         let after = clock.read().doing("read the clock of a card")?;
         let (card, why, frames) = (clock.card(), clock.why.clone(), self.port.stamps());
-        Ok(Stamps { card, why, clock: [*before, after], frames })
+        Ok(Stamps {
+            card,
+            why,
+            clock: [*before, after],
+            frames,
+        })
     }
 }
 
@@ -114,16 +145,32 @@ pub(super) fn make(
     let (made, sends, campaign, card_stamps) = match &wanted.role {
         Role::Generator(traffic) => {
             let frame = &traffic.frame;
-            let source = if frame.src_mac == MacAddr::default() { MacAddr(link.mac) } else { frame.src_mac };
-            let target = Target { ifindex: link.index, source, destination: frame.dst_mac };
+            let source = if frame.src_mac == MacAddr::default() {
+                MacAddr(link.mac)
+            } else {
+                frame.src_mac
+            };
+            let target = Target {
+                ifindex: link.index,
+                source,
+                destination: frame.dst_mac,
+            };
             let made = ports::generator_at(wanted.backend, &namespace, target, traffic, &cpus);
             (made, true, traffic.campaign, traffic.card_stamps)
         }
         Role::Receiver(filter) => {
-            let at = Arrival { ifindex: link.index, queues: link.num_rx_queues };
+            let at = Arrival {
+                ifindex: link.index,
+                queues: link.num_rx_queues,
+            };
             let backend = wanted.backend.resolved(0);
             let port = ports::receiver(backend, &namespace, at, *filter, cpus.first().copied());
-            (port.map(|port| (port, None)), false, filter.campaign, filter.card_stamps)
+            (
+                port.map(|port| (port, None)),
+                false,
+                filter.campaign,
+                filter.card_stamps,
+            )
         }
     };
     let (mut port, why) = made.map_err(|e| unsuitable(wanted, &e))?;
@@ -132,7 +179,8 @@ pub(super) fn make(
         (clock, Reading::default())
     });
     // An XDP program, or switching stamps on, may have taken the link down.
-    let route = Route::open(&namespace).and_then(|route| route.wait_running(link.index, LINK_WITHIN));
+    let route =
+        Route::open(&namespace).and_then(|route| route.wait_running(link.index, LINK_WITHIN));
     route.map_err(|e| fault(wanted, e, LINK))?;
     Ok(Made {
         port,
@@ -170,7 +218,11 @@ fn unsuitable(wanted: &message::Port, error: &Error) -> Fault {
 }
 
 /// The link, if test traffic may use it.
-fn permitted(namespace: &Netns, wanted: &message::Port, options: &Options) -> Result<LinkInfo, Fault> {
+fn permitted(
+    namespace: &Netns,
+    wanted: &message::Port,
+    options: &Options,
+) -> Result<LinkInfo, Fault> {
     let interface = &wanted.interface;
     let named = |e: Error| fault(wanted, e, "name an interface of this host (ip link)");
     let route = Route::open(namespace).map_err(named)?;
@@ -178,16 +230,29 @@ fn permitted(namespace: &Netns, wanted: &message::Port, options: &Options) -> Re
     if let Some(connection) = &options.connection
         && connection.uses(namespace, interface).map_err(named)?
     {
-        let why = format!("linerate's own connection from {} comes in by it", connection.client);
-        return Err(fault(wanted, why, "name an interface that leads to the device under test"));
+        let why = format!(
+            "linerate's own connection from {} comes in by it",
+            connection.client
+        );
+        return Err(fault(
+            wanted,
+            why,
+            "name an interface that leads to the device under test",
+        ));
     }
     let examination =
         guard::examine(namespace, interface, &Registry::of_this_host().inodes()).map_err(named)?;
-    let confirmed: &[String] = if wanted.isolated { std::slice::from_ref(interface) } else { &[] };
+    let confirmed: &[String] = if wanted.isolated {
+        std::slice::from_ref(interface)
+    } else {
+        &[]
+    };
     if guard::permit(&examination, confirmed, "use").is_err() {
         let remedy = match examination.reasons.contains(&guard::Refusal::Loopback) {
             true => "name an interface that leads to the device under test".into(),
-            false => format!("if {interface} leads to nothing else, say so in the lab file: isolated = true"),
+            false => format!(
+                "if {interface} leads to nothing else, say so in the lab file: isolated = true"
+            ),
         };
         return Err(fault(wanted, examination.why(), remedy));
     }
@@ -196,14 +261,17 @@ fn permitted(namespace: &Netns, wanted: &message::Port, options: &Options) -> Re
         return Err(fault(wanted, "the interface is down", remedy));
     }
     if !link.running {
-        route.wait_running(link.index, LINK_WITHIN).map_err(|e| fault(wanted, e, LINK))?;
+        route
+            .wait_running(link.index, LINK_WITHIN)
+            .map_err(|e| fault(wanted, e, LINK))?;
     }
     Ok(link)
 }
 
 /// The CPUs that were named, or one: the last, because the first has the machine's interrupts.
 fn cpus(wanted: &message::Port) -> Result<Vec<u32>, Fault> {
-    let online = cpu::online_cpus().map_err(|e| fault(wanted, e, "look at the agent's CPU affinity"))?;
+    let online =
+        cpu::online_cpus().map_err(|e| fault(wanted, e, "look at the agent's CPU affinity"))?;
     if let Some(cpu) = wanted.cpus.iter().find(|cpu| !online.contains(cpu)) {
         let why = format!("CPU {cpu} is not online, or not allowed to the agent");
         return Err(fault(wanted, why, format!("this host has CPUs {online:?}")));
@@ -240,14 +308,18 @@ impl Connection {
             words.next()?.parse::<u16>().ok()?;
             Some(word.parse::<IpAddr>().ok()?.to_canonical())
         };
-        Some(Connection { client: address()?, server: address()? })
+        Some(Connection {
+            client: address()?,
+            server: address()?,
+        })
     }
 
     /// The connection that this process was started over.
     pub fn of_this_process() -> Option<Connection> {
         let own = std::env::var("SSH_CONNECTION").ok();
         own.as_deref().and_then(Connection::parse).or_else(|| {
-            ancestors().find_map(|pid| of_environment(&fs::read(format!("/proc/{pid}/environ")).ok()?))
+            ancestors()
+                .find_map(|pid| of_environment(&fs::read(format!("/proc/{pid}/environ")).ok()?))
         })
     }
 
@@ -258,10 +330,15 @@ impl Connection {
     pub fn uses(&self, namespace: &Netns, interface: &str) -> Result<bool, Error> {
         let route = Route::open(namespace)?;
         let group = guard::connected(&route.links()?, route.link(interface)?.index);
-        let ours =
-            route.addresses()?.iter().any(|(index, ip, _)| *ip == self.server && group.contains(index));
+        let ours = route
+            .addresses()?
+            .iter()
+            .any(|(index, ip, _)| *ip == self.server && group.contains(index));
         // The answers may leave by another link than the questions come in by.
-        Ok(ours || route.link_towards(self.client).is_some_and(|index| group.contains(&index)))
+        Ok(ours
+            || route
+                .link_towards(self.client)
+                .is_some_and(|index| group.contains(&index)))
     }
 }
 
@@ -281,14 +358,21 @@ const BEHIND_GENERATORS: i32 = -10;
 pub(super) fn connection_goes_first() -> Vec<Ahead> {
     let carries = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        ["sshd", "dropbear"].iter().any(|server| name.starts_with(server))
+        ["sshd", "dropbear"]
+            .iter()
+            .any(|server| name.starts_with(server))
     };
-    let Some(last) = ancestors().position(|pid| carries(&pid)) else { return Vec::new() };
+    let Some(last) = ancestors().position(|pid| carries(&pid)) else {
+        return Vec::new();
+    };
     let before = |pid: u32| {
         let _ = setpriority_process(Pid::from_raw(pid as i32), BEHIND_GENERATORS);
         let session = |pid| getsid(Pid::from_raw(pid as i32)).ok();
         let own = session(pid) == session(std::process::id());
-        (!own).then(|| Ahead::of(pid, BEHIND_GENERATORS).ok()).flatten().flatten()
+        (!own)
+            .then(|| Ahead::of(pid, BEHIND_GENERATORS).ok())
+            .flatten()
+            .flatten()
     };
     ancestors().take(last + 1).filter_map(before).collect()
 }
@@ -297,7 +381,12 @@ pub(super) fn connection_goes_first() -> Vec<Ahead> {
 fn ancestors() -> impl Iterator<Item = u32> {
     let parent = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        let parent = status
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))?
+            .trim()
+            .parse()
+            .ok()?;
         (parent > 1).then_some(parent)
     };
     iter::successors(parent(&std::process::id()), parent).take(MOST_ANCESTORS)
@@ -310,17 +399,30 @@ mod tests {
     #[test]
     fn what_sshd_says_is_read() {
         let connection = |client: &str, server: &str| {
-            Some(Connection { client: client.parse().unwrap(), server: server.parse().unwrap() })
+            Some(Connection {
+                client: client.parse().unwrap(),
+                server: server.parse().unwrap(),
+            })
         };
-        assert_eq!(Connection::parse("192.0.2.7 50122 192.0.2.1 22"), connection("192.0.2.7", "192.0.2.1"));
-        assert_eq!(Connection::parse("fe80::2%eth0 1 fe80::1%eth0 22"), connection("fe80::2", "fe80::1"));
+        assert_eq!(
+            Connection::parse("192.0.2.7 50122 192.0.2.1 22"),
+            connection("192.0.2.7", "192.0.2.1")
+        );
+        assert_eq!(
+            Connection::parse("fe80::2%eth0 1 fe80::1%eth0 22"),
+            connection("fe80::2", "fe80::1")
+        );
         assert_eq!(
             Connection::parse("::ffff:192.0.2.7 1 ::ffff:192.0.2.1 2"),
             connection("192.0.2.7", "192.0.2.1")
         );
-        for wrong in
-            ["", "192.0.2.7", "192.0.2.7 1 x 2", "192.0.2.7 99999 192.0.2.1 22", "UNKNOWN 1 UNKNOWN 2"]
-        {
+        for wrong in [
+            "",
+            "192.0.2.7",
+            "192.0.2.7 1 x 2",
+            "192.0.2.7 99999 192.0.2.1 22",
+            "UNKNOWN 1 UNKNOWN 2",
+        ] {
             assert_eq!(Connection::parse(wrong), None, "{wrong}");
         }
     }
@@ -329,7 +431,10 @@ mod tests {
     fn it_is_found_in_an_environment() {
         let environment = b"HOME=/\0SSH_CONNECTION=192.0.2.7 1 192.0.2.1 22\0X=\xff\0";
         assert!(of_environment(environment).is_some());
-        assert_eq!(of_environment(b"XSSH_CONNECTION=192.0.2.7 1 192.0.2.1 22\0"), None);
+        assert_eq!(
+            of_environment(b"XSSH_CONNECTION=192.0.2.7 1 192.0.2.1 22\0"),
+            None
+        );
         assert!(ancestors().next().is_some());
     }
 }

@@ -56,8 +56,11 @@ impl Ahead {
     /// As [`of`](Self::of).
     pub fn below(state: &Path, process: u32, nice: i32) -> Result<Option<Ahead>, Error> {
         let session = PathBuf::from(format!("/proc/{process}/autogroup"));
-        let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
-        let Some((name, _)) = read(&session).filter(|_| enabled.trim() == "1") else { return Ok(None) };
+        let enabled =
+            fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
+        let Some((name, _)) = read(&session).filter(|_| enabled.trim() == "1") else {
+            return Ok(None);
+        };
         if let Some(group) = weighed(process) {
             return Err(Error::Refused(format!(
                 "its control group {group} shares the CPUs with others by weight, whatever their priorities"
@@ -66,7 +69,11 @@ impl Ahead {
         let kept = state.join(name);
         let doing = || format!("set the priority of its session (/proc/{process}/autogroup)");
         let lock = hold(&kept, &session).doing(doing())?;
-        let ahead = Ahead { session, kept, lock };
+        let ahead = Ahead {
+            session,
+            kept,
+            lock,
+        };
         set_file(&ahead.session, &nice.to_string()).doing(doing())?;
         Ok(Some(ahead))
     }
@@ -91,8 +98,12 @@ pub fn standing(ahead: &Result<Option<Ahead>, Error>) -> Result<String, String> 
     // On a thread that ends: its priority ends with it.
     let allowed = thread::scope(|scope| scope.spawn(|| setpriority_process(None, FIRST)).join());
     match (allowed, ahead) {
-        (Ok(Ok(())), Ok(Some(_))) => Ok(format!("before other programs: nice {FIRST}, autogroup {FIRST}")),
-        (Ok(Ok(())), Ok(None)) => Ok(format!("before other programs: nice {FIRST}, no autogroups")),
+        (Ok(Ok(())), Ok(Some(_))) => Ok(format!(
+            "before other programs: nice {FIRST}, autogroup {FIRST}"
+        )),
+        (Ok(Ok(())), Ok(None)) => Ok(format!(
+            "before other programs: nice {FIRST}, no autogroups"
+        )),
         (_, Err(error)) => Err(error.to_string()),
         (Ok(Err(error)), _) => Err(Error::system("raise a thread's priority", error).to_string()),
         (Err(panic), _) => std::panic::resume_unwind(panic),
@@ -111,8 +122,12 @@ pub fn restore_below(state: &Path) {
         if !name.starts_with(PREFIX) {
             continue;
         }
-        let Ok(file) = File::open(kept.path()) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(&file, &kept.path()) {
+        let Ok(file) = File::open(kept.path()) else {
+            continue;
+        };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && is_at(&file, &kept.path())
+        {
             // A session without a process has no value.
             let _ = put_back(&kept.path(), &member(&name).unwrap_or_default());
         }
@@ -124,7 +139,13 @@ fn hold(kept: &Path, session: &Path) -> io::Result<File> {
     fs::create_dir_all(kept.parent().unwrap_or(Path::new(".")))?;
     loop {
         let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(kept)?;
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(kept)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let mut before = String::new();
             file.read_to_string(&mut before)?;
@@ -161,7 +182,10 @@ fn read(session: &Path) -> Option<(String, i32)> {
 
 /// The autogroup's file in /proc, by one of the processes of the session.
 fn member(name: &str) -> Option<PathBuf> {
-    let mut files = fs::read_dir("/proc").ok()?.flatten().map(|process| process.path().join("autogroup"));
+    let mut files = fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .map(|process| process.path().join("autogroup"));
     files.find(|file| read(file).is_some_and(|(of, _)| of == name))
 }
 
@@ -170,7 +194,11 @@ fn weighed(process: u32) -> Option<String> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     groups.lines().find_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        let weight = || Path::new("/sys/fs/cgroup").join(group.trim_start_matches('/')).join("cpu.weight");
+        let weight = || {
+            Path::new("/sys/fs/cgroup")
+                .join(group.trim_start_matches('/'))
+                .join("cpu.weight")
+        };
         let shares = match controllers {
             "" => weight().exists(),
             first => group != "/" && first.split(',').any(|controller| controller == "cpu"),
@@ -198,7 +226,9 @@ mod tests {
         }
 
         fn nice(&self) -> i32 {
-            read(Path::new(&format!("/proc/{}/autogroup", self.0.id()))).unwrap().1
+            read(Path::new(&format!("/proc/{}/autogroup", self.0.id())))
+                .unwrap()
+                .1
         }
     }
 
@@ -210,7 +240,8 @@ mod tests {
     }
 
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("linerate-autogroup-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("linerate-autogroup-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         folder
     }
@@ -226,7 +257,10 @@ mod tests {
         drop(first);
         assert_eq!(session.nice(), FIRST, "another one is still there");
         drop(second);
-        assert_eq!((session.nice(), fs::read_dir(&state).unwrap().count()), (0, 0));
+        assert_eq!(
+            (session.nice(), fs::read_dir(&state).unwrap().count()),
+            (0, 0)
+        );
         fs::remove_dir_all(&state).unwrap();
     }
 
@@ -234,7 +268,9 @@ mod tests {
     #[ignore = "needs root"]
     fn the_next_one_puts_back_what_a_killed_one_left() {
         let (session, state) = (Session::new(), folder("killed"));
-        let Some(killed) = Ahead::below(&state, session.0.id(), FIRST).unwrap() else { return };
+        let Some(killed) = Ahead::below(&state, session.0.id(), FIRST).unwrap() else {
+            return;
+        };
         restore_below(&state);
         assert_eq!(session.nice(), FIRST, "it still runs");
         // The end of the thread closes its descriptors.
@@ -244,11 +280,16 @@ mod tests {
         let next = Ahead::below(&state, session.0.id(), FIRST).unwrap();
         drop(next);
         assert_eq!(session.nice(), 0, "the value from before both");
-        let Some(killed) = Ahead::below(&state, session.0.id(), FIRST).unwrap() else { return };
+        let Some(killed) = Ahead::below(&state, session.0.id(), FIRST).unwrap() else {
+            return;
+        };
         flock(&killed.lock, FlockOperation::Unlock).unwrap();
         std::mem::forget(killed);
         restore_below(&state);
-        assert_eq!((session.nice(), fs::read_dir(&state).unwrap().count()), (0, 0));
+        assert_eq!(
+            (session.nice(), fs::read_dir(&state).unwrap().count()),
+            (0, 0)
+        );
         fs::remove_dir_all(&state).unwrap();
     }
 }

@@ -52,24 +52,39 @@ impl Change {
     pub fn sysctl(name: &str, value: &str) -> Result<Change, Error> {
         sysctl::check_value(name, value)?;
         let file = format!("proc/sys/{}", sysctl::path_of(name)?);
-        Ok(Change { file, value: value.trim().to_owned(), at_least: false })
+        Ok(Change {
+            file,
+            value: value.trim().to_owned(),
+            at_least: false,
+        })
     }
 
     /// A module that is loaded.
     pub fn module(name: &str) -> Change {
         let file = format!("sys/module/{}", name.replace('-', "_"));
-        Change { file, value: LOADED.into(), at_least: false }
+        Change {
+            file,
+            value: LOADED.into(),
+            at_least: false,
+        }
     }
 
     /// The frames that a card of this namespace stamps: `tx_type` and `rx_filter` of linux/net_tstamp.h.
     pub fn stamps(interface: &str, stamps: [u32; 2]) -> Change {
-        Change { file: format!("net/{interface}/stamps"), value: words(stamps), at_least: false }
+        Change {
+            file: format!("net/{interface}/stamps"),
+            value: words(stamps),
+            at_least: false,
+        }
     }
 
     /// The change, where a larger number will do as well.
     #[must_use]
     pub fn or_more(self) -> Change {
-        Change { at_least: true, ..self }
+        Change {
+            at_least: true,
+            ..self
+        }
     }
 
     /// The path of a sysctl below /proc/sys.
@@ -81,8 +96,16 @@ impl Change {
     pub fn by_hand(&self) -> String {
         match self.key() {
             Some(key) => {
-                let quote = if self.value.contains(char::is_whitespace) { "'" } else { "" };
-                format!("sysctl -w {}={quote}{}{quote}", sysctl::swapped(key), self.value)
+                let quote = if self.value.contains(char::is_whitespace) {
+                    "'"
+                } else {
+                    ""
+                };
+                format!(
+                    "sysctl -w {}={quote}{}{quote}",
+                    sysctl::swapped(key),
+                    self.value
+                )
             }
             None => format!("echo {} > /{}", self.value, self.file),
         }
@@ -109,7 +132,10 @@ impl Host {
     /// The host whose files are under `root` (`/`, or a folder of a test), with its journal under `state` ([`DEFAULT_ROOT`], or a
     /// folder of a test).
     pub fn new(state: impl AsRef<Path>, root: impl Into<PathBuf>) -> Host {
-        Host { journal: state.as_ref().join("host.changes"), root: root.into() }
+        Host {
+            journal: state.as_ref().join("host.changes"),
+            root: root.into(),
+        }
     }
 
     /// The host that this process runs on.
@@ -143,13 +169,18 @@ impl Host {
                 holder.trim()
             )));
         };
-        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).doing(doing())?;
+        file.set_len(0)
+            .and_then(|()| write!(file, "{}", std::process::id()))
+            .doing(doing())?;
         Ok(file)
     }
 
     /// Begins changes; nothing is written before the first.
     pub fn begin(&self) -> HostChanges {
-        HostChanges { host: self.clone(), journal: None }
+        HostChanges {
+            host: self.clone(),
+            journal: None,
+        }
     }
 
     /// Undoes changes of a process that has ended; returns what was done, in words. Changes that cannot be undone stay in the
@@ -186,7 +217,15 @@ impl Host {
     }
 
     /// Undoes one step; returns what was done, in words, if anything was.
-    fn undo(&self, Written { file, old, new, became }: &Written) -> Result<Option<String>, Error> {
+    fn undo(
+        &self,
+        Written {
+            file,
+            old,
+            new,
+            became,
+        }: &Written,
+    ) -> Result<Option<String>, Error> {
         let current = match self.read(file) {
             // The setting's module is unloaded, and the setting is removed with it.
             Err(error) if error.is_missing() => return Ok(None),
@@ -196,7 +235,10 @@ impl Host {
             return Ok(None);
         }
         // The value that the change led to is known: any other value was set by another program.
-        if became.as_ref().is_some_and(|became| !same(&current, became) && !same(&current, new)) {
+        if became
+            .as_ref()
+            .is_some_and(|became| !same(&current, became) && !same(&current, new))
+        {
             return Ok(Some(format!(
                 "/{file} was {old} before linerate made it {new}, and another program has set it to {current} since: left alone"
             )));
@@ -209,9 +251,13 @@ impl Host {
     }
 
     fn read(&self, file: &str) -> Result<String, Error> {
-        check(file).map_err(|reason| Error::Refused(format!("'{file}' is not a host setting: {reason}")))?;
+        check(file).map_err(|reason| {
+            Error::Refused(format!("'{file}' is not a host setting: {reason}"))
+        })?;
         if let Some(card) = card_of(file) {
-            return Ok(words(Ethtool::open(&Netns::current()?)?.hardware_stamps(card)?));
+            return Ok(words(
+                Ethtool::open(&Netns::current()?)?.hardware_stamps(card)?,
+            ));
         }
         let path = self.root.join(file);
         if module_of(file).is_some() {
@@ -226,17 +272,23 @@ impl Host {
         if let Some(card) = card_of(file) {
             let mut numbers = value.split(' ').map(|number| number.parse().unwrap_or(0));
             let stamps = [(); 2].map(|()| numbers.next().unwrap_or(0));
-            return Ethtool::open(&Netns::current()?)?.set_hardware_stamps(card, stamps).map(drop);
+            return Ethtool::open(&Netns::current()?)?
+                .set_hardware_stamps(card, stamps)
+                .map(drop);
         }
         let Some(module) = module_of(file) else {
             let path = self.root.join(file);
             return set_file(&path, value).doing(format_args!("write {}", path.display()));
         };
-        let (operation, args) =
-            if value == LOADED { ("load", vec![module]) } else { ("remove", vec!["-r", module]) };
+        let (operation, args) = if value == LOADED {
+            ("load", vec![module])
+        } else {
+            ("remove", vec!["-r", module])
+        };
         let job = Job::new("modprobe", &args).within(Duration::from_secs(20));
         let run = job.run(|path| Command::new(path), None);
-        run.map(drop).map_err(|e| Error::Refused(format!("cannot {operation} kernel module {module}: {e}")))
+        run.map(drop)
+            .map_err(|e| Error::Refused(format!("cannot {operation} kernel module {module}: {e}")))
     }
 }
 
@@ -261,14 +313,21 @@ impl HostChanges {
         if change.is_met_by(&old) {
             return Ok(());
         }
-        journal.write(Written { file: file.clone(), old, new: new.clone(), became: None })?;
+        journal.write(Written {
+            file: file.clone(),
+            old,
+            new: new.clone(),
+            became: None,
+        })?;
         host.write(file, new)?;
         let found = host.read(file)?;
         journal.made(&found)?;
         if same(&found, new) || rounded_up(file, new, &found) {
             return Ok(());
         }
-        Err(Error::Refused(format!("/{file} should be {new} and the kernel made it {found}")))
+        Err(Error::Refused(format!(
+            "/{file} should be {new} and the kernel made it {found}"
+        )))
     }
 
     /// Undoes everything, the last change first. Returns what was done, in words.
@@ -276,7 +335,9 @@ impl HostChanges {
     /// # Errors
     /// The journal cannot be written. The words name changes that could not be undone; the next start tries again.
     pub fn undo(&mut self) -> Result<Vec<String>, Error> {
-        self.journal.take().map_or(Ok(Vec::new()), |mut journal| self.host.undo_all(&mut journal))
+        self.journal.take().map_or(Ok(Vec::new()), |mut journal| {
+            self.host.undo_all(&mut journal)
+        })
     }
 
     fn journal(&mut self) -> Result<&mut Journal<Written>, Error> {
@@ -319,7 +380,9 @@ impl Entry for Written {
 /// 512 buckets with pages of 4 KiB).
 fn rounded_up(file: &str, wanted: &str, found: &str) -> bool {
     let number = |text: &str| text.trim().parse::<u64>().ok();
-    let more = number(found).zip(number(wanted)).and_then(|(found, wanted)| found.checked_sub(wanted));
+    let more = number(found)
+        .zip(number(wanted))
+        .and_then(|(found, wanted)| found.checked_sub(wanted));
     file.ends_with("_buckets") && more.is_some_and(|more| more < 8192)
 }
 
@@ -333,7 +396,9 @@ fn check(file: &str) -> Result<(), &'static str> {
         ["proc", "sys", _, _, ..] | ["sys", "module", _, "parameters", _] => Ok(()),
         ["sys", "module", name] => check_module(name),
         ["net", _, "stamps"] => Ok(()),
-        _ => Err("only files below /proc/sys, modules and their parameters, and stamps of cards are"),
+        _ => {
+            Err("only files below /proc/sys, modules and their parameters, and stamps of cards are")
+        }
     }
 }
 
@@ -347,7 +412,8 @@ pub(crate) fn check_module(name: &str) -> Result<(), &'static str> {
 
 /// The module that a change is about, and not its parameters.
 fn module_of(file: &str) -> Option<&str> {
-    file.strip_prefix("sys/module/").filter(|name| !name.contains('/'))
+    file.strip_prefix("sys/module/")
+        .filter(|name| !name.contains('/'))
 }
 
 /// The card whose hardware time stamps a change is about.

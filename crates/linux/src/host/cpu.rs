@@ -47,17 +47,29 @@ static ENDED: Mutex<Vec<(i32, TaskTime)>> = Mutex::new(Vec::new());
 pub(crate) fn thread_ends() {
     let own = fs::read_link("/proc/thread-self").ok();
     let own = own.and_then(|task| task_time(&Path::new("/proc").join(task), false));
-    ENDED.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+    ENDED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .extend(own);
 }
 
 /// The tasks that are a measurement's own: the threads of this process, those of its ports that have ended since the call before, and
 /// `bound` ones.
 pub fn own_tasks(bound: &[i32]) -> BTreeMap<i32, TaskTime> {
     let ended = std::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
     let threads = threads.filter_map(|thread| task_time(&thread.path(), false));
-    let bound = bound.iter().map(|pid| Path::new("/proc").join(pid.to_string()));
-    ended.into_iter().chain(threads).chain(bound.filter_map(|task| task_time(&task, true))).collect()
+    let bound = bound
+        .iter()
+        .map(|pid| Path::new("/proc").join(pid.to_string()));
+    ended
+        .into_iter()
+        .chain(threads)
+        .chain(bound.filter_map(|task| task_time(&task, true)))
+        .collect()
 }
 
 fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
@@ -69,18 +81,37 @@ fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
     let (user, cpu) = (field(14)?, field(39)? as u32);
     let is_bound = is_bound || name.starts_with(GENERATOR);
     let pid = task.file_name()?.to_str()?.parse().ok()?;
-    Some((pid, TaskTime { cpu, ran_ns: times.next()??, waited_ns: times.next()??, user, is_bound }))
+    Some((
+        pid,
+        TaskTime {
+            cpu,
+            ran_ns: times.next()??,
+            waited_ns: times.next()??,
+            user,
+            is_bound,
+        },
+    ))
 }
 
 /// A number of a line such as /proc/self/stat, by proc(5)'s count; the name, field 2, may have brackets and blanks.
 fn field(stat: &str, number: usize) -> Option<u64> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(number.checked_sub(3)?)?
+        .parse()
+        .ok()
 }
 
 /// Ticks of this process and of its children that have ended: outside the kernel, and in it.
 pub fn own_ticks() -> [u64; 2] {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let of = |fields: [usize; 2]| fields.iter().filter_map(|number| field(&stat, *number)).sum();
+    let of = |fields: [usize; 2]| {
+        fields
+            .iter()
+            .filter_map(|number| field(&stat, *number))
+            .sum()
+    };
     [of([14, 16]), of([15, 17])]
 }
 
@@ -96,7 +127,8 @@ pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> B
     let [then, now] = own;
     let of_cpu = |(cpu, ticks): (&u32, &[u64; 8])| {
         let before = earlier.get(cpu)?;
-        let gone: [f64; 8] = std::array::from_fn(|part| ticks[part].saturating_sub(before[part]) as f64);
+        let gone: [f64; 8] =
+            std::array::from_fn(|part| ticks[part].saturating_sub(before[part]) as f64);
         let [user, nice, system, ..] = gone;
         let total: f64 = gone.iter().sum();
         let ticks_of = |ns: u64| ns as f64 / TICK_NS;
@@ -113,7 +145,12 @@ pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> B
         }
         let ran: u64 = tasks.iter().map(|task| task.ran_ns).sum();
         let waited = |task: &TaskTime| task.waited_ns.saturating_sub(ran - task.ran_ns);
-        let waits = tasks.iter().filter(|task| task.is_bound).map(waited).max().unwrap_or(0);
+        let waits = tasks
+            .iter()
+            .filter(|task| task.is_bound)
+            .map(waited)
+            .max()
+            .unwrap_or(0);
         let own_user = tasks.iter().map(|task| task.user).sum::<u64>() as f64;
         let by_ticks = beyond(user + nice, own_user, own_user, total)
             + beyond(system, ticks_of(ran) - own_user, system, total);
@@ -139,7 +176,8 @@ pub fn of_others_anywhere(times: [&CpuTimes; 2], own: [[u64; 2]; 2]) -> Option<f
     }
     let [user, nice, system, ..] = gone;
     let total: f64 = gone.iter().sum();
-    let [own_user, own_system] = [0, 1].map(|part| own[1][part].saturating_sub(own[0][part]) as f64);
+    let [own_user, own_system] =
+        [0, 1].map(|part| own[1][part].saturating_sub(own[0][part]) as f64);
     let (user, own) = (user + nice, own_user + own_system);
     // Softirqs count as our own system time, and not as the CPUs'.
     let by_user = beyond(user, own_user, own_user, total);
@@ -149,7 +187,11 @@ pub fn of_others_anywhere(times: [&CpuTimes; 2], own: [[u64; 2]; 2]) -> Option<f
 /// The frequency of a CPU in Hz, by the files below `root`; virtual machines do not show any.
 pub fn frequency(root: &Path, cpu: u32) -> Option<f64> {
     let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-    let khz: f64 = fs::read_to_string(root.join(path)).ok()?.trim().parse().ok()?;
+    let khz: f64 = fs::read_to_string(root.join(path))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     Some(khz * 1e3)
 }
 
@@ -159,11 +201,16 @@ pub fn frequency(root: &Path, cpu: u32) -> Option<f64> {
 /// The kernel refuses.
 pub fn online_cpus() -> io::Result<Vec<u32>> {
     let status = fs::read_to_string("/proc/thread-self/status")?;
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     // CPUs that are not there may be allowed as well.
     let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|text| parse_list(&text));
     let is_online = |cpu: &u32| online.as_ref().map_or(true, |online| online.contains(cpu));
-    Ok(parse_list(allowed.unwrap_or_default()).into_iter().filter(is_online).collect())
+    Ok(parse_list(allowed.unwrap_or_default())
+        .into_iter()
+        .filter(is_online)
+        .collect())
 }
 
 /// The roles of the CPUs `online`. `asked` are those of the generator, one thread each. CPUs that are not online are never used,
@@ -180,15 +227,29 @@ pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Rol
         cpus
     });
     let second = usize::from(mode == Mode::Threaded && online.len() >= 4);
-    let usual = if mode == Mode::Inline { online.last() } else { online.get(second) };
-    let generator =
-        asked.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| usual.copied().into_iter().collect());
-    let others: Vec<u32> = online.iter().copied().filter(|c| !generator.contains(c)).collect();
+    let usual = if mode == Mode::Inline {
+        online.last()
+    } else {
+        online.get(second)
+    };
+    let generator = asked
+        .filter(|cpus| !cpus.is_empty())
+        .unwrap_or_else(|| usual.copied().into_iter().collect());
+    let others: Vec<u32> = online
+        .iter()
+        .copied()
+        .filter(|c| !generator.contains(c))
+        .collect();
     let shared = generator.first().copied();
     let (control, dut, receiver) = match (mode, others.as_slice()) {
         (Mode::Inline, _) => {
             let control = others.first().copied().or(shared).into_iter().collect();
-            return Roles { dut: generator.clone(), receiver: generator.clone(), generator, control };
+            return Roles {
+                dut: generator.clone(),
+                receiver: generator.clone(),
+                generator,
+                control,
+            };
         }
         (_, []) => (shared, generator.last().copied(), generator.last().copied()),
         (_, &[dut]) => (shared, Some(dut), Some(dut)),
@@ -196,7 +257,12 @@ pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Rol
         (_, &[control, dut, receiver, ..]) => (Some(control), Some(dut), Some(receiver)),
     };
     let [control, dut, receiver] = [control, dut, receiver].map(|cpu| cpu.into_iter().collect());
-    Roles { generator, dut, receiver, control }
+    Roles {
+        generator,
+        dut,
+        receiver,
+        control,
+    }
 }
 
 #[cfg(test)]
@@ -205,14 +271,22 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        assert!(times(Path::new("/nonexistent")).unwrap_err().to_string().contains("/nonexistent/proc/stat"));
+        assert!(
+            times(Path::new("/nonexistent"))
+                .unwrap_err()
+                .to_string()
+                .contains("/nonexistent/proc/stat")
+        );
     }
 
     #[test]
     fn the_time_of_others_is_that_for_which_we_wait_or_else_what_is_not_our_own() {
         // A second.
         let later = |user: u64, system: u64, softirq: u64, idle: u64| {
-            CpuTimes::of(Kernel::Linux, &format!("cpu0 {user} 0 {system} {idle} 0 0 {softirq} 0"))
+            CpuTimes::of(
+                Kernel::Linux,
+                &format!("cpu0 {user} 0 {system} {idle} 0 0 {softirq} 0"),
+            )
         };
         let begin = CpuTimes::of(Kernel::Linux, "cpu0 0 0 0 0");
         let task = |ran_ms: u64, waited_ms: u64, is_bound| TaskTime {
@@ -232,12 +306,21 @@ mod tests {
         assert_eq!(others(later(0, 40, 60, 0), &[task(1000, 0, true)]), 0.0);
         assert_eq!(others(later(0, 40, 60, 0), &[task(400, 0, true)]), 0.0);
         // A sender waited for our other thread.
-        assert_eq!(others(later(0, 100, 0, 0), &[task(800, 200, true), task(200, 0, false)]), 0.0);
+        assert_eq!(
+            others(
+                later(0, 100, 0, 0),
+                &[task(800, 200, true), task(200, 0, false)]
+            ),
+            0.0
+        );
         // A device's thread waits for frames, and another program makes system calls: beyond chance.
         let system = others(later(10, 80, 0, 10), &[task(200, 0, true)]);
         assert!((50.0..70.0).contains(&system), "{system}");
         // A port in user space has all of its CPU, or shares it with another program.
-        let port = |ran_ms, user| TaskTime { user, ..task(ran_ms, 0, true) };
+        let port = |ran_ms, user| TaskTime {
+            user,
+            ..task(ran_ms, 0, true)
+        };
         assert_eq!(others(later(30, 70, 0, 0), &[port(1000, 30)]), 0.0);
         assert_eq!(
             others(later(70, 30, 0, 0), &[port(500, 20)]).round(),
@@ -249,18 +332,32 @@ mod tests {
     #[test]
     fn the_time_of_others_on_all_cpus_is_what_is_not_our_own_and_our_children_s() {
         let times = |user: u64, system: u64| {
-            let cpu = |number| format!("cpu{number} {user} 0 {system} {} 0 0 0 0\n", 1000 - user - system);
+            let cpu = |number| {
+                format!(
+                    "cpu{number} {user} 0 {system} {} 0 0 0 0\n",
+                    1000 - user - system
+                )
+            };
             CpuTimes::of(Kernel::Linux, &(cpu(0) + &cpu(1)))
         };
         let begin = CpuTimes::of(Kernel::Linux, "cpu0 0 0 0 0\ncpu1 0 0 0 0\n");
         let others = |times: CpuTimes, own| of_others_anywhere([&begin, &times], [[5, 5], own]);
         assert_eq!(others(times(300, 100), [605, 205]), Some(0.0));
         assert!((0.35..0.45).contains(&others(times(700, 100), [605, 205]).unwrap()));
-        assert_eq!(of_others_anywhere([&times(1, 1), &begin], [[0, 0]; 2]).map(|share| share > 0.0), None);
+        assert_eq!(
+            of_others_anywhere([&times(1, 1), &begin], [[0, 0]; 2]).map(|share| share > 0.0),
+            None
+        );
         // A child counts once it has ended.
         let before = own_ticks();
         let lines = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
-        assert!(std::process::Command::new("sh").args(["-c", lines]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", lines])
+                .status()
+                .unwrap()
+                .success()
+        );
         assert!(own_ticks()[0] > before[0]);
     }
 
@@ -301,7 +398,10 @@ mod tests {
 
     #[test]
     fn inline_shares_the_last_cpu() {
-        assert_eq!(cpus(&[0, 1, 2], Mode::Inline, None), [vec![0], vec![2], vec![2], vec![2]]);
+        assert_eq!(
+            cpus(&[0, 1, 2], Mode::Inline, None),
+            [vec![0], vec![2], vec![2], vec![2]]
+        );
         assert_eq!(cpus(&[5], Mode::Inline, None), [[5], [5], [5], [5]]);
         let both = cpus(&[0, 1, 2], Mode::Inline, Some(&[0, 1, 1]));
         assert_eq!(both, [vec![2], vec![0, 1], vec![0, 1], vec![0, 1]]);
@@ -323,8 +423,17 @@ mod tests {
 
     #[test]
     fn cpus_that_may_not_be_used_are_not_used() {
-        assert_eq!(cpus(&[0, 1], Mode::Inline, Some(&[7, 1])), [vec![0], vec![1], vec![1], vec![1]]);
-        assert_eq!(cpus(&[0, 1], Mode::Threaded, Some(&[7])), cpus(&[0, 1], Mode::Threaded, None));
-        assert_eq!(cpus(&[], Mode::Inline, None), [const { Vec::<u32>::new() }; 4]);
+        assert_eq!(
+            cpus(&[0, 1], Mode::Inline, Some(&[7, 1])),
+            [vec![0], vec![1], vec![1], vec![1]]
+        );
+        assert_eq!(
+            cpus(&[0, 1], Mode::Threaded, Some(&[7])),
+            cpus(&[0, 1], Mode::Threaded, None)
+        );
+        assert_eq!(
+            cpus(&[], Mode::Inline, None),
+            [const { Vec::<u32>::new() }; 4]
+        );
     }
 }

@@ -37,7 +37,10 @@ pub struct Taken {
 impl Taken {
     /// Who is waited for.
     pub fn words(&self) -> String {
-        format!("another linerate ({}), which measures on CPU {}", self.by, self.cpu)
+        format!(
+            "another linerate ({}), which measures on CPU {}",
+            self.by, self.cpu
+        )
     }
 }
 
@@ -64,7 +67,12 @@ impl Turn {
     ///
     /// # Errors
     /// The turn is still another one's.
-    pub fn within(most: Duration, of: &str, cpus: &[u32], over: impl Fn() -> bool) -> Result<Turn, Taken> {
+    pub fn within(
+        most: Duration,
+        of: &str,
+        cpus: &[u32],
+        over: impl Fn() -> bool,
+    ) -> Result<Turn, Taken> {
         let most = most.as_nanos() as u64;
         let waiting = |_: &Taken, waited_ns| waited_ns < most && !over();
         Turn::below(Path::new(DEFAULT_ROOT), of, cpus, waiting).map_err(|(_, taken)| taken)
@@ -111,12 +119,23 @@ fn all(state: &Path, of: &str, cpus: &BTreeSet<u32>) -> Result<Turn, Taken> {
     let mut turn = Turn::default();
     for cpu in cpus {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let opened = fs::create_dir_all(state).and_then(|()| options.open(state.join(format!("cpu-{cpu}"))));
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600);
+        let opened =
+            fs::create_dir_all(state).and_then(|()| options.open(state.join(format!("cpu-{cpu}"))));
         let Ok(file) = opened else { continue };
         match lock(&file, of) {
             Ok(()) => turn.locks.push(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Taken { cpu: *cpu, by: holder(&file) }),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Taken {
+                    cpu: *cpu,
+                    by: holder(&file),
+                });
+            }
             // No locks here.
             Err(_) => {}
         }
@@ -128,7 +147,10 @@ fn all(state: &Path, of: &str, cpus: &BTreeSet<u32>) -> Result<Turn, Taken> {
 fn lock(mut file: &File, of: &str) -> rustix::io::Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(of.as_bytes()));
+            let _ = file
+                .set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| file.write_all(of.as_bytes()));
         }
         Err(rustix::io::Errno::WOULDBLOCK) if holder(file) == of => {}
         Err(error) => return Err(error),
@@ -180,7 +202,10 @@ mod tests {
         let beside = locks.try_once("process 2", &[0, 3]).unwrap();
         assert_eq!([first.waited_ns, beside.waited_ns], [0, 0]);
         let taken = locks.try_once("process 3", &[0, 2]).unwrap_err();
-        assert_eq!(taken, "another linerate (process 2), which measures on CPU 0");
+        assert_eq!(
+            taken,
+            "another linerate (process 2), which measures on CPU 0"
+        );
         std::thread::scope(|scope| {
             let (tell, told) = channel();
             let state = &locks.0;
@@ -189,7 +214,9 @@ mod tests {
                     let _ = tell.send(());
                     true
                 };
-                Turn::below(state, "process 3", &[2], waiting).unwrap().waited_ns
+                Turn::below(state, "process 3", &[2], waiting)
+                    .unwrap()
+                    .waited_ns
             });
             told.recv().unwrap();
             drop(first);
@@ -200,14 +227,22 @@ mod tests {
     #[test]
     fn those_of_one_name_have_their_turn_together() {
         let locks = Locks::new("together");
-        let [one, two] = [[0, 1], [1, 2]].map(|cpus| locks.try_once("process 1 of lab", &cpus).unwrap());
+        let [one, two] =
+            [[0, 1], [1, 2]].map(|cpus| locks.try_once("process 1 of lab", &cpus).unwrap());
         let other = || locks.try_once("process 2", &[1]);
-        assert!(other().unwrap_err().contains("(process 1 of lab), which measures on CPU 1"));
+        assert!(
+            other()
+                .unwrap_err()
+                .contains("(process 1 of lab), which measures on CPU 1")
+        );
         drop(one);
         assert!(other().is_err());
         drop(two);
         let other = other().unwrap();
-        assert!(locks.try_once("process 1 of lab", &[1]).is_err(), "the name from before is gone");
+        assert!(
+            locks.try_once("process 1 of lab", &[1]).is_err(),
+            "the name from before is gone"
+        );
         drop(other);
         locks.try_once("process 1 of lab", &[0, 1, 2]).unwrap();
     }

@@ -34,14 +34,30 @@ const fn v4(a: u8, b: u8, c: u8) -> IpAddr {
 
 /// Where frames come from.
 pub const GENERATOR_SIDE: [Side; 2] = [
-    Side { dut: (v4(18, 1, 1), 30), tester: v4(18, 1, 2), network: (v4(18, 0, 0), 16) },
-    Side { dut: (v6(0, 1), 126), tester: v6(0, 2), network: (v6(0, 0), 49) },
+    Side {
+        dut: (v4(18, 1, 1), 30),
+        tester: v4(18, 1, 2),
+        network: (v4(18, 0, 0), 16),
+    },
+    Side {
+        dut: (v6(0, 1), 126),
+        tester: v6(0, 2),
+        network: (v6(0, 0), 49),
+    },
 ];
 
 /// Where frames go to.
 pub const RECEIVER_SIDE: [Side; 2] = [
-    Side { dut: (v4(19, 1, 1), 30), tester: v4(19, 1, 2), network: (v4(19, 0, 0), 16) },
-    Side { dut: (v6(0x8000, 1), 126), tester: v6(0x8000, 2), network: (v6(0x8000, 0), 49) },
+    Side {
+        dut: (v4(19, 1, 1), 30),
+        tester: v4(19, 1, 2),
+        network: (v4(19, 0, 0), 16),
+    },
+    Side {
+        dut: (v6(0x8000, 1), 126),
+        tester: v6(0x8000, 2),
+        network: (v6(0x8000, 0), 49),
+    },
 ];
 
 /// A locally administered address; `role` distinguishes the ends of a lane.
@@ -110,7 +126,10 @@ mod tests {
             let mut seen = HashSet::new();
             for (address, length) in routes(family, MOST) {
                 assert!(is_foreign(address), "{address}/{length} takes test frames");
-                assert!(length == expected && seen.insert(address), "{address}/{length}");
+                assert!(
+                    length == expected && seen.insert(address),
+                    "{address}/{length}"
+                );
             }
             assert_eq!(seen.len(), MOST as usize);
         }
@@ -130,7 +149,10 @@ mod tests {
     #[test]
     fn the_same_every_time_and_spread_over_the_whole_space() {
         let first: Vec<Prefix> = routes(Family::V4, 1000).collect();
-        assert_eq!(first, routes(Family::V4, 2000).take(1000).collect::<Vec<_>>());
+        assert_eq!(
+            first,
+            routes(Family::V4, 2000).take(1000).collect::<Vec<_>>()
+        );
         let firsts: HashSet<u8> = first
             .iter()
             .map(|(address, _)| match address {

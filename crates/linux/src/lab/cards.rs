@@ -26,16 +26,28 @@ fn cards<'a>(dut: &'a DutEnd, setup: &'a Setup, spec: &LabSpec) -> Result<[Card<
             private_flags: _, rx_ring: _, tx_ring: _, rx_wait_ns: _, rx_wait_frames: _,
         } = settings;
         let queues = settings.queues.unwrap_or(spec.queues());
-        interface.ethtool().map(|ethtool| Card { interface, ethtool, settings, queues })
+        interface.ethtool().map(|ethtool| Card {
+            interface,
+            ethtool,
+            settings,
+            queues,
+        })
     };
-    Ok([card(&dut.inside, &setup.settings.inside)?, card(&dut.outside, &setup.settings.outside)?])
+    Ok([
+        card(&dut.inside, &setup.settings.inside)?,
+        card(&dut.outside, &setup.settings.outside)?,
+    ])
 }
 
 /// Sets how many queues the cards use of those that they have. Comes before programs: a card with one must have as many receive
 /// queues as its peer sends by (`veth_xdp_set` in drivers/net/veth.c).
 pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
-    for card in cards(dut, setup, spec)?.iter().filter(|card| card.settings.queues.is_some()) {
-        card.ethtool.set_channels(&card.interface.name, card.queues, card.queues)?;
+    for card in cards(dut, setup, spec)?
+        .iter()
+        .filter(|card| card.settings.queues.is_some())
+    {
+        card.ethtool
+            .set_channels(&card.interface.name, card.queues, card.queues)?;
     }
     Ok(())
 }
@@ -51,7 +63,9 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
     let [inside, outside] = &cards;
     if setup.settings.dut == Dut::Vlan {
         // The tag must be in the frame for the tester to see it, not beside it.
-        outside.ethtool.set_feature(&outside.interface.name, "tx-vlan-hw-insert", false)?;
+        outside
+            .ethtool
+            .set_feature(&outside.interface.name, "tx-vlan-hw-insert", false)?;
     }
     inside.threads((spec.mode == Mode::Threaded).then_some(&spec.dut_cpus))?;
     outside.threads((spec.mode == Mode::Threaded && spec.both_ways).then_some(&spec.dut_cpus))?;
@@ -79,7 +93,10 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
 impl Card<'_> {
     fn set_feature(&self, feature: Feature, on: bool) -> Result<(), Error> {
         let card = &self.interface.name;
-        let names: Vec<&str> = Offload::of(feature).flat_map(|offload| offload.parts).copied().collect();
+        let names: Vec<&str> = Offload::of(feature)
+            .flat_map(|offload| offload.parts)
+            .copied()
+            .collect();
         let there = self.ethtool.features(card)?;
         let is_known = |name: &&&str| there.iter().any(|f| f.name == **name);
         let mut wanted: Vec<&str> = there
@@ -92,7 +109,9 @@ impl Card<'_> {
             // A fixed feature may have the wanted state; where it has not, the call fails with the reason.
             wanted.extend(names.iter().find(is_known).or(names.first()));
         }
-        wanted.iter().try_for_each(|name| self.ethtool.set_feature(card, name, on))
+        wanted
+            .iter()
+            .try_for_each(|name| self.ethtool.set_feature(card, name, on))
     }
 
     /// Polls a card in threads, if the lab is laid out so, with these CPUs for them, or the setup wants it.
@@ -109,7 +128,13 @@ impl Card<'_> {
         }
         self.interface.enable_napi()?;
         // Without CPUs they run wherever the scheduler puts them.
-        self.interface.thread_napi(self.settings.irq.as_ref().or(lab).map_or(&[][..], Vec::as_slice))?;
+        self.interface.thread_napi(
+            self.settings
+                .irq
+                .as_ref()
+                .or(lab)
+                .map_or(&[][..], Vec::as_slice),
+        )?;
         // Threads need NAPI, and NAPI a program or GRO; the setting of GRO still holds.
         let gro = self.settings.features.get(&Feature::Gro);
         gro.map_or(Ok(()), |on| self.set_feature(Feature::Gro, *on))
@@ -117,18 +142,25 @@ impl Card<'_> {
 
     /// Receive packet and flow steering: every receive queue to all of the CPUs.
     fn receive_steering(&self) -> Result<(), Error> {
-        let (Settings { rps, rfs, .. }, namespace) = (self.settings, &self.interface.node.namespace);
+        let (Settings { rps, rfs, .. }, namespace) =
+            (self.settings, &self.interface.node.namespace);
         if rps.is_none() && rfs.is_none() {
             return Ok(());
         }
-        let folders = (0..).map(|queue| format!("class/net/{}/queues/rx-{queue}", self.interface.name));
+        let folders =
+            (0..).map(|queue| format!("class/net/{}/queues/rx-{queue}", self.interface.name));
         for folder in folders.take_while(|folder| sysfs::exists(namespace, folder)) {
             if let Some(cpus) = rps {
                 set_mask(namespace, &format!("{folder}/rps_cpus"), cpus)?;
             }
             if let Some(flows) = rfs {
                 let flows = flows.to_string();
-                sysfs::set(namespace, &format!("{folder}/rps_flow_cnt"), &flows, |kept| kept == flows)?;
+                sysfs::set(
+                    namespace,
+                    &format!("{folder}/rps_flow_cnt"),
+                    &flows,
+                    |kept| kept == flows,
+                )?;
             }
         }
         Ok(())
@@ -137,9 +169,15 @@ impl Card<'_> {
     /// Transmit packet steering: CPUs, each with the number, modulo that of the queues, of the queue that it sends by.
     fn xps<'a>(&self, cpus: impl Iterator<Item = (&'a u32, u32)> + Clone) -> Result<(), Error> {
         for queue in 0..self.queues {
-            let own = cpus.clone().filter(|(_, number)| number % self.queues == queue).map(|(cpu, _)| *cpu);
+            let own = cpus
+                .clone()
+                .filter(|(_, number)| number % self.queues == queue)
+                .map(|(cpu, _)| *cpu);
             let own: Vec<u32> = own.collect();
-            let file = format!("class/net/{}/queues/tx-{queue}/xps_cpus", self.interface.name);
+            let file = format!(
+                "class/net/{}/queues/tx-{queue}/xps_cpus",
+                self.interface.name
+            );
             set_mask(&self.interface.node.namespace, &file, &own)?;
         }
         Ok(())
@@ -149,5 +187,7 @@ impl Card<'_> {
 /// Writes a file of CPUs, and reads it back.
 fn set_mask(namespace: &Netns, file: &str, cpus: &[u32]) -> Result<(), Error> {
     let mask = cpu_mask(cpus);
-    sysfs::set(namespace, file, &mask, |kept| sysfs::is_same_mask(kept, &mask))
+    sysfs::set(namespace, file, &mask, |kept| {
+        sysfs::is_same_mask(kept, &mask)
+    })
 }

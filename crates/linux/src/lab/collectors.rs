@@ -21,7 +21,12 @@ pub enum Own {
 
 /// How busy each CPU is under load, by `proc/stat` below `root`.
 pub fn cpus(root: &Path, own: Own) -> impl Collector {
-    Cpus { root: root.into(), own, readings: [None, None], frequencies: BTreeMap::new() }
+    Cpus {
+        root: root.into(),
+        own,
+        readings: [None, None],
+        frequencies: BTreeMap::new(),
+    }
 }
 
 /// The kernel's threads that poll the devices of a lane.
@@ -55,7 +60,11 @@ impl Cpus {
             Own::Threads(devices) => cpu::own_tasks(devices),
             Own::Processes => BTreeMap::new(),
         };
-        Some(Reading { cpus: times(&self.root).ok()?, tasks, processes: cpu::own_ticks() })
+        Some(Reading {
+            cpus: times(&self.root).ok()?,
+            tasks,
+            processes: cpu::own_ticks(),
+        })
     }
 
     /// The share that others used of a CPU's time.
@@ -65,7 +74,9 @@ impl Cpus {
             Own::Threads(_) => cpu::of_others(cpus, [&before.tasks, &after.tasks]),
             Own::Processes => {
                 let mean = cpu::of_others_anywhere(cpus, [before.processes, after.processes]);
-                mean.iter().flat_map(|mean| after.cpus.cpus().map(|cpu| (cpu, *mean))).collect()
+                mean.iter()
+                    .flat_map(|mean| after.cpus.cpus().map(|cpu| (cpu, *mean)))
+                    .collect()
             }
         }
     }
@@ -80,13 +91,17 @@ impl Collector for Cpus {
         let reading = self.read();
         if moment == Moment::Ended {
             let cpus = reading.iter().flat_map(|reading| reading.cpus.cpus());
-            self.frequencies = cpus.filter_map(|cpu| Some((cpu, frequency(&self.root, cpu)?))).collect();
+            self.frequencies = cpus
+                .filter_map(|cpu| Some((cpu, frequency(&self.root, cpu)?)))
+                .collect();
         }
         self.readings[usize::from(moment == Moment::Ended)] = reading;
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        let [Some(before), Some(after)] = &self.readings else { return Ok(Vec::new()) };
+        let [Some(before), Some(after)] = &self.readings else {
+            return Ok(Vec::new());
+        };
         let others = self.of_others([before, after]);
         let mut shares = after.cpus.since(&before.cpus, Kernel::Linux);
         for share in &mut shares {
@@ -113,7 +128,11 @@ fn of_drivers(lane: &Lane) -> Result<Counters, Error> {
     for (end, card) in [("in", &dut.inside), ("out", &dut.outside)] {
         // Drivers without counters return an error.
         let stats = card.ethtool()?.stats(&card.name).unwrap_or_default();
-        all.extend(stats.into_iter().map(|(name, n)| (format!("{end}: {name}"), n)));
+        all.extend(
+            stats
+                .into_iter()
+                .map(|(name, n)| (format!("{end}: {name}"), n)),
+        );
     }
     Ok(all)
 }

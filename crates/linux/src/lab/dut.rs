@@ -64,7 +64,9 @@ pub struct DutEnd {
 impl DutEnd {
     /// The way into the workspace of its commands; `None` if they run in its namespace alone.
     pub fn entry(&self) -> Option<workspace::Entry> {
-        self.workspace.as_ref().map(|workspace| workspace.entry.clone())
+        self.workspace
+            .as_ref()
+            .map(|workspace| workspace.entry.clone())
     }
 
     /// The namespaces that its frames pass.
@@ -102,7 +104,8 @@ impl DutEnd {
     pub fn begin_load(&self) {
         self.first.iter().for_each(|first| first.set(0, 0));
         if let Some(known) = &self.known {
-            (0..bpf::possible_cpus()).for_each(|cpu| known.set_field(cpu, offset_of!(Known, matched), 0));
+            (0..bpf::possible_cpus())
+                .for_each(|cpu| known.set_field(cpu, offset_of!(Known, matched), 0));
         }
     }
 
@@ -112,16 +115,20 @@ impl DutEnd {
             return Ok(());
         }
         // In place before the first command: if one fails, the commands before it are undone.
-        let workspace = workspace::Workspace::new(&self.namespace, &setup.settings.files, self.interrupted)?;
+        let workspace =
+            workspace::Workspace::new(&self.namespace, &setup.settings.files, self.interrupted)?;
         let workspace = self.workspace.insert(workspace);
-        setup.settings.commands.iter().try_for_each(|step| workspace.run_step(step))
+        setup
+            .settings
+            .commands
+            .iter()
+            .try_for_each(|step| workspace.run_step(step))
     }
 
     /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
     pub(super) fn outlive(&self) -> Result<(), Error> {
         if !self.programs.is_empty() {
-            let why =
-                "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up";
+            let why = "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up";
             return Err(Error::Refused(why.into()));
         }
         self.kept.store(true, Ordering::Relaxed);
@@ -133,9 +140,18 @@ impl DutEnd {
     fn addresses(&self, tester: [MacAddr; 2]) -> Result<(), Error> {
         let route = &self.nodes[0].route;
         let families = if has_ipv6(&self.namespace) { 2 } else { 1 };
-        for ((interface, side), mac) in self.router.iter().zip([&GENERATOR_SIDE, &RECEIVER_SIDE]).zip(tester)
+        for ((interface, side), mac) in self
+            .router
+            .iter()
+            .zip([&GENERATOR_SIDE, &RECEIVER_SIDE])
+            .zip(tester)
         {
-            for Side { dut, tester, network } in side.iter().take(families) {
+            for Side {
+                dut,
+                tester,
+                network,
+            } in side.iter().take(families)
+            {
                 route.add_address(interface.index, dut.0, dut.1)?;
                 route.add_neighbour(interface.index, *tester, mac)?;
                 route.add_route(network.0, network.1, Some(*tester), interface.index)?;
@@ -152,14 +168,18 @@ impl DutEnd {
             End::Out => (self.router[1].index, &RECEIVER_SIDE),
         };
         let tester = |side: &[Side; 2], v4: bool| side[usize::from(!v4)].tester;
-        let Settings { routes, neighbours, .. } = &setup.settings;
+        let Settings {
+            routes, neighbours, ..
+        } = &setup.settings;
         for neighbour in &neighbours.explicit {
             route.add_neighbour(end(neighbour.end).0, neighbour.address, neighbour.mac.0)?;
         }
         for wanted in &routes.explicit {
             let (interface, side) = end(wanted.end);
             let (network, length) = wanted.to.prefix();
-            let via = wanted.via.unwrap_or_else(|| tester(side, network.is_ipv4()));
+            let via = wanted
+                .via
+                .unwrap_or_else(|| tester(side, network.is_ipv4()));
             route.add_route(network, length, Some(via), interface)?;
         }
         let go_on = || !self.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
@@ -167,12 +187,19 @@ impl DutEnd {
         let [routes, neighbours] = [routes.count, neighbours.count].map(Option::unwrap_or_default);
         for family in setup.families.iter().copied() {
             let gateway = tester(&RECEIVER_SIDE, family == Family::V4);
-            route.add_routes(addresses::routes(family, routes), Some(gateway), outside, go_on)?;
+            route.add_routes(
+                addresses::routes(family, routes),
+                Some(gateway),
+                outside,
+                go_on,
+            )?;
             route.add_neighbours(outside, addresses::neighbours(family, neighbours), go_on)?;
         }
         match go_on() {
             true => Ok(()),
-            false => Err(Error::Refused("interrupted while the lab was being built".into())),
+            false => Err(Error::Refused(
+                "interrupted while the lab was being built".into(),
+            )),
         }
     }
 
@@ -183,7 +210,10 @@ impl DutEnd {
         spec: &LabSpec,
         tester: [MacAddr; 2],
     ) -> Result<BTreeSet<Change>, Error> {
-        for interface in [&self.inside, &self.outside].into_iter().chain(&self.router) {
+        for interface in [&self.inside, &self.outside]
+            .into_iter()
+            .chain(&self.router)
+        {
             interface.set_up()?;
         }
         self.inside.enable_napi()?;
@@ -214,7 +244,11 @@ impl DutEnd {
     pub(super) fn exchange(&mut self, setup: &Setup) -> Result<BTreeSet<Change>, Error> {
         self.rules.clear()?;
         while let Some(before) = self.sysctls.pop() {
-            sysctl::set(&self.namespace, before.key().unwrap_or_default(), &before.value)?;
+            sysctl::set(
+                &self.namespace,
+                before.key().unwrap_or_default(),
+                &before.value,
+            )?;
         }
         self.load(setup)
     }
@@ -261,14 +295,44 @@ fn program(dut: Dut) -> Option<(&'static str, Constants)> {
         Dut::Xdp => ("xdp_forward", none),
         Dut::KnownRate(rate) => ("known_rate", Constants { rate, ..none }),
         Dut::KnownLoss(one_in) => ("known_loss", Constants { one_in, ..none }),
-        Dut::KnownLossOf { one_in, of } => ("known_loss_of", Constants { one_in, of: kind(of), ..none }),
+        Dut::KnownLossOf { one_in, of } => (
+            "known_loss_of",
+            Constants {
+                one_in,
+                of: kind(of),
+                ..none
+            },
+        ),
         Dut::KnownDuplication(one_in) => ("known_duplication", Constants { one_in, ..none }),
-        Dut::KnownDelay(ns) => ("known_delay", Constants { delays_ns: [ns as u32, 0], ..none }),
-        Dut::KnownDelays(ns) => ("known_delay", Constants { delays_ns: ns, ..none }),
-        Dut::KnownQueue { frames, rate } => ("known_queue", Constants { rate, queue: frames, ..none }),
-        Dut::KnownOutage { ns, after_ns } => {
-            ("known_outage", Constants { outage_ns: [after_ns, ns], ..none })
-        }
+        Dut::KnownDelay(ns) => (
+            "known_delay",
+            Constants {
+                delays_ns: [ns as u32, 0],
+                ..none
+            },
+        ),
+        Dut::KnownDelays(ns) => (
+            "known_delay",
+            Constants {
+                delays_ns: ns,
+                ..none
+            },
+        ),
+        Dut::KnownQueue { frames, rate } => (
+            "known_queue",
+            Constants {
+                rate,
+                queue: frames,
+                ..none
+            },
+        ),
+        Dut::KnownOutage { ns, after_ns } => (
+            "known_outage",
+            Constants {
+                outage_ns: [after_ns, ns],
+                ..none
+            },
+        ),
         _ => return None,
     })
 }
@@ -298,7 +362,14 @@ struct Constants {
 
 fn load(constants: Constants) -> Result<Ebpf, Error> {
     let cpus = bpf::possible_cpus() as u32;
-    let Constants { rate, one_in, of, delays_ns: [delay_ns, other_ns], queue, outage_ns } = constants;
+    let Constants {
+        rate,
+        one_in,
+        of,
+        delays_ns: [delay_ns, other_ns],
+        queue,
+        outage_ns,
+    } = constants;
     let numbers = [
         ("RATE", rate),
         ("ONE_IN", one_in),
@@ -313,7 +384,11 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
 }
 
 /// Loads and attaches the programs that a setup needs. They are detached when the DUT goes.
-pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup, both_ways: bool) -> Result<(), Error> {
+pub(super) fn attach_programs(
+    dut: &mut DutEnd,
+    setup: &Setup,
+    both_ways: bool,
+) -> Result<(), Error> {
     let (inside, outside) = (dut.inside.clone(), dut.outside.clone());
     let pass = |needed: bool| needed.then_some(("pass", Constants::default()));
     let of_server = setup.settings.dut.loses_of_server();
@@ -324,8 +399,13 @@ pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup, both_ways: bool) 
         dut if of_server || dut == Dut::Xdp => program(dut),
         _ => pass(setup.settings.outside.features.contains_key(&Feature::Gro)),
     };
-    let reverse = reverse.filter(|_| both_ways).map(|program| (program, &outside, &inside));
-    for ((name, constants), from, to) in forward.map(|program| (program, &inside, &outside)).chain(reverse) {
+    let reverse = reverse
+        .filter(|_| both_ways)
+        .map(|program| (program, &outside, &inside));
+    for ((name, constants), from, to) in forward
+        .map(|program| (program, &inside, &outside))
+        .chain(reverse)
+    {
         let mut ebpf = load(constants)?;
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
@@ -334,7 +414,9 @@ pub(super) fn attach_programs(dut: &mut DutEnd, setup: &Setup, both_ways: bool) 
             }
         }
         match name {
-            "xdp_forward" => dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, to.index))?,
+            "xdp_forward" => dut
+                .namespace
+                .run(|| bpf::set_devmap(&mut ebpf, "egress", 0, to.index))?,
             "pass" => {}
             _ => {
                 dut.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?);

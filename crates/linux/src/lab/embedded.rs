@@ -38,10 +38,21 @@ impl EmbeddedLab {
             need_module(&mut host, name, spec.host_changes)?;
         }
         let (generator, receiver) = (Node::tester("generator")?, Node::tester("receiver")?);
-        let mut lab = EmbeddedLab { generator, receiver, lanes: Vec::new(), spec, host };
+        let mut lab = EmbeddedLab {
+            generator,
+            receiver,
+            lanes: Vec::new(),
+            spec,
+            host,
+        };
         for (number, setup) in setups.iter().enumerate() {
             let tester = [&lab.generator, &lab.receiver];
-            let lane = Lane::build(&Wiring { spec: &lab.spec, tester, number, setup })?;
+            let lane = Lane::build(&Wiring {
+                spec: &lab.spec,
+                tester,
+                number,
+                setup,
+            })?;
             lab.lanes.push(lane);
         }
         lab.change_host()?;
@@ -53,11 +64,17 @@ impl EmbeddedLab {
 
     /// Makes the changes to the host that the lanes want, if they are agreed to.
     fn change_host(&mut self) -> Result<(), Error> {
-        let mut wanted: Vec<Change> = self.lanes.iter().flat_map(|lane| lane.host.clone()).collect();
+        let mut wanted: Vec<Change> = self
+            .lanes
+            .iter()
+            .flat_map(|lane| lane.host.clone())
+            .collect();
         // Minima last: a number with a minimum may have been set below it.
         wanted.sort_by_key(|change| (change.at_least, change.clone()));
         wanted.dedup();
-        let clash = wanted.windows(2).find(|pair| pair[0].file == pair[1].file && !pair[1].at_least);
+        let clash = wanted
+            .windows(2)
+            .find(|pair| pair[0].file == pair[1].file && !pair[1].at_least);
         if let Some([one, other]) = clash {
             return Err(Error::Refused(format!(
                 "/{} cannot be {} and {} at once: it is the whole host's, so these lanes cannot stand side by side",
@@ -93,27 +110,41 @@ impl EmbeddedLab {
             true => lane.generator.thread_napi(cpus),
             false => Ok(()),
         };
-        self.lanes.iter().try_for_each(|lane| lane.receiver.thread_napi(cpus).and_then(|()| inside(lane)))
+        self.lanes
+            .iter()
+            .try_for_each(|lane| lane.receiver.thread_napi(cpus).and_then(|()| inside(lane)))
     }
 
     /// The namespaces by role, with the names that [`EmbeddedLab::persist`] gives them.
     pub fn names(&self, prefix: &str) -> BTreeMap<String, NamespaceRecord> {
-        let record = |name, namespace: &Netns| NamespaceRecord { name, inode: namespace.inode() };
+        let record = |name, namespace: &Netns| NamespaceRecord {
+            name,
+            inode: namespace.inode(),
+        };
         let named = self.named(prefix).into_iter();
-        named.map(|(role, name, namespace)| (role, record(name, namespace))).collect()
+        named
+            .map(|(role, name, namespace)| (role, record(name, namespace)))
+            .collect()
     }
 
     /// The namespaces, each with its role and its name.
     fn named(&self, prefix: &str) -> Vec<(String, String, &Netns)> {
         let tester = [("generator", &self.generator), ("receiver", &self.receiver)];
-        let tester = tester.map(|(role, node)| (role.into(), format!("{prefix}-{role}"), &node.namespace));
+        let tester =
+            tester.map(|(role, node)| (role.into(), format!("{prefix}-{role}"), &node.namespace));
         let mut all = Vec::from(tester);
-        let duts = self.lanes.iter().filter_map(|lane| Some((&lane.setup.name, lane.dut.as_ref()?)));
+        let duts = self
+            .lanes
+            .iter()
+            .filter_map(|lane| Some((&lane.setup.name, lane.dut.as_ref()?)));
         for (n, (setup, dut)) in duts.enumerate() {
             for (part, node) in dut.nodes.iter().enumerate() {
                 let (role, name) = match part {
                     0 => (format!("dut {n} ({setup})"), format!("{prefix}-dut{n}")),
-                    _ => (format!("dut {n}, {} ({setup})", node.role), format!("{prefix}-dut{n}-{part}")),
+                    _ => (
+                        format!("dut {n}, {} ({setup})", node.role),
+                        format!("{prefix}-dut{n}-{part}"),
+                    ),
                 };
                 all.push((role, name, &node.namespace));
             }
@@ -131,7 +162,9 @@ impl EmbeddedLab {
             // Receivers other than XDP programs (tcpdump, sockets) need the NAPI that such a program brings along.
             lane.receiver.enable_napi()?;
         }
-        self.named(prefix).iter().try_for_each(|(_, name, namespace)| namespace.persist(name))
+        self.named(prefix)
+            .iter()
+            .try_for_each(|(_, name, namespace)| namespace.persist(name))
     }
 }
 
@@ -185,11 +218,15 @@ impl Lane {
             if let Some(queues) = setup.settings.inside.queues {
                 // The generator redirects, which needs no queue of its own end.
                 let own = spec.queues().max(queues);
-                generator.ethtool()?.set_channels(&generator.name, own, queues)?;
+                generator
+                    .ethtool()?
+                    .set_channels(&generator.name, own, queues)?;
             }
             if let Some(queues) = setup.settings.outside.queues.filter(|_| spec.both_ways) {
                 let own = spec.queues().max(queues);
-                receiver.ethtool()?.set_channels(&receiver.name, own, queues)?;
+                receiver
+                    .ethtool()?
+                    .set_channels(&receiver.name, own, queues)?;
             }
             host = dut.configure(&setup, &spec, [generator.mac, receiver.mac])?;
             dut.nodes.iter().try_for_each(|node| node.wait_running())?;
@@ -257,32 +294,45 @@ impl Lane {
             )));
         }
         self.setup = setup.clone();
-        self.lacks_states().map_or(Ok(()), |(_, refusal)| Err(refusal))
+        self.lacks_states()
+            .map_or(Ok(()), |(_, refusal)| Err(refusal))
     }
 
     /// The counts of the rules in a user's file, in its own words; `None` without such a file, or if its counters cannot be read.
     pub fn rule_counts(&self) -> Option<Vec<RuleCount>> {
-        let file = self.setup.settings.rule_file.as_ref().filter(|file| file.counts())?;
+        let file = self
+            .setup
+            .settings
+            .rule_file
+            .as_ref()
+            .filter(|file| file.counts())?;
         let namespace = &self.dut.as_ref()?.namespace;
         let job = match file.firewall {
             Firewall::Nftables => Job::new("nft", &["-t", "list", "ruleset"]),
             _ => Job::new(file.program().0.replace("-restore", "-save"), &["-c"]),
         };
         let (mut counts, ends) = (listed(&job, file.firewall, namespace)?, self.setup.ends());
-        counts.iter_mut().for_each(|count| count.rule = file.in_its_words(&count.rule, &ends));
+        counts
+            .iter_mut()
+            .for_each(|count| count.rule = file.in_its_words(&count.rule, &ends));
         Some(counts)
     }
 
     /// The change that raises the host's limit of states, if that is too low for the lane, and the error without consent. The
     /// limit is known once the rules have loaded connection tracking.
     fn lacks_states(&self) -> Option<(Change, Error)> {
-        let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.room.is_some())?;
+        let dut = self
+            .dut
+            .as_ref()
+            .filter(|_| self.setup.tracks || self.setup.room.is_some())?;
         let states = self.setup.room.unwrap_or(self.spec.flows);
         let limit = sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
         let limit: u64 = limit.trim().parse().ok()?;
         // Twice as many, because states of an earlier trial may still be there.
         let wanted = states.saturating_mul(2);
-        let change = Change::sysctl("net.netfilter.nf_conntrack_max", &wanted.to_string()).ok()?.or_more();
+        let change = Change::sysctl("net.netfilter.nf_conntrack_max", &wanted.to_string())
+            .ok()?
+            .or_more();
         let refusal = Error::Refused(format!(
             "{} keeps a state for each of {states} flows, and this host's limit is {limit}: sysctl net.netfilter.nf_conntrack_max={wanted} raises it (linerate changes nothing outside its namespaces)",
             self.setup.name

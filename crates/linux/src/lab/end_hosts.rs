@@ -29,7 +29,10 @@ pub fn way(asked: PathBy) -> (bool, String) {
     match (asked, netem::lacking()) {
         (PathBy::Linerate, _) => (false, "linerate, as the plan says".into()),
         (_, None) => (true, "netem and tbf of the kernel".into()),
-        (_, Some(why)) => (false, format!("linerate, because this kernel cannot: {why}")),
+        (_, Some(why)) => (
+            false,
+            format!("linerate, because this kernel cannot: {why}"),
+        ),
     }
 }
 
@@ -39,15 +42,23 @@ pub fn lacking(setup: &Setup) -> Vec<String> {
         Ok(namespace) => namespace,
         Err(error) => return vec![error.to_string()],
     };
-    let by = setup.settings.path.as_ref().map_or(PathBy::Auto, |path| path.by);
+    let by = setup
+        .settings
+        .path
+        .as_ref()
+        .map_or(PathBy::Auto, |path| path.by);
     let no_path = match by {
         PathBy::Netem => netem::lacking(),
         _ if way(by).0 => None,
-        _ => Tap::new(&namespace, INTERFACE).err().map(|error| error.to_string()),
+        _ => Tap::new(&namespace, INTERFACE)
+            .err()
+            .map(|error| error.to_string()),
     };
     let of_host = |name: &String| {
         let key = sysctl::path_of(name).map_err(|error| error.to_string());
-        match key.and_then(|key| sysctl::is_settable(&namespace, &key).map_err(|error| error.to_string())) {
+        match key.and_then(|key| {
+            sysctl::is_settable(&namespace, &key).map_err(|error| error.to_string())
+        }) {
             Ok(true) => None,
             Ok(false) => Some(format!(
                 "this kernel has no {name} for each namespace: it lacks the setting, or has one for the whole machine. Leave it out, or set it by hand beforehand"
@@ -60,7 +71,11 @@ pub fn lacking(setup: &Setup) -> Vec<String> {
         let missing = !known.split_whitespace().any(|name| name == wanted);
         missing.then(|| format!("this kernel has no congestion control {wanted}, but {known} (modprobe tcp_{wanted} may load it)"))
     });
-    no_path.into_iter().chain(unknown).chain(setup.settings.sysctls.keys().filter_map(of_host)).collect()
+    no_path
+        .into_iter()
+        .chain(unknown)
+        .chain(setup.settings.sysctls.keys().filter_map(of_host))
+        .collect()
 }
 
 const CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
@@ -69,7 +84,11 @@ const CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
 /// machine allows to everyone.
 pub fn congestion_control(setup: &Setup) -> Option<&str> {
     let named = |name: &String| sysctl::path_of(name).is_ok_and(|path| path == CONGESTION_CONTROL);
-    let (_, value) = setup.settings.sysctls.iter().find(|(name, _)| named(name))?;
+    let (_, value) = setup
+        .settings
+        .sysctls
+        .iter()
+        .find(|(name, _)| named(name))?;
     Some(value)
 }
 
@@ -101,8 +120,18 @@ fn router(nodes: &[Arc<Node>; 2], macs: [MacAddr; 2]) -> Result<Arc<Node>, Error
     let router = Node::switch("the path", "")?;
     let sides = nodes.iter().zip([SENDER, RECEIVER]).zip(TOWARDS);
     for (at, ((node, address), name)) in sides.enumerate() {
-        let near = VethEnd { name: name.into(), mac: mac(0, 3 + at as u8), mtu: 1500, index: 10 + at as u32 };
-        let far = VethEnd { name: INTERFACE.into(), mac: macs[at], mtu: 1500, index: 20 + at as u32 };
+        let near = VethEnd {
+            name: name.into(),
+            mac: mac(0, 3 + at as u8),
+            mtu: 1500,
+            index: 10 + at as u32,
+        };
+        let far = VethEnd {
+            name: INTERFACE.into(),
+            mac: macs[at],
+            mtu: 1500,
+            index: 20 + at as u32,
+        };
         router.route.create_veth(&near, &far, &node.namespace, 1)?;
         let index = router.route.link(name)?.index;
         router.route.set_up(index, true)?;
@@ -118,18 +147,29 @@ impl EndHosts {
     /// # Errors
     /// No privilege, no TAP, or a sysctl that this kernel does not take.
     pub fn new(setup: &Setup, link: Link, by_kernel: bool) -> Result<EndHosts, Error> {
-        let nodes = [Node::end_host("sending host")?, Node::end_host("receiving host")?];
+        let nodes = [
+            Node::end_host("sending host")?,
+            Node::end_host("receiving host")?,
+        ];
         let macs = [mac(0, 1), mac(0, 2)];
         // The addresses that the hosts send to: each other's, or the router's.
         let (joint, next) = match by_kernel {
             true => (Joint::Router(router(&nodes, macs)?), [mac(0, 3), mac(0, 4)]),
             false => (
-                Joint::Taps(nodes.each_ref().map(|node| Tap::new(&node.namespace, INTERFACE))),
+                Joint::Taps(
+                    nodes
+                        .each_ref()
+                        .map(|node| Tap::new(&node.namespace, INTERFACE)),
+                ),
                 [macs[1], macs[0]],
             ),
         };
         for (at, node) in nodes.iter().enumerate() {
-            let [own, other] = if at == 0 { [SENDER, RECEIVER] } else { [RECEIVER, SENDER] };
+            let [own, other] = if at == 0 {
+                [SENDER, RECEIVER]
+            } else {
+                [RECEIVER, SENDER]
+            };
             let index = node.route.link(INTERFACE)?.index;
             if !by_kernel {
                 node.route.set_mac(index, macs[at])?;
@@ -137,8 +177,16 @@ impl EndHosts {
             node.route.add_address(index, own, PREFIX)?;
             node.route.set_up(index, true)?;
             node.route.add_neighbour(index, other, next[at])?;
-            for change in setup.sysctls()?.iter().filter(|change| change.key() != Some(CONGESTION_CONTROL)) {
-                sysctl::set(&node.namespace, change.key().unwrap_or_default(), &change.value)?;
+            for change in setup
+                .sysctls()?
+                .iter()
+                .filter(|change| change.key() != Some(CONGESTION_CONTROL))
+            {
+                sysctl::set(
+                    &node.namespace,
+                    change.key().unwrap_or_default(),
+                    &change.value,
+                )?;
             }
         }
         let way = match joint {
@@ -178,7 +226,8 @@ impl EndHosts {
         match &self.way {
             Way::Own(path) => path.is_empty(),
             Way::Kernel(netem) => netem.counts().is_ok_and(|both| {
-                both.iter().all(|path| path.frames_in == path.frames_out + path.frames_dropped)
+                both.iter()
+                    .all(|path| path.frames_in == path.frames_out + path.frames_dropped)
             }),
         }
     }
@@ -197,15 +246,18 @@ impl EndHosts {
     /// A connection fails.
     pub fn handshakes(&self, count: usize, longest: Duration) -> Result<Vec<u64>, Error> {
         let [sender, receiver] = self.namespaces();
-        let listener =
-            receiver.enter(|| TcpListener::bind((RECEIVER, 0)))?.doing("listen on the receiving host")?;
+        let listener = receiver
+            .enter(|| TcpListener::bind((RECEIVER, 0)))?
+            .doing("listen on the receiving host")?;
         let to: SocketAddr = listener.local_addr().doing("ask for a port")?;
         let connect = || {
             let began = Instant::now();
             TcpStream::connect_timeout(&to, longest).map(|_| began.elapsed().as_nanos() as u64)
         };
         let all = || (0..count).map(|_| connect()).collect::<Result<Vec<_>, _>>();
-        sender.enter(all)?.doing("connect the end hosts without load")
+        sender
+            .enter(all)?
+            .doing("connect the end hosts without load")
     }
 
     /// Waits until a program listens on a port of the receiver. Returns whether it does.
@@ -218,7 +270,10 @@ impl EndHosts {
         let until = Instant::now() + longest;
         self.namespaces()[1].run(|| {
             loop {
-                if fs::read_to_string(table).doing(format_args!("read {table}"))?.contains(&listening) {
+                if fs::read_to_string(table)
+                    .doing(format_args!("read {table}"))?
+                    .contains(&listening)
+                {
                     return Ok(true);
                 }
                 if Instant::now() > until {
@@ -242,7 +297,12 @@ impl EndHosts {
     pub fn settings(&self, names: &[&str]) -> Vec<(String, String)> {
         let value = |name: &&str| {
             let key = sysctl::path_of(name).ok()?;
-            Some((name.to_string(), sysctl::get(self.namespaces()[0], &key).ok()?.replace('\t', " ")))
+            Some((
+                name.to_string(),
+                sysctl::get(self.namespaces()[0], &key)
+                    .ok()?
+                    .replace('\t', " "),
+            ))
         };
         names.iter().filter_map(value).collect()
     }
@@ -264,8 +324,12 @@ mod tests {
         // Two frames of 90 bytes and the shortest of 84 take some 7 us each at 100 Mbit/s.
         assert!((20_000_000..30_000_000).contains(&least), "{times:?}");
         let after = hosts.counters().unwrap();
-        let grown = |at: usize, name: &str| after[at][name] - before[at].get(name).copied().unwrap_or(0);
-        assert_eq!(grown(0, "IpExt.OutOctets"), hosts.path().unwrap()[0].bytes_in);
+        let grown =
+            |at: usize, name: &str| after[at][name] - before[at].get(name).copied().unwrap_or(0);
+        assert_eq!(
+            grown(0, "IpExt.OutOctets"),
+            hosts.path().unwrap()[0].bytes_in
+        );
         assert!(grown(0, "Tcp.ActiveOpens") == 3 && grown(1, "Tcp.PassiveOpens") <= 3);
     }
 }

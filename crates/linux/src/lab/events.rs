@@ -46,10 +46,19 @@ impl Event {
     pub fn of(lane: &Lane) -> Result<Event, Error> {
         let name = &lane.setup.name;
         let refused = |why: &str| Error::Refused(format!("no event can be made for {name}: {why}"));
-        let planned = lane.setup.settings.event.as_ref().ok_or_else(|| refused("its plan has no [event]"))?;
+        let planned = lane
+            .setup
+            .settings
+            .event
+            .as_ref()
+            .ok_or_else(|| refused("its plan has no [event]"))?;
         let dut = lane.dut.as_ref().ok_or_else(|| refused("it has no DUT"))?;
         let namespace = dut.namespace.clone();
-        let line = |line: &Option<String>| line.as_ref().map(|line| shell(&plain(line), line)).map(Deed::Run);
+        let line = |line: &Option<String>| {
+            line.as_ref()
+                .map(|line| shell(&plain(line), line))
+                .map(Deed::Run)
+        };
         let (begin, end): (Vec<Deed>, Vec<Deed>) = match planned.what {
             EventKind::ForwardingOff => forwarding(&namespace, &lane.setup.families)?,
             EventKind::LinkDown => link(lane, planned),
@@ -57,14 +66,26 @@ impl Event {
             EventKind::ProcessKilled => {
                 let namespaces = dut.namespaces().into_iter().map(Netns::inode).collect();
                 let name = planned.process.clone().unwrap_or_default();
-                (vec![Deed::Kill { name, namespaces }], line(&planned.run).into_iter().collect())
+                (
+                    vec![Deed::Kill { name, namespaces }],
+                    line(&planned.run).into_iter().collect(),
+                )
             }
-            EventKind::Command => {
-                (line(&planned.run).into_iter().collect(), line(&planned.undo).into_iter().collect())
+            EventKind::Command => (
+                line(&planned.run).into_iter().collect(),
+                line(&planned.undo).into_iter().collect(),
+            ),
+            EventKind::Reboot | EventKind::PowerOff => {
+                return Err(refused("this machine would go down"));
             }
-            EventKind::Reboot | EventKind::PowerOff => return Err(refused("this machine would go down")),
         };
-        Ok(Event { begin, end, for_ns: planned.lasts_ns(), namespace, entry: dut.entry() })
+        Ok(Event {
+            begin,
+            end,
+            for_ns: planned.lasts_ns(),
+            namespace,
+            entry: dut.entry(),
+        })
     }
 
     /// Whether an event takes a link down: frames that a generator sends to it then reach no counter.
@@ -89,12 +110,19 @@ impl Event {
     /// # Errors
     /// A part of it failed; it is undone all the same.
     pub fn carry_out(self, over: impl Fn() -> bool) -> Result<(), Error> {
-        let begun = self.begin.iter().try_for_each(|deed| self.carry_out_one(deed));
+        let begun = self
+            .begin
+            .iter()
+            .try_for_each(|deed| self.carry_out_one(deed));
         if !self.end.is_empty() {
             sleep_until(monotonic_ns() + self.for_ns, LOOK, over);
         }
         // All of them, whatever becomes of the ones before.
-        let ended = self.end.iter().map(|deed| self.carry_out_one(deed)).fold(Ok(()), Result::and);
+        let ended = self
+            .end
+            .iter()
+            .map(|deed| self.carry_out_one(deed))
+            .fold(Ok(()), Result::and);
         begun.and(ended)
     }
 
@@ -107,8 +135,9 @@ impl Event {
                     None => self.namespace.command(path),
                 };
                 let run = job.run(command, None);
-                run.map(drop)
-                    .map_err(|e| Error::Refused(format!("cannot run '{}': {e}", workspace::words(job))))
+                run.map(drop).map_err(|e| {
+                    Error::Refused(format!("cannot run '{}': {e}", workspace::words(job)))
+                })
             }
             Deed::Kill { name, namespaces } => kill(name, namespaces),
         }
@@ -117,7 +146,11 @@ impl Event {
 
 /// The usual limit of time.
 fn plain(line: &str) -> Command {
-    Command { run: line.into(), undo: None, within_ns: None }
+    Command {
+        run: line.into(),
+        undo: None,
+        within_ns: None,
+    }
 }
 
 fn forwarding(namespace: &Netns, families: &[Family]) -> Result<(Vec<Deed>, Vec<Deed>), Error> {
@@ -128,8 +161,14 @@ fn forwarding(namespace: &Netns, families: &[Family]) -> Result<(Vec<Deed>, Vec<
             Family::V6 => "net/ipv6/conf/all/forwarding",
         };
         if *family == Family::V4 || sysctl::is_settable(namespace, key)? {
-            on.push(Deed::Sysctl { key, value: sysctl::get(namespace, key)? });
-            off.push(Deed::Sysctl { key, value: "0".into() });
+            on.push(Deed::Sysctl {
+                key,
+                value: sysctl::get(namespace, key)?,
+            });
+            off.push(Deed::Sysctl {
+                key,
+                value: "0".into(),
+            });
         }
     }
     Ok((off, on))
@@ -137,20 +176,39 @@ fn forwarding(namespace: &Netns, families: &[Family]) -> Result<(Vec<Deed>, Vec<
 
 /// Down and up, with the addresses, neighbours and routes of the test traffic, which the kernel forgets with the link.
 fn link(lane: &Lane, planned: &Planned) -> (Vec<Deed>, Vec<Deed>) {
-    let Some(dut) = &lane.dut else { return Default::default() };
+    let Some(dut) = &lane.dut else {
+        return Default::default();
+    };
     let (card, sides, tester) = match planned.end.unwrap_or(End::In) {
         End::In => (&dut.inside, &GENERATOR_SIDE, lane.generator.mac),
         End::Out => (&dut.outside, &RECEIVER_SIDE, lane.receiver.mac),
     };
     let (dev, tester) = (card.name.as_str(), MacAddr(tester));
     let mut back = format!("link set dev {dev} up\n");
-    let family = |address: IpAddr| if address.is_ipv4() { Family::V4 } else { Family::V6 };
-    for side in sides.iter().filter(|side| lane.setup.families.contains(&family(side.tester))) {
+    let family = |address: IpAddr| {
+        if address.is_ipv4() {
+            Family::V4
+        } else {
+            Family::V6
+        }
+    };
+    for side in sides
+        .iter()
+        .filter(|side| lane.setup.families.contains(&family(side.tester)))
+    {
         let ((own, length), (network, bits)) = (side.dut, side.network);
         let nodad = if own.is_ipv6() { " nodad" } else { "" };
         let _ = writeln!(back, "addr replace {own}/{length} dev {dev}{nodad}");
-        let _ = writeln!(back, "neigh replace {} lladdr {tester} dev {dev} nud permanent", side.tester);
-        let _ = writeln!(back, "route replace {network}/{bits} via {} dev {dev}", side.tester);
+        let _ = writeln!(
+            back,
+            "neigh replace {} lladdr {tester} dev {dev} nud permanent",
+            side.tester
+        );
+        let _ = writeln!(
+            back,
+            "route replace {network}/{bits} via {} dev {dev}",
+            side.tester
+        );
     }
     let down = Job::new("ip", &["link", "set", "dev", dev, "down"]);
     let up = Job::new("ip", &["-batch", "-"]).with_input(Input::text(back));
@@ -174,7 +232,9 @@ fn kill(name: &str, namespaces: &[u64]) -> Result<(), Error> {
     let mut killed = 0;
     for process in workspace::processes_in(namespaces) {
         let is_it = std::fs::read_to_string(format!("/proc/{}/comm", process.as_raw_nonzero()));
-        if is_it.is_ok_and(|comm| comm.trim_end() == name) && kill_process(process, Signal::KILL).is_ok() {
+        if is_it.is_ok_and(|comm| comm.trim_end() == name)
+            && kill_process(process, Signal::KILL).is_ok()
+        {
             killed += 1;
         }
     }

@@ -50,13 +50,22 @@ pub struct Account {
 impl Account {
     /// The link from a generator was down for a while: the kernel freed frames for it, and counted none of them.
     pub fn link_down(&mut self) {
-        let from_generator = |count: &&mut SecondCount| WAYS.iter().any(|way| way.generator == count.place);
+        let from_generator =
+            |count: &&mut SecondCount| WAYS.iter().any(|way| way.generator == count.place);
         let counted = self.second_counts.iter_mut().find(from_generator);
         if let Some(count) = counted.filter(|count| count.frames < count.expected) {
             let frames = count.expected - count.frames;
             count.expected = count.frames;
             let place = "DUT: link down".into();
-            lose(self, Loss { place, frames, side: Side::Dut, cause: Cause::Dropped });
+            lose(
+                self,
+                Loss {
+                    place,
+                    frames,
+                    side: Side::Dut,
+                    cause: Cause::Dropped,
+                },
+            );
         }
     }
 
@@ -85,7 +94,11 @@ pub fn snapshot(lane: &Lane) -> Result<Snapshot, Error> {
         let dut = lane.dut.as_ref().map(dut_snapshot).transpose()?;
         reads += 1;
         if ends()? == (generator, receiver) || reads == READS {
-            return Ok(Snapshot { generator, receiver, dut });
+            return Ok(Snapshot {
+                generator,
+                receiver,
+                dut,
+            });
         }
     }
 }
@@ -93,7 +106,11 @@ pub fn snapshot(lane: &Lane) -> Result<Snapshot, Error> {
 fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
     let mut all = BTreeMap::new();
     for node in &dut.nodes {
-        let prefix = if node.role.is_empty() { String::new() } else { format!("{}: ", node.role) };
+        let prefix = if node.role.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", node.role)
+        };
         let counters = procnet::all(&node.namespace)?.into_iter();
         all.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
     }
@@ -102,7 +119,10 @@ fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
         inside: dut.inside.link()?.stats,
         outside: dut.outside.link()?.stats,
         counters: all,
-        known_drops: dut.known.as_ref().map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
+        known_drops: dut
+            .known
+            .as_ref()
+            .map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
     })
 }
 
@@ -118,7 +138,14 @@ pub fn account(
     for (way, (sent, received)) in WAYS.iter().zip(sent.iter().zip(received)) {
         let snapshots = [&way.of(before), &way.of(after)];
         let shared = lane.shared_queue[usize::from(way.reverse)];
-        accounts.push(reconcile(&lane.setup, way, shared, snapshots, [sent, received], &mut reasons));
+        accounts.push(reconcile(
+            &lane.setup,
+            way,
+            shared,
+            snapshots,
+            [sent, received],
+            &mut reasons,
+        ));
     }
     if let Some(first) = accounts.first_mut() {
         first.dut = reasons.grown;
@@ -127,7 +154,10 @@ pub fn account(
         && !dut.rules.is_empty()
     {
         let losses = accounts.iter_mut().flat_map(|account| &mut account.losses);
-        explain_by_rules(dut, losses.filter(|l| l.cause == Cause::Unexplained).collect());
+        explain_by_rules(
+            dut,
+            losses.filter(|l| l.cause == Cause::Unexplained).collect(),
+        );
     }
     accounts
 }
@@ -182,15 +212,24 @@ impl Way {
 
     /// The settings of the card by which its frames enter the DUT.
     fn card<'a>(&self, setup: &'a Setup) -> &'a Interface {
-        if self.reverse { &setup.settings.outside } else { &setup.settings.inside }
+        if self.reverse {
+            &setup.settings.outside
+        } else {
+            &setup.settings.inside
+        }
     }
 
     /// Whether a counter is of that card: `in0.ethtool.…`, `host: card-in0.ethtool.…`.
     fn is_of_card(&self, counter: &str) -> bool {
-        let interface =
-            counter.rsplit(": ").next().and_then(|name| name.split('.').next()).unwrap_or_default();
+        let interface = counter
+            .rsplit(": ")
+            .next()
+            .and_then(|name| name.split('.').next())
+            .unwrap_or_default();
         let end = if self.reverse { "out" } else { "in" };
-        interface.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(end)
+        interface
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .ends_with(end)
     }
 }
 
@@ -209,22 +248,38 @@ struct Reasons {
 
 impl Reasons {
     fn between(before: &Snapshot, after: &Snapshot) -> Reasons {
-        let (Some(b), Some(a)) = (&before.dut, &after.dut) else { return Reasons::default() };
+        let (Some(b), Some(a)) = (&before.dut, &after.dut) else {
+            return Reasons::default();
+        };
         let grown = procnet::grown(&b.counters, &a.counters);
         let known_drops = a.known_drops - b.known_drops;
         let those = |is: &dyn Fn(&str) -> bool| {
-            grown.iter().filter(|(name, _)| is(name)).map(|(name, n)| (name.clone(), *n)).collect()
+            grown
+                .iter()
+                .filter(|(name, _)| is(name))
+                .map(|(name, n)| (name.clone(), *n))
+                .collect()
         };
-        let (left, links) =
-            (those(&|name| is_reason(name, known_drops > 0)), those(&|name| is_link(name, &a.cards)));
-        Reasons { left, links, grown, known_drops }
+        let (left, links) = (
+            those(&|name| is_reason(name, known_drops > 0)),
+            those(&|name| is_link(name, &a.cards)),
+        );
+        Reasons {
+            left,
+            links,
+            grown,
+            known_drops,
+        }
     }
 }
 
 /// Whether a counter is of frames that an interface inside the DUT could not hand to the next one. (Both ends of a veth pair count
 /// them: one as sent, one as received. The cards' own are losses before the DUT and behind it.)
 fn is_link(counter: &str, cards: &[String; 2]) -> bool {
-    let interface = counter.rsplit(": ").next().and_then(|name| name.strip_suffix(".tx_dropped"));
+    let interface = counter
+        .rsplit(": ")
+        .next()
+        .and_then(|name| name.strip_suffix(".tx_dropped"));
     interface.is_some_and(|name| !cards.iter().any(|card| card == name))
 }
 
@@ -261,7 +316,8 @@ fn reconcile(
         (Some(b), Some(a)) => {
             full(&mut account, way.ring, refused, Side::Dut);
             let (inside, outside) = (grown(&b.inside, &a.inside), grown(&b.outside, &a.outside));
-            let (entered, left, ring_full) = (inside.rx_packets, outside.tx_packets, outside.tx_dropped);
+            let (entered, left, ring_full) =
+                (inside.rx_packets, outside.tx_packets, outside.tx_dropped);
             second(&mut account, way.entered, entered, handed_over);
             second(&mut account, way.arrived, arrived, left);
             full(&mut account, way.receiver_ring, ring_full, Side::Tester);
@@ -271,7 +327,12 @@ fn reconcile(
             let lost = (entered + made).saturating_sub(left + ring_full);
             // Broadcast frames that found a ring full are among its losses.
             let unforwarded = (generator.broadcasts - passed).min(lost);
-            dropped_inside(&mut account, NOT_FORWARDED.into(), unforwarded, Cause::NotForwarded);
+            dropped_inside(
+                &mut account,
+                NOT_FORWARDED.into(),
+                unforwarded,
+                Cause::NotForwarded,
+            );
             let lost = lost - unforwarded;
             let backlog = backlog(way, setup, [&inside, &sender], reasons).min(lost);
             full(&mut account, BACKLOG, backlog, Side::Dut);
@@ -283,9 +344,19 @@ fn reconcile(
         }
     }
     // Frames that found a socket receiver's ring full had arrived at its interface.
-    full(&mut account, way.socket_ring, receiver.refused, Side::Tester);
+    full(
+        &mut account,
+        way.socket_ring,
+        receiver.refused,
+        Side::Tester,
+    );
     arrived = arrived.saturating_sub(receiver.refused);
-    second(&mut account, way.receiver, receiver.frames + receiver.foreign_total(), arrived);
+    second(
+        &mut account,
+        way.receiver,
+        receiver.frames + receiver.foreign_total(),
+        arrived,
+    );
     account
 }
 
@@ -307,17 +378,35 @@ fn backlog(way: &Way, setup: &Setup, [card, sender]: [&LinkStats; 2], reasons: &
         return 0;
     }
     let by_program = |(n, _): &(&String, &u64)| n.ends_with("_xdp_drops") && way.is_of_card(n);
-    let by_program: u64 = reasons.grown.iter().filter(by_program).map(|(_, n)| n).sum();
-    card.rx_dropped.saturating_sub(sender.tx_dropped + by_program)
+    let by_program: u64 = reasons
+        .grown
+        .iter()
+        .filter(by_program)
+        .map(|(_, n)| n)
+        .sum();
+    card.rx_dropped
+        .saturating_sub(sender.tx_dropped + by_program)
 }
 
 fn second(account: &mut Account, place: &str, frames: u64, expected: u64) {
-    account.second_counts.push(SecondCount { place: place.into(), frames, expected });
+    account.second_counts.push(SecondCount {
+        place: place.into(),
+        frames,
+        expected,
+    });
 }
 
 /// Frames that found a queue full.
 fn full(account: &mut Account, place: &str, frames: u64, side: Side) {
-    lose(account, Loss { place: place.into(), frames, side, cause: Cause::QueueFull });
+    lose(
+        account,
+        Loss {
+            place: place.into(),
+            frames,
+            side,
+            cause: Cause::QueueFull,
+        },
+    );
 }
 
 fn lose(account: &mut Account, loss: Loss) {
@@ -332,8 +421,14 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut 
     let mut left = lost;
     let known = (format!("dropped by {variant}"), &mut reasons.known_drops);
     let stack = reasons.left.iter_mut().map(|(name, n)| (name.clone(), n));
-    let dropped = [known].into_iter().chain(stack).map(|reason| (reason, Cause::Dropped));
-    let links = reasons.links.iter_mut().map(|(name, n)| ((name.clone(), n), Cause::QueueFull));
+    let dropped = [known]
+        .into_iter()
+        .chain(stack)
+        .map(|reason| (reason, Cause::Dropped));
+    let links = reasons
+        .links
+        .iter_mut()
+        .map(|(name, n)| ((name.clone(), n), Cause::QueueFull));
     for ((reason, explains), cause) in dropped.chain(links) {
         let frames = left.min(*explains);
         left -= frames;
@@ -344,18 +439,30 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut 
 }
 
 fn dropped_inside(account: &mut Account, place: String, frames: u64, cause: Cause) {
-    lose(account, Loss { place, frames, side: Side::Dut, cause });
+    lose(
+        account,
+        Loss {
+            place,
+            frames,
+            side: Side::Dut,
+            cause,
+        },
+    );
 }
 
 fn is_reason(counter: &str, known: bool) -> bool {
     let counter = counter.rsplit_once(": ").map_or(counter, |(_, name)| name);
-    let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."].iter().any(|p| counter.starts_with(p));
+    let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."]
+        .iter()
+        .any(|p| counter.starts_with(p));
     protocol && procnet::is_drop(counter) || (counter.ends_with("_xdp_drops") && !known)
 }
 
 /// Rule sets count the frames that they drop, whichever way these go.
 fn explain_by_rules(dut: &DutEnd, losses: Vec<&mut Loss>) {
-    let Some(dropped) = dut.rules.dropped_since().filter(|_| !losses.is_empty()) else { return };
+    let Some(dropped) = dut.rules.dropped_since().filter(|_| !losses.is_empty()) else {
+        return;
+    };
     if dropped >= losses.iter().map(|loss| loss.frames).sum() {
         for loss in losses {
             (loss.place, loss.cause) = (dut.rules.place(), Cause::Dropped);

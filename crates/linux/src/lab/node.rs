@@ -13,8 +13,10 @@ use std::time::Duration;
 const START_WITHIN: Duration = Duration::from_secs(2);
 
 /// The tester's namespaces have no IP at all: a stack that answered or announced itself would send foreign frames.
-const QUIET: [(&str, &str); 2] =
-    [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
+const QUIET: [(&str, &str); 2] = [
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+];
 
 /// A router that sends no answers and no announcements; these exist in every network namespace with IP version 4…
 const ROUTER_V4: [(&str, &str); 5] = [
@@ -33,8 +35,14 @@ const ROUTER_V6: [(&str, &str); 8] = [
     ("net/ipv6/conf/default/accept_ra", "0"),
     ("net/ipv6/conf/default/addr_gen_mode", "1"),
     ("net/ipv6/conf/default/router_solicitations", "0"),
-    ("net/ipv6/conf/default/mldv1_unsolicited_report_interval", "86400000"),
-    ("net/ipv6/conf/default/mldv2_unsolicited_report_interval", "86400000"),
+    (
+        "net/ipv6/conf/default/mldv1_unsolicited_report_interval",
+        "86400000",
+    ),
+    (
+        "net/ipv6/conf/default/mldv2_unsolicited_report_interval",
+        "86400000",
+    ),
 ];
 
 /// A namespace of a lab.
@@ -65,7 +73,11 @@ impl Node {
     /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the
     /// middle of a trial.
     pub(super) fn switch(label: &str, role: &'static str) -> Result<Arc<Node>, Error> {
-        let title = if role.is_empty() { String::new() } else { format!(" ({role})") };
+        let title = if role.is_empty() {
+            String::new()
+        } else {
+            format!(" ({role})")
+        };
         Node::prepared(&format!("DUT of {label}{title}"), role, |namespace| {
             make_router(namespace)?;
             quieten(namespace)
@@ -80,16 +92,29 @@ impl Node {
     ) -> Result<Arc<Node>, Error> {
         let namespace = Netns::anonymous()?.with_label(label);
         prepare(&namespace)?;
-        Ok(Arc::new(Node { role, route: Route::open(&namespace)?, namespace }))
+        Ok(Arc::new(Node {
+            role,
+            route: Route::open(&namespace)?,
+            namespace,
+        }))
     }
 
     pub(super) fn interface(self: &Arc<Node>, name: &str) -> Result<Interface, Error> {
         let link = self.route.link(name)?;
-        Ok(Interface { name: name.into(), index: link.index, mac: link.mac, node: Arc::clone(self) })
+        Ok(Interface {
+            name: name.into(),
+            index: link.index,
+            mac: link.mac,
+            node: Arc::clone(self),
+        })
     }
 
     /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
-    pub(super) fn bridge(self: &Arc<Node>, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, Error> {
+    pub(super) fn bridge(
+        self: &Arc<Node>,
+        name: &str,
+        ports: &[(&str, &[MacAddr])],
+    ) -> Result<u32, Error> {
         let bridge = self.route.create_bridge(name)?;
         for (port, behind) in ports {
             let port = self.interface(port)?;
@@ -106,7 +131,11 @@ impl Node {
     /// An interface that others stand on has no IPv6 of its own, and reports nothing.
     pub(super) fn below(self: &Arc<Node>, name: &str) -> Result<u32, Error> {
         if has_ipv6(&self.namespace) {
-            sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
+            sysctl::set(
+                &self.namespace,
+                &format!("net/ipv6/conf/{name}/disable_ipv6"),
+                "1",
+            )?;
         }
         let interface = self.interface(name)?;
         interface.set_up()?;
@@ -121,12 +150,20 @@ impl Node {
 
 fn make_router(namespace: &Netns) -> Result<(), Error> {
     sysctl::apply(namespace, &ROUTER_V4)?;
-    if has_ipv6(namespace) { sysctl::apply(namespace, &ROUTER_V6) } else { Ok(()) }
+    if has_ipv6(namespace) {
+        sysctl::apply(namespace, &ROUTER_V6)
+    } else {
+        Ok(())
+    }
 }
 
 fn quieten(namespace: &Netns) -> Result<(), Error> {
     // A kernel without IPv6 has nothing to be quietened.
-    if has_ipv6(namespace) { sysctl::apply(namespace, &QUIET) } else { Ok(()) }
+    if has_ipv6(namespace) {
+        sysctl::apply(namespace, &QUIET)
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn has_ipv6(namespace: &Netns) -> bool {
@@ -195,6 +232,8 @@ impl Interface {
                 )));
             }
         }
-        threads.iter().try_for_each(|thread| napi::favour(thread.pid))
+        threads
+            .iter()
+            .try_for_each(|thread| napi::favour(thread.pid))
     }
 }

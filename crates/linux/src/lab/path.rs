@@ -56,7 +56,11 @@ impl Path {
         let carry = move || carry(&ends, &of_thread, &stops);
         let thread = thread::Builder::new().name("path".into()).spawn(carry);
         let thread = Some(thread.doing("start the thread of a path")?);
-        Ok(Path { lines, stop, thread })
+        Ok(Path {
+            lines,
+            stop,
+            thread,
+        })
     }
 
     /// The counts of both directions, from the first end to the second and back.
@@ -113,7 +117,9 @@ fn carry(ends: &[Tap; 2], lines: &Mutex<Lines>, stop: &AtomicBool) -> io::Result
         let mut full = false;
         for from in [0, 1] {
             for nth in 0..BURST {
-                let Some(len) = ends[from].read(&mut buffer)? else { break };
+                let Some(len) = ends[from].read(&mut buffer)? else {
+                    break;
+                };
                 let [there, back] = &mut *lines;
                 if from == 1 {
                     there.flows.answered(&buffer[..len]);
@@ -127,7 +133,9 @@ fn carry(ends: &[Tap; 2], lines: &Mutex<Lines>, stop: &AtomicBool) -> io::Result
             line.release(monotonic_ns(), |frame| ends[to].write(frame));
         }
         let due = lines.iter().filter_map(Line::due_ns).min();
-        let until = due.map_or(LOOK_NS, |due| due.saturating_sub(monotonic_ns()).min(LOOK_NS));
+        let until = due.map_or(LOOK_NS, |due| {
+            due.saturating_sub(monotonic_ns()).min(LOOK_NS)
+        });
         wait_ns = if full { 0 } else { until };
     }
     Ok(())
@@ -136,7 +144,10 @@ fn carry(ends: &[Tap; 2], lines: &Mutex<Lines>, stop: &AtomicBool) -> io::Result
 /// Waits for a frame, or so long.
 fn wait(ends: &[Tap; 2], ns: u64) -> io::Result<()> {
     let mut both = ends.each_ref().map(|end| PollFd::new(end, PollFlags::IN));
-    let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+    let time = Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    };
     match poll(&mut both, Some(&time)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),

@@ -55,7 +55,13 @@ pub(super) struct RuleSet {
 impl RuleSet {
     pub fn new(namespace: &Netns, interrupted: Option<&'static AtomicBool>) -> RuleSet {
         let (namespace, drops) = (namespace.clone(), AtomicU64::new(0));
-        RuleSet { namespace, interrupted, loaders: BTreeSet::new(), tracks: false, drops }
+        RuleSet {
+            namespace,
+            interrupted,
+            loaders: BTreeSet::new(),
+            tracks: false,
+            drops,
+        }
     }
 
     /// Runs a setup's loaders.
@@ -64,7 +70,10 @@ impl RuleSet {
         for job in &setup.rules {
             // Noted before it runs: if it fails, the rules that it has loaded by then must be removed as well.
             self.loaders.extend(loader(job));
-            let run = |job: &Job| job.run(|path| self.namespace.command(path), self.interrupted).map(drop);
+            let run = |job: &Job| {
+                job.run(|path| self.namespace.command(path), self.interrupted)
+                    .map(drop)
+            };
             let loaded = match run(job) {
                 // Nothing of it was loaded. No frame comes yet, so the rules need not come at once.
                 Err(e) if e.to_string().contains(TOO_LONG) && job.file.is_none() => {
@@ -79,7 +88,10 @@ impl RuleSet {
                 } else {
                     ""
                 };
-                Error::Refused(format!("cannot load the rule set of {}: {text}{remedy}", setup.name))
+                Error::Refused(format!(
+                    "cannot load the rule set of {}: {text}{remedy}",
+                    setup.name
+                ))
             })?;
         }
         Ok(())
@@ -110,9 +122,16 @@ impl RuleSet {
 
     /// Restores the tables that are in use to nothing: the job, if there are any. They are listed in /proc/net of the namespace.
     fn clearing_legacy(&self, program: &str) -> Result<Option<Job>, Error> {
-        let list = if family(program) == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
+        let list = if family(program) == "iptables" {
+            "ip_tables_names"
+        } else {
+            "ip6_tables_names"
+        };
         let path = format!("/proc/thread-self/net/{list}");
-        let tables = self.namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();
+        let tables = self
+            .namespace
+            .enter(|| std::fs::read_to_string(&path))?
+            .unwrap_or_default();
         let text: String = tables.lines().map(empty_table).collect();
         let restore = Job::new(companion(program, "restore"), &[]);
         Ok((!text.is_empty()).then(|| restore.with_input(Input::text(text))))
@@ -128,9 +147,10 @@ impl RuleSet {
         let counts = self.loaders.iter().map(|loader| {
             let (job, firewall) = match loader {
                 Loader::Nft => (Job::new("nft", &["list", "counters"]), Firewall::Nftables),
-                Loader::IpTables(program) => {
-                    (Job::new(companion(program, "save"), &["-c"]), Firewall::Iptables)
-                }
+                Loader::IpTables(program) => (
+                    Job::new(companion(program, "save"), &["-c"]),
+                    Firewall::Iptables,
+                ),
                 Loader::IpSet => return Some(0),
             };
             Some(dropped(&listed(&job, firewall, &self.namespace)?))
@@ -141,7 +161,11 @@ impl RuleSet {
 
     /// The place of frames that the rules dropped, for the ledger.
     pub fn place(&self) -> String {
-        match self.loaders.iter().any(|loader| matches!(loader, Loader::IpTables(_))) {
+        match self
+            .loaders
+            .iter()
+            .any(|loader| matches!(loader, Loader::IpTables(_)))
+        {
             false => format!("DUT: dropped by the rule set (counter {DROP_COUNTER})"),
             true => "DUT: dropped by the rule set (rules and policies that drop)".into(),
         }
@@ -169,7 +193,13 @@ fn in_parts(job: &Job, lines: usize) -> Vec<Job> {
         }
         if full >= lines {
             let again = open.concat();
-            open.iter().for_each(|block| part += if block.starts_with('*') { "COMMIT\n" } else { "}\n" });
+            open.iter().for_each(|block| {
+                part += if block.starts_with('*') {
+                    "COMMIT\n"
+                } else {
+                    "}\n"
+                }
+            });
             parts.push(std::mem::replace(&mut part, again));
             full = 0;
         }
@@ -199,25 +229,40 @@ fn loader(job: &Job) -> Option<Loader> {
 
 /// Which of both an iptables is.
 fn family(program: &str) -> &'static str {
-    if file_name(Path::new(program)).starts_with("ip6") { "ip6tables" } else { "iptables" }
+    if file_name(Path::new(program)).starts_with("ip6") {
+        "ip6tables"
+    } else {
+        "iptables"
+    }
 }
 
 /// Whether an iptables works on nf_tables, by its name, or by the target of a link with its name: distributions have links
 /// (alternatives) to either.
 fn is_nft(program: &str) -> bool {
-    let target = process::find(program).and_then(|path| path.canonicalize().ok()).unwrap_or_default();
-    [Path::new(program), &target].iter().any(|path| file_name(path).contains("-nft"))
+    let target = process::find(program)
+        .and_then(|path| path.canonicalize().ok())
+        .unwrap_or_default();
+    [Path::new(program), &target]
+        .iter()
+        .any(|path| file_name(path).contains("-nft"))
 }
 
 /// The companion of an iptables that saves or restores, in the same folder where one was named.
 fn companion(program: &str, verb: &str) -> String {
     let (path, family) = (Path::new(program), family(program));
-    let infix = ["-nft", "-legacy"].into_iter().find(|infix| file_name(path).contains(infix)).unwrap_or("");
-    path.with_file_name(format!("{family}{infix}-{verb}")).display().to_string()
+    let infix = ["-nft", "-legacy"]
+        .into_iter()
+        .find(|infix| file_name(path).contains(infix))
+        .unwrap_or("");
+    path.with_file_name(format!("{family}{infix}-{verb}"))
+        .display()
+        .to_string()
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// A table without rules, in the words of iptables-restore: chains of users go by being left out.
@@ -229,7 +274,10 @@ fn empty_table(table: &str) -> String {
         "mangle" => &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
         _ => return String::new(),
     };
-    let chains: String = chains.iter().map(|chain| format!(":{chain} ACCEPT [0:0]\n")).collect();
+    let chains: String = chains
+        .iter()
+        .map(|chain| format!(":{chain} ACCEPT [0:0]\n"))
+        .collect();
     format!("*{table}\n{chains}COMMIT\n")
 }
 
@@ -242,17 +290,21 @@ pub(super) fn listed(job: &Job, firewall: Firewall, namespace: &Netns) -> Option
             listing.push('\n');
         }
     };
-    job.run_lines(|path| namespace.command(path), None, add).ok()?;
+    job.run_lines(|path| namespace.command(path), None, add)
+        .ok()?;
     Some(counts(firewall, &listing))
 }
 
 /// The frames that counters of drops have counted: those of nftables by their name, those of iptables by rule or policy.
 fn dropped(counts: &[RuleCount]) -> u64 {
-    let drops = |count: &&RuleCount| match count.rule.split_once(": ").map_or("", |(_, rule)| rule) {
+    let drops = |count: &&RuleCount| match count.rule.split_once(": ").map_or("", |(_, rule)| rule)
+    {
         policy if policy.starts_with("policy of ") => policy.ends_with(", DROP"),
         rule if rule.starts_with("-A ") => {
             let words: Vec<&str> = rule.split_whitespace().collect();
-            words.windows(2).any(|pair| matches!(pair, ["-j", "DROP" | "REJECT"]))
+            words
+                .windows(2)
+                .any(|pair| matches!(pair, ["-j", "DROP" | "REJECT"]))
         }
         counter => counter.strip_prefix("counter ") == Some(DROP_COUNTER),
     };
@@ -265,8 +317,9 @@ mod tests {
 
     #[test]
     fn nfts_counters_are_read() {
-        let counter =
-            |name: &str, packets| format!("\tcounter {name} {{\n\t\tpackets {packets} bytes 9\n\t}}\n");
+        let counter = |name: &str, packets| {
+            format!("\tcounter {name} {{\n\t\tpackets {packets} bytes 9\n\t}}\n")
+        };
         let text = format!(
             "table inet a {{\n{}{}}}\ntable ip6 b {{\n{}}}\n",
             counter("dropped", 7),
@@ -284,9 +337,15 @@ mod tests {
             (":FORWARD ACCEPT [9:420]", 0),
             (":USER - [9:420]", 0),
             ("[5:300] -A FORWARD -s 198.18.0.0/15 -j DROP", 5),
-            ("[6:300] -A FORWARD -j REJECT --reject-with icmp-port-unreachable", 6),
+            (
+                "[6:300] -A FORWARD -j REJECT --reject-with icmp-port-unreachable",
+                6,
+            ),
             ("[5:300] -A FORWARD -j ACCEPT", 0),
-            ("[5:300] -A FORWARD -m comment --comment \"-j DROP\" -j ACCEPT", 0),
+            (
+                "[5:300] -A FORWARD -m comment --comment \"-j DROP\" -j ACCEPT",
+                0,
+            ),
             ("*filter", 0),
             ("# Generated by iptables-save", 0),
             ("[x:300] -A FORWARD -j DROP", 0),
@@ -301,9 +360,15 @@ mod tests {
     #[test]
     fn the_companions_of_an_iptables_are_of_its_kind() {
         assert!(!is_nft("iptables-legacy-restore"));
-        assert_eq!(companion("iptables-legacy-restore", "save"), "iptables-legacy-save");
+        assert_eq!(
+            companion("iptables-legacy-restore", "save"),
+            "iptables-legacy-save"
+        );
         assert!(is_nft("/x/ip6tables-nft-restore"));
-        assert_eq!(companion("/x/ip6tables-nft-restore", "save"), "/x/ip6tables-nft-save");
+        assert_eq!(
+            companion("/x/ip6tables-nft-restore", "save"),
+            "/x/ip6tables-nft-save"
+        );
         assert_eq!(companion("iptables-restore", "save"), "iptables-save");
     }
 
@@ -316,23 +381,38 @@ mod tests {
             let text = |job: &Job| {
                 let mut text = Vec::new();
                 job.input.write(&mut text).unwrap();
-                (String::from_utf8(text).unwrap().replace([' ', '\n'], ""), job.args.len())
+                (
+                    String::from_utf8(text).unwrap().replace([' ', '\n'], ""),
+                    job.args.len(),
+                )
             };
             jobs.iter().map(text).collect()
         };
-        let first =
-            "tableinetldeletetableinetltableinetl{counterdropped{}sets{typeipv4_addrelements={1.1.1.1,}}}";
-        let second = "tableinetl{sets{typeipv4_addrelements={1.1.1.2,1.1.1.3}}chainf{typefilter;ab}}";
+        let first = "tableinetldeletetableinetltableinetl{counterdropped{}sets{typeipv4_addrelements={1.1.1.1,}}}";
+        let second =
+            "tableinetl{sets{typeipv4_addrelements={1.1.1.2,1.1.1.3}}chainf{typefilter;ab}}";
         let third = "tableinetl{chainf{typefilter;}}";
-        assert_eq!(parts("nft", text), [first, second, third].map(|part| (part.to_string(), 0)));
+        assert_eq!(
+            parts("nft", text),
+            [first, second, third].map(|part| (part.to_string(), 0))
+        );
         let text = "*filter\n:FORWARD ACCEPT [0:0]\n-A a\n-A b\n-A c\n-A d\nCOMMIT\n";
-        let [first, second] = ["*filter:FORWARDACCEPT[0:0]-Aa-Ab-AcCOMMIT", "*filter-AdCOMMIT"];
-        assert_eq!(parts("iptables-restore", text), [(first.into(), 0), (second.into(), 1)]);
+        let [first, second] = [
+            "*filter:FORWARDACCEPT[0:0]-Aa-Ab-AcCOMMIT",
+            "*filter-AdCOMMIT",
+        ];
+        assert_eq!(
+            parts("iptables-restore", text),
+            [(first.into(), 0), (second.into(), 1)]
+        );
     }
 
     #[test]
     fn an_empty_table_has_all_its_chains() {
-        assert_eq!(empty_table("raw"), "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n");
+        assert_eq!(
+            empty_table("raw"),
+            "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
+        );
         assert_eq!(empty_table("..."), "");
     }
 }

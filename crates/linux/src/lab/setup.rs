@@ -43,7 +43,12 @@ pub struct Setup {
 
 impl From<&BuiltIn> for Setup {
     fn from(variant: &BuiltIn) -> Setup {
-        let setup = Setup::from_settings(&variant.name, 0, &variant.settings, &[Family::V4, Family::V6]);
+        let setup = Setup::from_settings(
+            &variant.name,
+            0,
+            &variant.settings,
+            &[Family::V4, Family::V6],
+        );
         setup.unwrap_or_else(|fault| unreachable!("{} is sound: {fault}", variant.name))
     }
 }
@@ -53,7 +58,10 @@ impl Setup {
     pub fn of(dut: Dut) -> Setup {
         Setup {
             name: dut.to_string(),
-            settings: Settings { dut, ..Settings::default() },
+            settings: Settings {
+                dut,
+                ..Settings::default()
+            },
             families: vec![Family::V4, Family::V6],
             ..Setup::default()
         }
@@ -72,10 +80,16 @@ impl Setup {
     ) -> Result<Setup, String> {
         let [inside, outside] = interface_names(lane);
         let named = |text: &String| fill(text, &inside, &outside);
-        let command =
-            |c: &Command| Command { run: named(&c.run), undo: c.undo.as_ref().map(named), ..c.clone() };
+        let command = |c: &Command| Command {
+            run: named(&c.run),
+            undo: c.undo.as_ref().map(named),
+            ..c.clone()
+        };
         // Rules for other IP versions would stand in the way of each frame.
-        let rules = settings.rules.as_ref().map(|rules| rules.for_frames(System::Linux, families, None));
+        let rules = settings
+            .rules
+            .as_ref()
+            .map(|rules| rules.for_frames(System::Linux, families, None));
         if let Some(fault) = rules.iter().flat_map(RuleSet::faults).next() {
             return Err(fault.to_string());
         }
@@ -88,11 +102,18 @@ impl Setup {
             room: rules.as_ref().and_then(|r| r.states),
             host: rules.as_ref().map(host_changes).unwrap_or_default(),
             settings: Settings {
-                sysctls: settings.sysctls.iter().map(|(key, value)| (named(key), named(value))).collect(),
+                sysctls: settings
+                    .sysctls
+                    .iter()
+                    .map(|(key, value)| (named(key), named(value)))
+                    .collect(),
                 files: settings
                     .files
                     .iter()
-                    .map(|f| File { path: named(&f.path), text: named(&f.text) })
+                    .map(|f| File {
+                        path: named(&f.path),
+                        text: named(&f.text),
+                    })
                     .collect(),
                 commands: settings.commands.iter().map(command).collect(),
                 event: settings.event.as_ref().map(|event| Event {
@@ -145,14 +166,24 @@ impl Setup {
 
     /// Sysctls of the setup, of namespaces and of the host.
     pub(super) fn sysctls(&self) -> Result<Vec<Change>, Error> {
-        self.settings.sysctls.iter().map(|(key, value)| Change::sysctl(key, value)).collect()
+        self.settings
+            .sysctls
+            .iter()
+            .map(|(key, value)| Change::sysctl(key, value))
+            .collect()
     }
 
     /// Settings of the host that the setup implies or names. How much room the states need is known once the rules are loaded.
     pub(super) fn host_changes(&self) -> Result<Vec<Change>, Error> {
-        let flows = self.settings.inside.rfs.max(self.settings.outside.rfs).filter(|flows| *flows > 0);
+        let flows = self
+            .settings
+            .inside
+            .rfs
+            .max(self.settings.outside.rfs)
+            .filter(|flows| *flows > 0);
         // Without the host's table of flows, a queue's is not looked at (Documentation/networking/scaling.rst).
-        let table = flows.map(|flows| Change::sysctl("net.core.rps_sock_flow_entries", &flows.to_string()));
+        let table =
+            flows.map(|flows| Change::sysctl("net.core.rps_sock_flow_entries", &flows.to_string()));
         let table = table.transpose()?.map(Change::or_more);
         Ok(self.host.iter().cloned().chain(table).collect())
     }
@@ -161,7 +192,10 @@ impl Setup {
 fn end(interface: String, sides: &[Side; 2]) -> LabEnd {
     LabEnd {
         interface,
-        networks: sides.iter().map(|side| format!("{}/{}", side.network.0, side.network.1)).collect(),
+        networks: sides
+            .iter()
+            .map(|side| format!("{}/{}", side.network.0, side.network.1))
+            .collect(),
         addresses: sides.iter().map(|side| side.dut.0.to_string()).collect(),
     }
 }
@@ -177,14 +211,18 @@ fn jobs(set: &RuleSet) -> Vec<Job> {
     let job = |load: linerate_plan::rules::Load| {
         let set = set.clone();
         let text = Input::writer(move |mut out| set.write_part(load.part, &[], &mut out));
-        Job::new(load.program, load.arguments).with_input(text).within(LOAD_WITHIN)
+        Job::new(load.program, load.arguments)
+            .with_input(text)
+            .within(LOAD_WITHIN)
     };
     set.loads().into_iter().map(job).collect()
 }
 
 /// A line of a plan for the shell, with the time that its command gives it.
 pub(super) fn shell(command: &Command, line: &str) -> Job {
-    let within = command.within_ns.map_or(COMMAND_WITHIN, Duration::from_nanos);
+    let within = command
+        .within_ns
+        .map_or(COMMAND_WITHIN, Duration::from_nanos);
     Job::new("sh", &["-c", line]).within(within)
 }
 
@@ -192,7 +230,11 @@ pub(super) fn shell(command: &Command, line: &str) -> Job {
 fn host_changes(set: &RuleSet) -> Vec<Change> {
     let change = |(name, value): (String, String)| {
         let change = Change::sysctl(&name, &value).ok()?;
-        Some(if name.ends_with("_max") { change.or_more() } else { change })
+        Some(if name.ends_with("_max") {
+            change.or_more()
+        } else {
+            change
+        })
     };
     set.sysctls().into_iter().filter_map(change).collect()
 }

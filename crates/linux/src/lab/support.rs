@@ -44,13 +44,32 @@ impl Setup {
         let tools = tools.chain((!self.settings.commands.is_empty()).then_some("sh"));
         let mut needs: BTreeSet<Requirement> = links.iter().map(|kind| link(kind)).collect();
         needs.extend(tools.map(|name| Requirement::Tool(name.into())));
-        needs.extend(self.settings.modules.iter().cloned().map(Requirement::Module));
+        needs.extend(
+            self.settings
+                .modules
+                .iter()
+                .cloned()
+                .map(Requirement::Module),
+        );
         needs.extend((self.tracks || self.room.is_some()).then(conntrack));
-        let filled = self.settings.routes.count.max(self.settings.neighbours.count).unwrap_or(0) > 0;
-        let v6 = filled && self.families.contains(&Family::V6) && !Path::new("/proc/sys/net/ipv6").exists();
+        let filled = self
+            .settings
+            .routes
+            .count
+            .max(self.settings.neighbours.count)
+            .unwrap_or(0)
+            > 0;
+        let v6 = filled
+            && self.families.contains(&Family::V6)
+            && !Path::new("/proc/sys/net/ipv6").exists();
         let no_v6 = v6.then(|| "this kernel has no IPv6".to_string());
         let no_xdp = self.is_program().then(no_xdp).flatten();
-        needs.iter().filter_map(unmet).chain(no_v6).chain(no_xdp).collect()
+        needs
+            .iter()
+            .filter_map(unmet)
+            .chain(no_v6)
+            .chain(no_xdp)
+            .collect()
     }
 
     /// The changes to the host that it needs, as commands for a user; they need consent. `flows`: connections that must find room
@@ -62,15 +81,27 @@ impl Setup {
         let mut changes = self.sysctls()?;
         changes.retain(|change| !change.key().is_some_and(linerate_plan::is_namespaced));
         changes.extend(self.host_changes()?);
-        let states = self.room.unwrap_or(0).max(if self.tracks { flows } else { 0 });
+        let states = self
+            .room
+            .unwrap_or(0)
+            .max(if self.tracks { flows } else { 0 });
         if states > 0 {
-            changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
+            changes.push(
+                Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more(),
+            );
         }
         let host = Host::this();
         // A setting that is not there yet comes with a module, and may have another value then.
-        changes.retain(|c| host.outstanding(std::slice::from_ref(c)).map_or(true, |open| !open.is_empty()));
+        changes.retain(|c| {
+            host.outstanding(std::slice::from_ref(c))
+                .map_or(true, |open| !open.is_empty())
+        });
         let mut wanted: Vec<String> = changes.iter().map(Change::by_hand).collect();
-        let loadable = self.settings.modules.iter().filter(|m| is_present(m) == Ok(false));
+        let loadable = self
+            .settings
+            .modules
+            .iter()
+            .filter(|m| is_present(m) == Ok(false));
         wanted.extend(loadable.map(|m| format!("modprobe {m}")));
         Ok(wanted)
     }
@@ -80,14 +111,19 @@ impl Setup {
 pub fn unmet(requirement: &Requirement) -> Option<String> {
     static FOUND: Mutex<BTreeMap<Requirement, Option<String>>> = Mutex::new(BTreeMap::new());
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    found.entry(requirement.clone()).or_insert_with(|| attempt(requirement).err()).clone()
+    found
+        .entry(requirement.clone())
+        .or_insert_with(|| attempt(requirement).err())
+        .clone()
 }
 
 /// Why XDP programs cannot be attached to a veth here; `None` if they can.
 pub fn no_xdp() -> Option<String> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     let attempt = || probe().and_then(|(namespace, _, index)| dut::try_pass(&namespace, index));
-    FOUND.get_or_init(|| attempt().err().map(|e| e.to_string())).clone()
+    FOUND
+        .get_or_init(|| attempt().err().map(|e| e.to_string()))
+        .clone()
 }
 
 fn link(kind: &str) -> Requirement {
@@ -103,23 +139,36 @@ fn attempt(requirement: &Requirement) -> Result<(), String> {
     match requirement {
         Requirement::Tool(name) => match trifle(name) {
             Some((job, what)) => try_tool(&job, what),
-            None => met(process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string()),
+            None => met(
+                process::find(name).is_some(),
+                ProcessError::NotInstalled(name.clone()).to_string(),
+            ),
         },
         Requirement::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
         Requirement::Module(name) => is_present(name).map(drop),
         Requirement::Sysctl(name) => try_sysctl(name),
         Requirement::Kernel(major, minor) => {
             let here = version();
-            let why = format!("it needs Linux {major}.{minor}, and this is {}.{}", here.0, here.1);
+            let why = format!(
+                "it needs Linux {major}.{minor}, and this is {}.{}",
+                here.0, here.1
+            );
             met(here >= (*major, *minor), why)
         }
         Requirement::Cpus(count) => {
             let here = cpu::online_cpus().map_or(usize::MAX, |cpus| cpus.len());
-            met(here >= *count as usize, format!("it needs {count} CPUs, and this machine has {here}"))
+            met(
+                here >= *count as usize,
+                format!("it needs {count} CPUs, and this machine has {here}"),
+            )
         }
         Requirement::Memory(bytes) => {
             let here = host::memory_bytes();
-            let why = format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, here >> 20);
+            let why = format!(
+                "it needs {} MiB of memory, and this machine has {}",
+                bytes >> 20,
+                here >> 20
+            );
             met(here == 0 || here >= *bytes, why)
         }
         Requirement::File(path) => met(Path::new(path).exists(), format!("there is no {path}")),
@@ -132,7 +181,12 @@ fn probe() -> Result<(Netns, Route, u32), Error> {
     let route = Route::open(&namespace)?;
     let end = |name: &str, role| {
         let mac = addresses::mac(0xffff, role);
-        VethEnd { name: name.into(), mac, mtu: 1500, index: 0 }
+        VethEnd {
+            name: name.into(),
+            mac,
+            mtu: 1500,
+            index: 0,
+        }
     };
     route.create_veth(&end("x0", 1), &end("x1", 2), &namespace, 1)?;
     let index = route.link("x0")?.index;
@@ -148,17 +202,30 @@ fn try_link(kind: &str) -> Result<(), Error> {
         "vlan" => route.create_vlan("probe", mac, below, 2),
         "vxlan" => {
             let [local, remote] = [[198, 18, 0, 5], [198, 18, 0, 6]].map(std::net::Ipv4Addr::from);
-            let spec = VxlanSpec { name: "probe", mac, mtu: 1500, id: 1, local, remote, port: 4789 };
+            let spec = VxlanSpec {
+                name: "probe",
+                mac,
+                mtu: 1500,
+                id: 1,
+                local,
+                remote,
+                port: 4789,
+            };
             route.create_vxlan(&spec)
         }
         "veth" => Ok(()),
-        _ => Err(Error::Refused(format!("linerate makes no links of kind {kind}"))),
+        _ => Err(Error::Refused(format!(
+            "linerate makes no links of kind {kind}"
+        ))),
     }
 }
 
 /// With the name under which the kernel's configuration knows it.
 fn missing_link(kind: &str, error: &Error) -> String {
-    let option = LINKS.iter().find(|(name, _)| *name == kind).map_or(kind, |(_, option)| option);
+    let option = LINKS
+        .iter()
+        .find(|(name, _)| *name == kind)
+        .map_or(kind, |(_, option)| option);
     match error.errno() {
         Some(libc::EOPNOTSUPP) => format!("this kernel has no {option}"),
         _ => format!("{option}: {error}"),
@@ -172,9 +239,18 @@ fn trifle(program: &str) -> Option<(Job, &str)> {
         "nft" => Some((chain("accept"), "nf_tables")),
         "ipset" => Some((Job::new("ipset", &["create", "probe", "hash:ip"]), "ip_set")),
         name if name.starts_with("ip") && name.ends_with("-restore") => {
-            let network = if name.contains("ip6") { "2001:2::/48" } else { "198.18.0.0/15" };
-            let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d {network} -j ACCEPT\nCOMMIT\n");
-            Some((Job::new(program, &[]).with_input(Input::text(text)), program))
+            let network = if name.contains("ip6") {
+                "2001:2::/48"
+            } else {
+                "198.18.0.0/15"
+            };
+            let text = format!(
+                "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d {network} -j ACCEPT\nCOMMIT\n"
+            );
+            Some((
+                Job::new(program, &[]).with_input(Input::text(text)),
+                program,
+            ))
         }
         _ => None,
     }
@@ -182,14 +258,18 @@ fn trifle(program: &str) -> Option<(Job, &str)> {
 
 /// Loads a chain of one rule.
 fn chain(rule: &str) -> Job {
-    let text =
-        format!("table inet probe {{ chain c {{ type filter hook forward priority filter; {rule}; }}; }}\n");
+    let text = format!(
+        "table inet probe {{ chain c {{ type filter hook forward priority filter; {rule}; }}; }}\n"
+    );
     Job::new("nft", &["-f", "-"]).with_input(Input::text(text))
 }
 
 fn try_tool(job: &Job, what: &str) -> Result<(), String> {
     let namespace = Netns::anonymous().map_err(|e| e.to_string())?;
-    let run = job.clone().within(TOOL_WITHIN).run(|path| namespace.command(path), None);
+    let run = job
+        .clone()
+        .within(TOOL_WITHIN)
+        .run(|path| namespace.command(path), None);
     run.map(drop).map_err(|e| match e {
         ProcessError::NotInstalled(_) => e.to_string(),
         _ => format!("{what} does not work here: {e}"),
@@ -203,10 +283,16 @@ fn try_sysctl(name: &str) -> Result<(), String> {
         // Where connection tracking is a module, rules load it.
         let _ = try_tool(&chain("ct state new accept"), "nf_conntrack");
     }
-    let inside = || probe().and_then(|(namespace, ..)| sysctl::get(&namespace, &path)).is_ok();
+    let inside = || {
+        probe()
+            .and_then(|(namespace, ..)| sysctl::get(&namespace, &path))
+            .is_ok()
+    };
     match Path::new("/proc/sys").join(&path).exists() || inside() {
         true => Ok(()),
-        false if tracking => Err("this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into()),
+        false if tracking => {
+            Err("this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into())
+        }
         false => Err(format!("this kernel has no sysctl {name}")),
     }
 }
@@ -237,11 +323,12 @@ pub fn is_present(name: &str) -> Result<bool, String> {
 /// Whether a module is in the kernel's list of built-in modules.
 fn built_in(plain: &str) -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let list =
-        fs::read_to_string(format!("/lib/modules/{}/modules.builtin", release.trim())).unwrap_or_default();
+    let list = fs::read_to_string(format!("/lib/modules/{}/modules.builtin", release.trim()))
+        .unwrap_or_default();
     let named = |line: &str| {
         let file = line.rsplit('/').next().unwrap_or_default();
-        file.strip_suffix(".ko").is_some_and(|name| name.replace('-', "_") == plain)
+        file.strip_suffix(".ko")
+            .is_some_and(|name| name.replace('-', "_") == plain)
     };
     list.lines().any(named)
 }
@@ -272,7 +359,9 @@ fn version() -> (u32, u32) {
 }
 
 fn version_of(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().ok());
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|n| n.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
@@ -285,7 +374,11 @@ mod tests {
         assert_eq!(unmet(&Requirement::Tool("sh".into())), None);
         let tool = unmet(&Requirement::Tool("no-such-tool".into()));
         assert_eq!(tool.unwrap(), "no-such-tool is not installed");
-        assert!(unmet(&Requirement::Kernel(99, 0)).unwrap().starts_with("it needs Linux 99.0"));
+        assert!(
+            unmet(&Requirement::Kernel(99, 0))
+                .unwrap()
+                .starts_with("it needs Linux 99.0")
+        );
         assert_eq!(unmet(&Requirement::Kernel(2, 6)), None);
         assert!(unmet(&Requirement::Cpus(100_000)).is_some());
         assert!(unmet(&Requirement::Memory(u64::MAX)).is_some());

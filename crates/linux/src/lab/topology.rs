@@ -49,7 +49,10 @@ impl Wiring<'_> {
     /// The ends of the tester: generator and receiver. They carry the tester's frames, whatever the DUT's MTU.
     fn tester_ends(&self) -> [VethEnd; 2] {
         let mtu = self.spec.mtu();
-        [self.end(format!("g{}", self.number), 1, mtu), self.end(format!("r{}", self.number), 4, mtu)]
+        [
+            self.end(format!("g{}", self.number), 1, mtu),
+            self.end(format!("r{}", self.number), 4, mtu),
+        ]
     }
 
     /// The interfaces of the tester, once they are connected.
@@ -62,7 +65,12 @@ impl Wiring<'_> {
     /// Ends are numbered apart: both ends of a pair with the same number come up late (docs/packet-io.md).
     fn end(&self, name: String, role: u8, mtu: u32) -> VethEnd {
         let index = 10 * (self.number as u32 + 1) + u32::from(role);
-        VethEnd { name, mac: mac(self.number, role), mtu, index }
+        VethEnd {
+            name,
+            mac: mac(self.number, role),
+            mtu,
+            index,
+        }
     }
 
     /// Makes the DUT's namespaces and links, without their settings. For the tester baseline, links the tester's ends to each other.
@@ -70,11 +78,14 @@ impl Wiring<'_> {
         let (kind, label) = (self.setup.settings.dut, self.setup.name.as_str());
         if kind == Dut::TesterBaseline {
             let ([generator, receiver], [g, r]) = (self.tester, self.tester_ends());
-            generator.route.create_veth(&g, &r, &receiver.namespace, self.spec.queues())?;
+            generator
+                .route
+                .create_veth(&g, &r, &receiver.namespace, self.spec.queues())?;
             return Ok(None);
         }
         let names = interface_names(self.number);
-        let [card_in, card_out] = ["card-in", "card-out"].map(|name| format!("{name}{}", self.number));
+        let [card_in, card_out] =
+            ["card-in", "card-out"].map(|name| format!("{name}{}", self.number));
         let cards = match kind {
             Dut::Macvlan | Dut::Vlan | Dut::Nested => [card_in, card_out],
             Dut::RoutedBridge => [card_in, names[1].clone()],
@@ -84,15 +95,27 @@ impl Wiring<'_> {
         // The node that forwards comes first, and the cards are at these.
         let (nodes, cards_at) = match kind {
             Dut::Bridge => (vec![Node::switch(label, "")?], [0, 0]),
-            Dut::Nested => (vec![Node::router(label)?, Node::switch(label, "host")?], [1, 1]),
-            Dut::Vxlan => (vec![Node::router(label)?, Node::switch(label, "far end of the tunnel")?], [0, 1]),
+            Dut::Nested => (
+                vec![Node::router(label)?, Node::switch(label, "host")?],
+                [1, 1],
+            ),
+            Dut::Vxlan => (
+                vec![
+                    Node::router(label)?,
+                    Node::switch(label, "far end of the tunnel")?,
+                ],
+                [0, 1],
+            ),
             _ => (vec![Node::router(label)?], [0, 0]),
         };
         let [inside, outside] = cards_at.map(|at| &nodes[at]);
         self.cards(inside, outside, &cards)?;
         match (kind, nodes.as_slice()) {
             (Dut::Bridge, [node, ..]) => {
-                node.bridge("br0", &[(&cards[0], &[]), (&cards[1], &[self.receiver_mac()])])?;
+                node.bridge(
+                    "br0",
+                    &[(&cards[0], &[]), (&cards[1], &[self.receiver_mac()])],
+                )?;
             }
             (Dut::RoutedBridge, [router, ..]) => {
                 router.below(&cards[0])?;
@@ -105,13 +128,29 @@ impl Wiring<'_> {
             _ => {}
         }
         let cards = [inside.interface(&cards[0])?, outside.interface(&cards[1])?];
-        let router = [nodes[0].interface(&names[0])?, nodes[0].interface(&names[1])?];
-        Ok(Some(DutEnd::new(nodes, cards, router, self.spec.interrupted)))
+        let router = [
+            nodes[0].interface(&names[0])?,
+            nodes[0].interface(&names[1])?,
+        ];
+        Ok(Some(DutEnd::new(
+            nodes,
+            cards,
+            router,
+            self.spec.interrupted,
+        )))
     }
 
     /// Macvlans or VLANs on the cards.
-    fn stacked(&self, router: &Arc<Node>, names: &[String; 2], cards: &[String; 2]) -> Result<(), Error> {
-        let sides = names.iter().zip(cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
+    fn stacked(
+        &self,
+        router: &Arc<Node>,
+        names: &[String; 2],
+        cards: &[String; 2],
+    ) -> Result<(), Error> {
+        let sides = names
+            .iter()
+            .zip(cards)
+            .zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
         for ((name, card), (role, tag)) in sides {
             let (lower, address) = (router.below(card)?, mac(self.number, role));
             match self.setup.settings.dut {
@@ -134,25 +173,40 @@ impl Wiring<'_> {
             let (mtu, queues) = (self.mtus()[side], self.queues()[side]);
             let near = self.end(format!("to-{}", names[side]), role + 2, mtu);
             let far = self.end(names[side].clone(), role, mtu);
-            outer.route.create_veth(&near, &far, &inner.namespace, queues)?;
+            outer
+                .route
+                .create_veth(&near, &far, &inner.namespace, queues)?;
             // Frames go to the router on the one side, to the receiver on the other.
-            let (card, router) =
-                if side == 0 { (vec![], vec![far.mac]) } else { (vec![self.receiver_mac()], vec![]) };
+            let (card, router) = if side == 0 {
+                (vec![], vec![far.mac])
+            } else {
+                (vec![self.receiver_mac()], vec![])
+            };
             outer.bridge(bridge, &[(&cards[side], &card), (&near.name, &router)])?;
         }
         Ok(())
     }
 
-    fn vxlan(&self, router: &Arc<Node>, far: &Arc<Node>, outside: &str, card: &str) -> Result<(), Error> {
+    fn vxlan(
+        &self,
+        router: &Arc<Node>,
+        far: &Arc<Node>,
+        outside: &str,
+        card: &str,
+    ) -> Result<(), Error> {
         let mtu = self.mtus()[1];
         let [near, beyond] = [("under0", 5), ("under1", 6)]
             .map(|(name, role)| self.end(name.into(), role, mtu + VXLAN_OVERHEAD));
-        router.route.create_veth(&near, &beyond, &far.namespace, self.queues()[1])?;
+        router
+            .route
+            .create_veth(&near, &beyond, &far.namespace, self.queues()[1])?;
         for (node, under, name, own) in [(router, &near, outside, 0), (far, &beyond, "tunnel", 1)] {
             let index = node.below(&under.name)?;
-            node.route.add_address(index, UNDERLAY[own].into(), UNDERLAY_PREFIX)?;
+            node.route
+                .add_address(index, UNDERLAY[own].into(), UNDERLAY_PREFIX)?;
             let other = if own == 0 { &beyond } else { &near };
-            node.route.add_neighbour(index, UNDERLAY[1 - own].into(), other.mac)?;
+            node.route
+                .add_neighbour(index, UNDERLAY[1 - own].into(), other.mac)?;
             node.route.create_vxlan(&VxlanSpec {
                 name,
                 mac: mac(self.number, 7 + own as u8),
@@ -163,7 +217,8 @@ impl Wiring<'_> {
                 port: VXLAN_PORT,
             })?;
         }
-        far.bridge("br0", &[("tunnel", &[]), (card, &[self.receiver_mac()])]).map(drop)
+        far.bridge("br0", &[("tunnel", &[]), (card, &[self.receiver_mac()])])
+            .map(drop)
     }
 
     fn receiver_mac(&self) -> MacAddr {
@@ -171,12 +226,24 @@ impl Wiring<'_> {
     }
 
     /// The two links to the tester.
-    fn cards(&self, inside: &Arc<Node>, outside: &Arc<Node>, names: &[String; 2]) -> Result<(), Error> {
+    fn cards(
+        &self,
+        inside: &Arc<Node>,
+        outside: &Arc<Node>,
+        names: &[String; 2],
+    ) -> Result<(), Error> {
         let ([generator, receiver], [g, r]) = (self.tester, self.tester_ends());
         let ([near_mtu, far_mtu], [near_queues, far_queues]) = (self.mtus(), self.queues());
-        let (near, far) = (self.end(names[0].clone(), 2, near_mtu), self.end(names[1].clone(), 3, far_mtu));
-        generator.route.create_veth(&g, &near, &inside.namespace, near_queues)?;
-        outside.route.create_veth(&far, &r, &receiver.namespace, far_queues)
+        let (near, far) = (
+            self.end(names[0].clone(), 2, near_mtu),
+            self.end(names[1].clone(), 3, far_mtu),
+        );
+        generator
+            .route
+            .create_veth(&g, &near, &inside.namespace, near_queues)?;
+        outside
+            .route
+            .create_veth(&far, &r, &receiver.namespace, far_queues)
     }
 
     fn mtus(&self) -> [u32; 2] {

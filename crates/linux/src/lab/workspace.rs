@@ -47,10 +47,16 @@ impl Entry {
             Err(_) => SCRATCH_WITHOUT_ROOT,
         };
         let mounts = namespace.enter(|| fill(scratch, files))?;
-        let mounts = mounts
-            .doing(format_args!("make a scratch folder for commands in namespace {}", namespace.label()))?;
+        let mounts = mounts.doing(format_args!(
+            "make a scratch folder for commands in namespace {}",
+            namespace.label()
+        ))?;
         let scratch = CString::new(scratch).expect("a constant");
-        Ok(Entry { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch })
+        Ok(Entry {
+            namespace: namespace.clone(),
+            mounts: Arc::new(mounts),
+            scratch,
+        })
     }
 
     /// The way into a namespace with its /sys, without a scratch folder.
@@ -63,8 +69,15 @@ impl Entry {
             Ok(File::open("/proc/thread-self/ns/mnt")?.into())
         })?;
         let mounts: io::Result<OwnedFd> = mounts;
-        let mounts = mounts.doing(format_args!("mount the sysfs of namespace {}", namespace.label()))?;
-        Ok(Entry { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch: c"/".into() })
+        let mounts = mounts.doing(format_args!(
+            "mount the sysfs of namespace {}",
+            namespace.label()
+        ))?;
+        Ok(Entry {
+            namespace: namespace.clone(),
+            mounts: Arc::new(mounts),
+            scratch: c"/".into(),
+        })
     }
 
     /// A command that runs in the workspace.
@@ -97,18 +110,24 @@ impl Workspace {
         files: &[TextFile],
         interrupted: Option<&'static AtomicBool>,
     ) -> Result<Workspace, Error> {
-        Ok(Workspace { entry: Entry::new(namespace, files)?, interrupted, undo: Vec::new() })
+        Ok(Workspace {
+            entry: Entry::new(namespace, files)?,
+            interrupted,
+            undo: Vec::new(),
+        })
     }
 
     pub(super) fn run_step(&mut self, step: &Step) -> Result<(), Error> {
         // Even a command that fails may have done half of its work.
-        self.undo.extend(step.undo.as_ref().map(|line| shell(step, line)));
+        self.undo
+            .extend(step.undo.as_ref().map(|line| shell(step, line)));
         self.run(&shell(step, &step.run), self.interrupted)
     }
 
     fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
         let run = job.run(|path| self.entry.command(path), interrupted);
-        run.map(drop).map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
+        run.map(drop)
+            .map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
     }
 
     /// Undoes the commands, the last first. Errors can no longer be reported.
@@ -123,14 +142,18 @@ impl Workspace {
 pub(super) fn words(job: &Job) -> String {
     match job.args.as_slice() {
         [dash, line] if job.program == "sh" && dash == "-c" => line.clone(),
-        args => [std::slice::from_ref(&job.program), args].concat().join(" "),
+        args => [std::slice::from_ref(&job.program), args]
+            .concat()
+            .join(" "),
     }
 }
 
 /// Whether a file can be in the scratch folder: below it, by a plain path.
 fn check_file(path: &str) -> Result<(), &'static str> {
     match !is_plain(path) || path.chars().any(char::is_control) || path.len() > 1000 {
-        true => Err("the embedded lab writes files only below its scratch folder: use a short plain path"),
+        true => Err(
+            "the embedded lab writes files only below its scratch folder: use a short plain path",
+        ),
         false => Ok(()),
     }
 }
@@ -163,7 +186,9 @@ pub(super) fn end_stragglers(namespaces: impl Iterator<Item = u64>) {
 
 /// Other processes in these network namespaces.
 pub(super) fn processes_in(namespaces: &[u64]) -> Vec<Pid> {
-    let Ok(tasks) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(tasks) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     let inside = |task: fs::DirEntry| {
         let pid = Pid::from_raw(task.file_name().to_str()?.parse().ok()?)?;
         let namespace = fs::metadata(task.path().join("ns/net")).ok()?.ino();
@@ -178,7 +203,17 @@ mod tests {
 
     #[test]
     fn files_stay_in_the_scratch_folder() {
-        for path in ["", "/etc/passwd", "..", "a/../../b", "a//b", "./a", "a/", "a\nb", "a\0"] {
+        for path in [
+            "",
+            "/etc/passwd",
+            "..",
+            "a/../../b",
+            "a//b",
+            "./a",
+            "a/",
+            "a\nb",
+            "a\0",
+        ] {
             assert!(check_file(path).is_err(), "{path:?}");
         }
         check_file("etc/frr/frr.conf").unwrap();
@@ -186,7 +221,10 @@ mod tests {
 
     #[test]
     fn commands_are_named_as_they_were_written() {
-        assert_eq!(words(&Job::new("sh", &["-c", "ip link | wc -l"])), "ip link | wc -l");
+        assert_eq!(
+            words(&Job::new("sh", &["-c", "ip link | wc -l"])),
+            "ip link | wc -l"
+        );
         assert_eq!(words(&Job::new("ip", &["link"])), "ip link");
     }
 }

@@ -19,17 +19,24 @@ const SEEN_REPLY: u32 = 1 << 1;
 
 /// Forgets all connections of the namespace. A kernel that has no connection tracking, or has not begun it, has none.
 pub fn flush(ns: &Netns) -> Result<(), Error> {
-    ask(ns, "forget", |socket| socket.collect(DELETE, 0, &Body(ANY.to_vec()))).map(drop)
+    ask(ns, "forget", |socket| {
+        socket.collect(DELETE, 0, &Body(ANY.to_vec()))
+    })
+    .map(drop)
 }
 
 /// How many connections of the namespace have been seen in one direction only: no frame came back. The kernel walks its whole table,
 /// some milliseconds.
 pub fn unanswered(ns: &Netns) -> Result<u64, Error> {
     let body = Body(ANY.to_vec());
-    let body = body.with(STATUS, &0u32.to_be_bytes()).with(STATUS_MASK, &SEEN_REPLY.to_be_bytes());
+    let body = body
+        .with(STATUS, &0u32.to_be_bytes())
+        .with(STATUS_MASK, &SEEN_REPLY.to_be_bytes());
     let count = ask(ns, "list", |socket| {
         let mut found = 0;
-        socket.request(GET, DUMP, &body, &mut |entry| found += u64::from(is_unanswered(entry)))?;
+        socket.request(GET, DUMP, &body, &mut |entry| {
+            found += u64::from(is_unanswered(entry))
+        })?;
         Ok(found)
     })?;
     Ok(count.unwrap_or(0))
@@ -52,14 +59,21 @@ fn ask<T: Send>(
         Err(failure) => match failure.source.raw_os_error() {
             // The kernel lacks netfilter's sockets, or that subsystem; or nothing matched.
             Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::ENOENT) => Ok(None),
-            _ => Err(failure.into_error(format!("{verb} the connections of namespace {}", ns.label()))),
+            _ => Err(failure.into_error(format!(
+                "{verb} the connections of namespace {}",
+                ns.label()
+            ))),
         },
     }
 }
 
 /// How many connections the namespace tracks now; `None` where the kernel does not track any.
 pub fn count(ns: &Netns) -> Option<u64> {
-    sysctl::get(ns, "net/netfilter/nf_conntrack_count").ok()?.trim().parse().ok()
+    sysctl::get(ns, "net/netfilter/nf_conntrack_count")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -68,8 +82,12 @@ mod tests {
 
     #[test]
     fn entries_without_a_reply_are_told_by_their_status() {
-        let entry =
-            |status: u32| Body(ANY.to_vec()).with(1, &[1, 2, 3]).with(STATUS, &status.to_be_bytes()).0;
+        let entry = |status: u32| {
+            Body(ANY.to_vec())
+                .with(1, &[1, 2, 3])
+                .with(STATUS, &status.to_be_bytes())
+                .0
+        };
         assert!(is_unanswered(&entry(0x188)) && !is_unanswered(&entry(0x18a)));
         for odd in [&[][..], &[0; 3], &ANY] {
             assert!(!is_unanswered(odd));

@@ -71,8 +71,14 @@ impl Ethtool {
     /// Opens a socket for the calls inside `ns`.
     pub fn open(ns: &Netns) -> Result<Ethtool, Error> {
         let socket = ns.enter(|| new_socket(AddressFamily::INET, SocketType::DGRAM))?;
-        let socket = socket.doing(format_args!("open a control socket in namespace {}", ns.label()))?;
-        Ok(Ethtool { socket, label: ns.label().to_owned() })
+        let socket = socket.doing(format_args!(
+            "open a control socket in namespace {}",
+            ns.label()
+        ))?;
+        Ok(Ethtool {
+            socket,
+            label: ns.label().to_owned(),
+        })
     }
 
     /// The switches of a device, in the kernel's order.
@@ -86,19 +92,30 @@ impl Ethtool {
             let word = u32_at(&request, 8 + nth / 32 * 16 + field * 4).unwrap_or(0);
             word >> (nth % 32) & 1 == 1
         };
-        let feature =
-            |(nth, name)| Feature { name, active: bit(nth, 2), changeable: bit(nth, 0) && !bit(nth, 3) };
-        Ok(names.into_iter().enumerate().map(feature).filter(|feature| !feature.name.is_empty()).collect())
+        let feature = |(nth, name)| Feature {
+            name,
+            active: bit(nth, 2),
+            changeable: bit(nth, 0) && !bit(nth, 3),
+        };
+        Ok(names
+            .into_iter()
+            .enumerate()
+            .map(feature)
+            .filter(|feature| !feature.name.is_empty())
+            .collect())
     }
 
     /// Sets one switch, such as `rx-gro`; an error if the kernel did not do so.
     pub fn set_feature(&self, dev: &str, name: &str, on: bool) -> Result<(), Error> {
         let what = format!("switch feature {name} {} on", if on { "on" } else { "off" });
         let names = self.strings(dev, FEATURES, &what)?;
-        let nth = names.iter().position(|known| known == name).ok_or_else(|| {
-            let (label, place) = (&self.label, "in this kernel for interface");
-            Error::Missing(format!("feature {name} {place} {dev} in namespace {label}"))
-        })?;
+        let nth = names
+            .iter()
+            .position(|known| known == name)
+            .ok_or_else(|| {
+                let (label, place) = (&self.label, "in this kernel for interface");
+                Error::Missing(format!("feature {name} {place} {dev} in namespace {label}"))
+            })?;
         let blocks = names.len().div_ceil(32);
         let mut request = request(SFEATURES, &[blocks as u32], blocks * 8);
         let (block, mask) = (8 + nth / 32 * 8, 1u32 << (nth % 32));
@@ -107,7 +124,11 @@ impl Ethtool {
         match self.call(dev, &mut request, &what)? {
             0 => Ok(()),
             // One that cannot be changed may well be as wanted.
-            _ if self.features(dev)?.iter().any(|feature| feature.name == name && feature.active == on) => {
+            _ if self
+                .features(dev)?
+                .iter()
+                .any(|feature| feature.name == name && feature.active == on) =>
+            {
                 Ok(())
             }
             _ => Err(Error::Refused(format!(
@@ -165,7 +186,8 @@ impl Ethtool {
         self.call(dev, &mut settings, "read the settings of").ok()?;
         // Two halves, in Mbit/s; all ones: unknown.
         let megabits = u32::from(u16_at(&settings, 12)?) | u32::from(u16_at(&settings, 28)?) << 16;
-        (megabits != 0 && megabits != u32::MAX && megabits != 0xffff).then(|| f64::from(megabits) * 1e6)
+        (megabits != 0 && megabits != u32::MAX && megabits != 0xffff)
+            .then(|| f64::from(megabits) * 1e6)
     }
 
     /// How the device can stamp frames.
@@ -174,17 +196,32 @@ impl Ethtool {
         self.call(dev, &mut info, "ask for the time stamps of")?;
         let word = |nth: usize| u32_at(&info, 4 * nth).unwrap_or(0);
         let clock = i32::try_from(word(2)).ok().map(|_| word(2));
-        Ok(Stamping { flags: word(1), clock, tx_types: word(3), rx_filters: word(7) })
+        Ok(Stamping {
+            flags: word(1),
+            clock,
+            tx_types: word(3),
+            rx_filters: word(7),
+        })
     }
 
     /// The stamps that the card takes now: `tx_type` and `rx_filter` of `struct hwtstamp_config`.
     pub fn hardware_stamps(&self, dev: &str) -> Result<[u32; 2], Error> {
-        self.configure_stamps(libc::SIOCGHWTSTAMP, dev, [0; 2], "ask for the hardware time stamps of")
+        self.configure_stamps(
+            libc::SIOCGHWTSTAMP,
+            dev,
+            [0; 2],
+            "ask for the hardware time stamps of",
+        )
     }
 
     /// Switches the card's stamps on or off. Returns its setting, which may stamp more frames than `stamps` asks for.
     pub fn set_hardware_stamps(&self, dev: &str, stamps: [u32; 2]) -> Result<[u32; 2], Error> {
-        self.configure_stamps(libc::SIOCSHWTSTAMP, dev, stamps, "set the hardware time stamps of")
+        self.configure_stamps(
+            libc::SIOCSHWTSTAMP,
+            dev,
+            stamps,
+            "set the hardware time stamps of",
+        )
     }
 
     fn configure_stamps(
@@ -240,7 +277,9 @@ impl Ethtool {
     fn channels(&self, dev: &str, what: &str) -> Result<[u32; 8], Error> {
         let mut asked = request(GCHANNELS, &[], 32);
         self.call(dev, &mut asked, what)?;
-        Ok(std::array::from_fn(|nth| u32_at(&asked, 4 + nth * 4).unwrap_or(0)))
+        Ok(std::array::from_fn(|nth| {
+            u32_at(&asked, 4 + nth * 4).unwrap_or(0)
+        }))
     }
 
     /// How many strings a set has.
@@ -249,7 +288,10 @@ impl Ethtool {
         self.call(dev, &mut info, what)?;
         // The kernel clears the bits of sets that the device does not have.
         let there = u32_at(&info, 8).unwrap_or(0) & (1 << set) != 0;
-        Ok(u32_at(&info, 16).filter(|_| there).unwrap_or(0).min(MOST_STRINGS))
+        Ok(u32_at(&info, 16)
+            .filter(|_| there)
+            .unwrap_or(0)
+            .min(MOST_STRINGS))
     }
 
     /// The strings of a set, by position.
@@ -261,7 +303,11 @@ impl Ethtool {
         let mut strings = request(GSTRINGS, &[set, count], count as usize * STRING);
         self.call(dev, &mut strings, what)?;
         let given = u32_at(&strings, 8).unwrap_or(0) as usize;
-        Ok(strings[12..].chunks_exact(STRING).take(given).map(text).collect())
+        Ok(strings[12..]
+            .chunks_exact(STRING)
+            .take(given)
+            .map(text)
+            .collect())
     }
 
     fn call(&self, dev: &str, request: &mut [u8], what: &str) -> Result<i32, Error> {
@@ -277,7 +323,11 @@ impl Ethtool {
 
 /// A request: the command, its first numbers, and room for the answer.
 fn request(command: u32, words: &[u32], room: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> = [command].iter().chain(words).flat_map(|word| word.to_ne_bytes()).collect();
+    let mut bytes: Vec<u8> = [command]
+        .iter()
+        .chain(words)
+        .flat_map(|word| word.to_ne_bytes())
+        .collect();
     bytes.resize(bytes.len() + room, 0);
     bytes
 }
@@ -286,9 +336,19 @@ fn put(request: &mut [u8], at: usize, word: u32) {
     request[at..at + 4].copy_from_slice(&word.to_ne_bytes());
 }
 
-fn ioctl(socket: &OwnedFd, number: libc::c_ulong, dev: &str, request: &mut [u8]) -> io::Result<i32> {
-    let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_data: request.as_mut_ptr().cast() };
-    let mut ifreq = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
+fn ioctl(
+    socket: &OwnedFd,
+    number: libc::c_ulong,
+    dev: &str,
+    request: &mut [u8],
+) -> io::Result<i32> {
+    let ifr_ifru = libc::__c_anonymous_ifr_ifru {
+        ifru_data: request.as_mut_ptr().cast(),
+    };
+    let mut ifreq = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru,
+    };
     for (to, from) in ifreq.ifr_name.iter_mut().zip(dev.bytes()) {
         *to = from as libc::c_char;
     }
@@ -296,7 +356,11 @@ fn ioctl(socket: &OwnedFd, number: libc::c_ulong, dev: &str, request: &mut [u8])
     // buffer sized for the command in its first word (SIOCETHTOOL) or with the three of `struct hwtstamp_config`, and both outlive
     // the call.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut ifreq) };
-    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
+    if status < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(status)
+    }
 }
 
 #[cfg(test)]

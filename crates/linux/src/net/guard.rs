@@ -40,7 +40,10 @@ impl Examination {
     /// The reasons as a sentence.
     pub fn why(&self) -> String {
         let clauses: Vec<String> = self.reasons.iter().map(Refusal::to_string).collect();
-        format!("it {}. Benchmark traffic must stay in an isolated lab (RFC 6815)", clauses.join("; it "))
+        format!(
+            "it {}. Benchmark traffic must stay in an isolated lab (RFC 6815)",
+            clauses.join("; it ")
+        )
     }
 }
 
@@ -53,26 +56,44 @@ pub fn examine(ns: &Netns, iface: &str, lab_namespaces: &[u64]) -> Result<Examin
     if link.loopback {
         reasons.insert(Refusal::Loopback);
     }
-    if route.default_route_interfaces()?.iter().any(|index| group.contains(index)) {
+    if route
+        .default_route_interfaces()?
+        .iter()
+        .any(|index| group.contains(index))
+    {
         reasons.insert(Refusal::DefaultRoute);
     }
-    let addresses = route.addresses()?.into_iter().filter(|(index, ..)| group.contains(index));
-    reasons
-        .extend(addresses.filter(|(_, ip, _)| is_foreign(*ip)).map(|(_, ip, _)| Refusal::ForeignAddress(ip)));
+    let addresses = route
+        .addresses()?
+        .into_iter()
+        .filter(|(index, ..)| group.contains(index));
+    reasons.extend(
+        addresses
+            .filter(|(_, ip, _)| is_foreign(*ip))
+            .map(|(_, ip, _)| Refusal::ForeignAddress(ip)),
+    );
     if !lab_namespaces.contains(&ns.inode()) {
         reasons.insert(Refusal::NotInLabNamespace);
     }
-    Ok(Examination { iface: iface.to_owned(), reasons: reasons.into_iter().collect() })
+    Ok(Examination {
+        iface: iface.to_owned(),
+        reasons: reasons.into_iter().collect(),
+    })
 }
 
 /// Decides: nothing found is permitted; something found only if the user named the interface (`--isolated-lab`), and
 /// then it comes back as warnings. `deed`: `send test traffic by`, say. Loopback leads to no lab, and naming it does not help.
-pub fn permit(examination: &Examination, named: &[String], deed: &str) -> Result<Vec<String>, Error> {
+pub fn permit(
+    examination: &Examination,
+    named: &[String],
+    deed: &str,
+) -> Result<Vec<String>, Error> {
     let Examination { iface, reasons } = examination;
     let is_loopback = reasons.contains(&Refusal::Loopback);
     if reasons.is_empty() || named.contains(iface) && !is_loopback {
-        let warning =
-            |reason: &Refusal| format!("{iface} {reason}; used because --isolated-lab {iface} was given");
+        let warning = |reason: &Refusal| {
+            format!("{iface} {reason}; used because --isolated-lab {iface} was given")
+        };
         return Ok(reasons.iter().map(warning).collect());
     }
     let remedy = match is_loopback {
@@ -80,7 +101,9 @@ pub fn permit(examination: &Examination, named: &[String], deed: &str) -> Result
         false => format!("If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
     };
     let why = examination.why();
-    Err(Error::Refused(format!("will not {deed} {iface}: {why}. {remedy}")))
+    Err(Error::Refused(format!(
+        "will not {deed} {iface}: {why}. {remedy}"
+    )))
 }
 
 /// Whether an address lies outside the ranges set aside for benchmarks (RFC 2544: 198.18.0.0/15; RFC 5180:
@@ -96,8 +119,14 @@ pub fn is_foreign(address: IpAddr) -> bool {
 pub(crate) fn connected(links: &[LinkInfo], start: u32) -> BTreeSet<u32> {
     let mut group = BTreeSet::from([start]);
     loop {
-        let touches = |link: &LinkInfo| [Some(link.index), link.master, link.lower].into_iter().flatten();
-        let near = links.iter().filter(|link| touches(link).any(|index| group.contains(&index)));
+        let touches = |link: &LinkInfo| {
+            [Some(link.index), link.master, link.lower]
+                .into_iter()
+                .flatten()
+        };
+        let near = links
+            .iter()
+            .filter(|link| touches(link).any(|index| group.contains(&index)));
         let grown: BTreeSet<u32> = near.flat_map(touches).chain([start]).collect();
         if grown == group {
             return group;
@@ -113,12 +142,22 @@ mod tests {
     const SEND: &str = "send test traffic by";
 
     fn examination(reasons: &[Refusal]) -> Examination {
-        Examination { iface: "eth7".into(), reasons: reasons.to_vec() }
+        Examination {
+            iface: "eth7".into(),
+            reasons: reasons.to_vec(),
+        }
     }
 
     #[test]
     fn only_benchmarking_and_link_local_addresses_are_ours() {
-        for ours in ["198.18.0.0", "198.19.255.255", "2001:2::1", "2001:2:0:ffff::1", "fe80::1", "febf::1"] {
+        for ours in [
+            "198.18.0.0",
+            "198.19.255.255",
+            "2001:2::1",
+            "2001:2:0:ffff::1",
+            "fe80::1",
+            "febf::1",
+        ] {
             assert!(!is_foreign(ours.parse().unwrap()), "{ours}");
         }
         let foreign = [
@@ -139,9 +178,13 @@ mod tests {
 
     #[test]
     fn a_finding_is_refused_unless_the_interface_was_named() {
-        let found =
-            examination(&[Refusal::DefaultRoute, Refusal::ForeignAddress("10.0.0.1".parse().unwrap())]);
-        let error = permit(&found, &["eth8".into()], SEND).unwrap_err().to_string();
+        let found = examination(&[
+            Refusal::DefaultRoute,
+            Refusal::ForeignAddress("10.0.0.1".parse().unwrap()),
+        ]);
+        let error = permit(&found, &["eth8".into()], SEND)
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             error,
             "will not send test traffic by eth7: it carries a default route, so it leads to other networks; it is \
@@ -156,12 +199,21 @@ mod tests {
     #[test]
     fn loopback_is_never_permitted() {
         let error = permit(&examination(&[Refusal::Loopback]), &["eth7".into()], SEND).unwrap_err();
-        assert!(error.to_string().ends_with("Choose an interface that leads to the device under test."));
+        assert!(
+            error
+                .to_string()
+                .ends_with("Choose an interface that leads to the device under test.")
+        );
     }
 
     #[test]
     fn bridges_ports_and_vlans_are_connected() {
-        let link = |index, master, lower| LinkInfo { index, master, lower, ..LinkInfo::default() };
+        let link = |index, master, lower| LinkInfo {
+            index,
+            master,
+            lower,
+            ..LinkInfo::default()
+        };
         let links = [
             link(1, Some(5), None),
             link(2, Some(5), None),

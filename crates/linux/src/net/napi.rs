@@ -44,13 +44,15 @@ pub struct NapiThread {
 /// The NAPI threads of a device, in the order of its queues; none if it is not threaded.
 pub fn threads(ns: &Netns, dev: &str) -> Result<Vec<NapiThread>, Error> {
     let index = Route::open(ns)?.link(dev)?.index;
-    ns.enter(|| ask_kernel(index))?.or_else(|_| threads_by_name(Path::new("/proc"), dev))
+    ns.enter(|| ask_kernel(index))?
+        .or_else(|_| threads_by_name(Path::new("/proc"), dev))
 }
 
 /// The NAPI threads of all devices of that name, in whatever namespace, by the names of tasks under `proc_root`.
 pub fn threads_by_name(proc_root: &Path, dev: &str) -> Result<Vec<NapiThread>, Error> {
     check_name(dev)?;
-    let tasks = fs::read_dir(proc_root).doing(format_args!("list tasks in {}", proc_root.display()))?;
+    let tasks =
+        fs::read_dir(proc_root).doing(format_args!("list tasks in {}", proc_root.display()))?;
     let mut threads: Vec<NapiThread> = tasks
         .flatten()
         .filter_map(|task| {
@@ -72,7 +74,9 @@ pub fn pin(pid: i32, cpu: usize) -> Result<(), Error> {
 pub fn allowed(pid: i32) -> Result<String, Error> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"));
     let status = status.doing(format_args!("read the CPUs of task {pid}"))?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     Ok(list.unwrap_or_default().trim().to_owned())
 }
 
@@ -104,7 +108,10 @@ fn parse_name(name: &str, dev: &str) -> Option<Option<u32>> {
     let expected = format!("napi/{dev}-");
     if let Some(id) = name.strip_prefix(&expected) {
         let cut = name.len() == SHORT_NAME;
-        let id = id.bytes().all(|b| b.is_ascii_digit()).then(|| id.parse().ok())?;
+        let id = id
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| id.parse().ok())?;
         // Fifteen bytes may be all of the name or only its beginning: the number is then not to be trusted.
         return if cut { Some(None) } else { id.map(Some) };
     }
@@ -126,13 +133,18 @@ fn ask_kernel(index: u32) -> Result<Vec<NapiThread>, Failure> {
 fn family(socket: &mut Socket, name: &str) -> Result<u16, Failure> {
     let body = Body(vec![CTRL_GETFAMILY, 1, 0, 0]).text(CTRL_FAMILY_NAME, name);
     let answers = socket.collect(CTRL, 0, &body)?;
-    let id = answers.iter().find_map(|body| u16_at(attribute(body, HEADER, CTRL_FAMILY_ID)?, 0));
+    let id = answers
+        .iter()
+        .find_map(|body| u16_at(attribute(body, HEADER, CTRL_FAMILY_ID)?, 0));
     id.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT).into())
 }
 
 fn parse_napi(body: &[u8]) -> Option<NapiThread> {
     let number = |wanted| u32_at(attribute(body, HEADER, wanted)?, 0);
-    Some(NapiThread { napi_id: number(NAPI_ID), pid: number(NAPI_PID)?.try_into().ok()? })
+    Some(NapiThread {
+        napi_id: number(NAPI_ID),
+        pid: number(NAPI_PID)?.try_into().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +169,10 @@ mod tests {
         assert_eq!(parse_napi(&body.0), None);
         assert_eq!(
             parse_napi(&body.number(NAPI_PID, 77).0),
-            Some(NapiThread { napi_id: Some(8193), pid: 77 })
+            Some(NapiThread {
+                napi_id: Some(8193),
+                pid: 77
+            })
         );
         assert_eq!(parse_napi(&[]), None);
     }

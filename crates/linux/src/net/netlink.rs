@@ -29,8 +29,14 @@ impl Route {
     /// Opens the socket inside `ns`.
     pub fn open(ns: &Netns) -> Result<Route, Error> {
         let socket = ns.enter(|| Socket::open(libc::NETLINK_ROUTE))?;
-        let socket = socket.doing(format_args!("open a netlink socket in namespace {}", ns.label()))?;
-        Ok(Route { socket: Mutex::new(socket), label: ns.label().to_owned() })
+        let socket = socket.doing(format_args!(
+            "open a netlink socket in namespace {}",
+            ns.label()
+        ))?;
+        Ok(Route {
+            socket: Mutex::new(socket),
+            label: ns.label().to_owned(),
+        })
     }
 
     /// Changes something; `what` completes "cannot ... in namespace NAME", and is written only after a failure.
@@ -54,12 +60,21 @@ impl Route {
         let result = self.on_socket(|socket| socket.pipeline(kind, &mut bodies, &mut go_on));
         result.map_err(|(number, failure)| {
             let link = self.name_of(index);
-            self.error(format_args!("{what} number {number} of many on interface {link}"), failure)
+            self.error(
+                format_args!("{what} number {number} of many on interface {link}"),
+                failure,
+            )
         })
     }
 
     /// The bodies of the answers to a request.
-    fn ask(&self, kind: u16, flags: u16, body: &Body, what: impl Display) -> Result<Vec<Vec<u8>>, Error> {
+    fn ask(
+        &self,
+        kind: u16,
+        flags: u16,
+        body: &Body,
+        what: impl Display,
+    ) -> Result<Vec<Vec<u8>>, Error> {
         // Unlocked before the name for a message is looked up.
         let answers = self.on_socket(|socket| socket.collect(kind, flags, body));
         answers.map_err(|failure| self.error(what, failure))
@@ -152,7 +167,9 @@ pub(crate) fn attributes(bytes: &[u8], header: usize) -> impl Iterator<Item = (u
 
 /// The first attribute of a kind behind a fixed header.
 pub(crate) fn attribute(bytes: &[u8], header: usize, wanted: u16) -> Option<&[u8]> {
-    attributes(bytes, header).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    attributes(bytes, header)
+        .find(|(kind, _)| *kind == wanted)
+        .map(|(_, value)| value)
 }
 
 /// The next multiple of four.
@@ -162,17 +179,23 @@ pub(crate) fn align(length: usize) -> usize {
 
 /// A number of 16 bits in host order.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
+    Some(u16::from_ne_bytes(
+        bytes.get(at..at.checked_add(2)?)?.try_into().ok()?,
+    ))
 }
 
 /// A number of 32 bits in host order.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_ne_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 /// A number of 64 bits in host order.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    Some(u64::from_ne_bytes(
+        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
 }
 
 /// Text up to the first NUL.
@@ -184,7 +207,8 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// An address of 4 or 16 bytes.
 pub(crate) fn ip(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(|b| IpAddr::from(Ipv4Addr::from(b)));
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|b| IpAddr::from(Ipv6Addr::from(b)))).ok()
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|b| IpAddr::from(Ipv6Addr::from(b))))
+        .ok()
 }
 
 #[cfg(test)]
@@ -214,6 +238,9 @@ mod tests {
     #[test]
     fn the_last_attribute_may_lack_its_padding() {
         let bytes = [5u16.to_ne_bytes(), 7u16.to_ne_bytes(), [1, 0]].concat();
-        assert_eq!(attributes(&bytes[..5], 0).collect::<Vec<_>>(), [(7, &[1u8][..])]);
+        assert_eq!(
+            attributes(&bytes[..5], 0).collect::<Vec<_>>(),
+            [(7, &[1u8][..])]
+        );
     }
 }

@@ -59,7 +59,10 @@ impl Netns {
         } else {
             name_path(&given.to_string_lossy())?
         };
-        let open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        let open = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&path);
         let file = open.doing(format_args!("open network namespace {}", path.display()))?;
         check_kind(&file, &path)?;
         Netns::from_file(file, Some(&given.to_string_lossy()))
@@ -68,7 +71,11 @@ impl Netns {
     fn from_file(file: File, label: Option<&str>) -> Result<Netns, Error> {
         let inode = file.metadata().doing("examine a network namespace")?.ino();
         let label = label.map_or_else(|| format!("net:[{inode}]"), str::to_owned);
-        Ok(Netns { file: Arc::new(file.into()), label: label.into(), inode })
+        Ok(Netns {
+            file: Arc::new(file.into()),
+            label: label.into(),
+            inode,
+        })
     }
 
     /// The namespace under a name for error messages, such as `linerate-dut`. Nothing appears on disk.
@@ -91,11 +98,19 @@ impl Netns {
     pub fn persist(&self, name: &str) -> Result<(), Error> {
         let path = name_path(name)?;
         prepare_names()?;
-        let create = OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path);
+        let create = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o000)
+            .open(&path);
         create.doing(format_args!("create {}", path.display()))?;
         let source = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         let named = mount_bind(&source, &path).inspect_err(|_| drop(fs::remove_file(&path)));
-        named.doing(format_args!("name network namespace {} as {}", self.label, path.display()))
+        named.doing(format_args!(
+            "name network namespace {} as {}",
+            self.label,
+            path.display()
+        ))
     }
 
     /// Takes away a name given by [`Netns::persist`]. The namespace itself goes when nothing else holds it.
@@ -108,11 +123,15 @@ impl Netns {
     /// Runs `f` on a thread inside the namespace and hands back its result; a panic in `f` goes on in the caller.
     pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, Error> {
         let inside = || self.current_thread_enter().map(|()| f());
-        thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| panic::resume_unwind(panic))
+        thread::scope(|scope| scope.spawn(inside).join())
+            .unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
     /// [`Netns::enter`] for work that has errors of its own.
-    pub(crate) fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    pub(crate) fn run<T: Send>(
+        &self,
+        f: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
         self.enter(f)?
     }
 
@@ -162,7 +181,10 @@ pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
 }
 
 fn set_namespace(file: &OwnedFd) -> io::Result<()> {
-    Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
+    Ok(move_into_link_name_space(
+        file.as_fd(),
+        Some(LinkNameSpaceType::Network),
+    )?)
 }
 
 /// Refuses a file that is not a network namespace: an unrelated file under /run/netns would fail much later.
@@ -172,7 +194,11 @@ fn check_kind(file: &File, path: &Path) -> Result<(), Error> {
     if kind == libc::CLONE_NEWNET {
         return Ok(());
     }
-    Err(Error::unusable("the file", path.display(), "it is not a network namespace"))
+    Err(Error::unusable(
+        "the file",
+        path.display(),
+        "it is not a network namespace",
+    ))
 }
 
 fn name_path(name: &str) -> Result<PathBuf, Error> {
@@ -188,7 +214,12 @@ fn name_path(name: &str) -> Result<PathBuf, Error> {
 /// every mount namespace. A lock on the folder keeps two programs from mounting it upon itself twice.
 fn prepare_names() -> Result<(), Error> {
     let names = Path::new(NAMES);
-    let share = || mount_change(names, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
+    let share = || {
+        mount_change(
+            names,
+            MountPropagationFlags::SHARED | MountPropagationFlags::REC,
+        )
+    };
     let prepare = || -> io::Result<()> {
         fs::create_dir_all(names)?;
         let folder = File::open(names)?;
@@ -221,7 +252,10 @@ mod tests {
         for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "a\nb"] {
             assert!(name_path(name).is_err(), "{name:?}");
         }
-        assert_eq!(name_path("linerate-dut").unwrap(), Path::new("/run/netns/linerate-dut"));
+        assert_eq!(
+            name_path("linerate-dut").unwrap(),
+            Path::new("/run/netns/linerate-dut")
+        );
     }
 
     #[test]
@@ -235,6 +269,9 @@ mod tests {
 
     #[test]
     fn the_current_namespace_is_itself() {
-        assert_eq!(Netns::current().unwrap(), Netns::open("/proc/thread-self/ns/net").unwrap());
+        assert_eq!(
+            Netns::current().unwrap(),
+            Netns::open("/proc/thread-self/ns/net").unwrap()
+        );
     }
 }

@@ -26,7 +26,9 @@ pub fn counters(ns: &Netns) -> Result<Counters, Error> {
             match fs::read_to_string(&path) {
                 Ok(text) => all.append(&mut parse(&text)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                failed => drop(failed.doing(format_args!("read {path} in namespace {}", ns.label()))?),
+                failed => {
+                    drop(failed.doing(format_args!("read {path} in namespace {}", ns.label()))?)
+                }
             }
         }
         Ok(all)
@@ -35,14 +37,20 @@ pub fn counters(ns: &Netns) -> Result<Counters, Error> {
 
 /// The counters of the machine, by the files below `root`. Files that the kernel does not have are left out.
 pub fn of_machine(root: &Path) -> Counters {
-    let read =
-        |(file, parse): (_, Read)| Some(parse(&fs::read_to_string(root.join("proc").join(file)).ok()?));
+    let read = |(file, parse): (_, Read)| {
+        Some(parse(
+            &fs::read_to_string(root.join("proc").join(file)).ok()?,
+        ))
+    };
     files(false).filter_map(read).flatten().collect()
 }
 
 /// Every counter of the namespace that means a lost packet, to be compared with a later reading: see [`is_drop`].
 pub fn drop_counters(ns: &Netns) -> Result<Counters, Error> {
-    Ok(all(ns)?.into_iter().filter(|(name, _)| is_drop(name)).collect())
+    Ok(all(ns)?
+        .into_iter()
+        .filter(|(name, _)| is_drop(name))
+        .collect())
 }
 
 /// All counters of the namespace: [`counters`], `g0.rx_packets` (links), and `g0.ethtool.rx_queue_0_drops`: those of their drivers that
@@ -54,7 +62,9 @@ pub fn all(ns: &Netns) -> Result<Counters, Error> {
         all.extend(of_link(&link));
         // Drivers without counters return an error; a link may have been removed by now.
         let stats = ethtool.stats(&link.name).unwrap_or_default();
-        let lost = stats.into_iter().filter(|(name, _)| DRIVER_DROPS.iter().any(|end| name.ends_with(end)));
+        let lost = stats
+            .into_iter()
+            .filter(|(name, _)| DRIVER_DROPS.iter().any(|end| name.ends_with(end)));
         all.extend(lost.map(|(name, value)| (format!("{}.ethtool.{name}", link.name), value)));
     }
     Ok(all)

@@ -108,7 +108,9 @@ impl Registry {
 
     /// The registry under `root` ([`DEFAULT_ROOT`], or a folder of a test).
     pub fn at(root: impl AsRef<Path>) -> Registry {
-        Registry { labs: root.as_ref().join("labs") }
+        Registry {
+            labs: root.as_ref().join("labs"),
+        }
     }
 
     /// Writes a record, in one step: a reader sees the old one or the new one.
@@ -148,7 +150,11 @@ impl Registry {
     /// The inodes of the namespaces of all labs, as far as their records can be read.
     pub fn inodes(&self) -> Vec<u64> {
         let records = self.list().unwrap_or_default().records;
-        records.iter().flat_map(|record| record.namespaces.values()).map(|ns| ns.inode).collect()
+        records
+            .iter()
+            .flat_map(|record| record.namespaces.values())
+            .map(|ns| ns.inode)
+            .collect()
     }
 
     /// Removes the names of a lab's namespaces, and then its record; one that is not there is no error.
@@ -157,7 +163,8 @@ impl Registry {
             remove_if_ours(namespace)?;
         }
         let path = self.path(&record.name)?;
-        let removed = fs::remove_file(&path).doing(format_args!("remove lab record {}", path.display()));
+        let removed =
+            fs::remove_file(&path).doing(format_args!("remove lab record {}", path.display()));
         removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
     }
 
@@ -171,14 +178,19 @@ impl Registry {
         }
         let records = self.list()?.records.into_iter();
         let remains = records.filter(|record| !record.complete && !record.owner.runs());
-        remains.map(|record| self.take_down(&record).map(|()| record.name)).collect()
+        remains
+            .map(|record| self.take_down(&record).map(|()| record.name))
+            .collect()
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-        if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.bytes().all(allowed) {
-            let reason =
-                "letters, digits, `-`, `_` and `.` are allowed, at most 100, not beginning with a dot";
+        if name.is_empty()
+            || name.len() > 100
+            || name.starts_with('.')
+            || !name.bytes().all(allowed)
+        {
+            let reason = "letters, digits, `-`, `_` and `.` are allowed, at most 100, not beginning with a dot";
             return Err(Error::unusable("the lab name", name, reason));
         }
         Ok(self.labs.join(format!("{name}.json")))
@@ -187,7 +199,9 @@ impl Registry {
 
 /// Whether a file is the draft of a record (`NAME.PID.draft`) whose writer has ended.
 fn is_abandoned_draft(file: &str) -> bool {
-    let pid = file.strip_suffix(".draft").and_then(|draft| draft.rsplit_once('.')?.1.parse().ok());
+    let pid = file
+        .strip_suffix(".draft")
+        .and_then(|draft| draft.rsplit_once('.')?.1.parse().ok());
     pid.is_some_and(|pid| started(pid).is_none())
 }
 
@@ -205,7 +219,10 @@ fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<LabRecord, String> {
     let record: LabRecord = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    match path.file_stem().is_some_and(|stem| stem == record.name.as_str()) {
+    match path
+        .file_stem()
+        .is_some_and(|stem| stem == record.name.as_str())
+    {
         true => Ok(record),
         false => Err("the name inside is not that of the file".into()),
     }

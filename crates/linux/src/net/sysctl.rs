@@ -16,18 +16,25 @@ pub fn set(ns: &Netns, key: &str, value: &str) -> Result<(), Error> {
 pub fn get(ns: &Netns, key: &str) -> Result<String, Error> {
     let path = key_path(key)?;
     ns.run(|| {
-        let text = fs::read_to_string(&path).doing(format_args!("read {key} in namespace {}", ns.label()));
+        let text =
+            fs::read_to_string(&path).doing(format_args!("read {key} in namespace {}", ns.label()));
         Ok(text?.trim_end().to_owned())
     })
 }
 
 /// Sets many keys in order, on one thread; stops at the first that fails.
 pub fn apply(ns: &Netns, settings: &[(&str, &str)]) -> Result<(), Error> {
-    let paths = settings.iter().map(|(key, _)| key_path(key)).collect::<Result<Vec<_>, _>>()?;
+    let paths = settings
+        .iter()
+        .map(|(key, _)| key_path(key))
+        .collect::<Result<Vec<_>, _>>()?;
     ns.run(|| {
         let mut all = paths.iter().zip(settings);
         all.try_for_each(|(path, (key, value))| {
-            set_file(path, value).doing(format_args!("set {key} to {value} in namespace {}", ns.label()))
+            set_file(path, value).doing(format_args!(
+                "set {key} to {value} in namespace {}",
+                ns.label()
+            ))
         })
     })
 }
@@ -35,15 +42,23 @@ pub fn apply(ns: &Netns, settings: &[(&str, &str)]) -> Result<(), Error> {
 /// Whether a key is the namespace's own, so that it can be set there. Others are the host's, mere counters, or unknown to this
 /// kernel. Nothing is written.
 pub fn is_settable(ns: &Netns, key: &str) -> Result<bool, Error> {
-    let Ok(path) = key_path(key) else { return Ok(false) };
+    let Ok(path) = key_path(key) else {
+        return Ok(false);
+    };
     ns.run(|| Ok(fs::OpenOptions::new().write(true).open(path).is_ok()))
 }
 
 /// A key as its path below /proc/sys, from either spelling of sysctl(8): `net.ipv4.ip_forward`, in which a slash means a dot, and
 /// `net/ipv4/ip_forward`. The first separator decides.
 pub fn path_of(name: &str) -> Result<String, Error> {
-    let dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
-    let path = if dotted { swapped(name) } else { name.to_owned() };
+    let dotted = name
+        .find(['.', '/'])
+        .is_none_or(|at| name.as_bytes()[at] == b'.');
+    let path = if dotted {
+        swapped(name)
+    } else {
+        name.to_owned()
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
     if !path.contains('/') || !is_plain(&path) || !path.chars().all(plain) {
         let reason = "it must be a plain name such as net.ipv4.ip_forward";
@@ -64,9 +79,16 @@ pub(crate) fn swapped(key: &str) -> String {
 
 /// Refuses a value that is more than one line.
 pub fn check_value(key: &str, value: &str) -> Result<(), Error> {
-    if value.trim().is_empty() || value.len() > 4096 || value.chars().any(|c| c.is_control() && c != '\t') {
+    if value.trim().is_empty()
+        || value.len() > 4096
+        || value.chars().any(|c| c.is_control() && c != '\t')
+    {
         let value = format_args!("{key} = {value:?}");
-        return Err(Error::unusable("the sysctl value", value, "it must be one line, not empty"));
+        return Err(Error::unusable(
+            "the sysctl value",
+            value,
+            "it must be one line, not empty",
+        ));
     }
     Ok(())
 }
@@ -107,8 +129,14 @@ mod tests {
         for (name, path) in [
             ("net.ipv4.ip_forward", "net/ipv4/ip_forward"),
             ("net/ipv4/ip_forward", "net/ipv4/ip_forward"),
-            ("net.ipv4.conf.g0/100.rp_filter", "net/ipv4/conf/g0.100/rp_filter"),
-            ("net/ipv4/conf/g0.100/rp_filter", "net/ipv4/conf/g0.100/rp_filter"),
+            (
+                "net.ipv4.conf.g0/100.rp_filter",
+                "net/ipv4/conf/g0.100/rp_filter",
+            ),
+            (
+                "net/ipv4/conf/g0.100/rp_filter",
+                "net/ipv4/conf/g0.100/rp_filter",
+            ),
             ("kernel.panic", "kernel/panic"),
         ] {
             assert_eq!(path_of(name).unwrap(), path);

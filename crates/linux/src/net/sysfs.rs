@@ -17,20 +17,29 @@ use crate::files::{is_plain, set_file};
 
 /// Reads a file such as `class/net/g0/queues/tx-0/xps_cpus`; the final newline is left out.
 pub fn read(ns: &Netns, path: &str) -> Result<String, Error> {
-    let text = access(ns, path, &format!("read {path}"), |file| fs::read_to_string(file))?;
+    let text = access(ns, path, &format!("read {path}"), |file| {
+        fs::read_to_string(file)
+    })?;
     Ok(text.trim_end().to_owned())
 }
 
 /// Writes a file such as `class/net/g0/threaded`.
 pub fn write(ns: &Netns, path: &str, value: &str) -> Result<(), Error> {
-    access(ns, path, &format!("write {value} to {path}"), |file| set_file(file, value))
+    access(ns, path, &format!("write {value} to {path}"), |file| {
+        set_file(file, value)
+    })
 }
 
 /// Writes a file, and reads it back: what the kernel keeps must be as `is_wanted` finds.
 ///
 /// # Errors
 /// The kernel refuses the value, or keeps another one.
-pub fn set(ns: &Netns, path: &str, value: &str, is_wanted: impl FnOnce(&str) -> bool) -> Result<(), Error> {
+pub fn set(
+    ns: &Netns,
+    path: &str,
+    value: &str,
+    is_wanted: impl FnOnce(&str) -> bool,
+) -> Result<(), Error> {
     let set = |file: &Path| set_file(file, value).and_then(|()| fs::read_to_string(file));
     let kept = access(ns, path, &format!("write {value} to {path}"), set)?;
     match is_wanted(kept.trim_end()) {
@@ -60,7 +69,11 @@ fn access<T: Send>(
     f: impl FnOnce(&Path) -> io::Result<T> + Send,
 ) -> Result<T, Error> {
     if !is_plain(path) {
-        return Err(Error::unusable("the path", path, "it must lead down from /sys"));
+        return Err(Error::unusable(
+            "the path",
+            path,
+            "it must lead down from /sys",
+        ));
     }
     ns.run(|| {
         mount_here().doing(format_args!(
@@ -76,7 +89,10 @@ fn access<T: Send>(
 pub(crate) fn mount_here() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)?;
     // Unmounting on the host takes effect here as well; mounts made here stay here.
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount_change(
+        "/",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )?;
     Ok(mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?)
 }
 

@@ -38,7 +38,8 @@ pub fn enter() -> Result<(), Error> {
             "cannot make a user namespace: {error}; run as root (sudo), or let users make namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
         ))
     })?;
-    let write = |path: &str, text: String| fs::write(path, text).doing(format_args!("write {path}"));
+    let write =
+        |path: &str, text: String| fs::write(path, text).doing(format_args!("write {path}"));
     write("/proc/self/setgroups", "deny".into())?;
     write("/proc/self/uid_map", format!("0 {user} 1"))?;
     write("/proc/self/gid_map", format!("0 {group} 1"))

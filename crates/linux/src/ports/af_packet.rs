@@ -37,13 +37,34 @@ const WAIT_MS: i64 = 50;
 ///
 /// # Errors
 /// Frames longer than an interface takes; no privilege (CAP_NET_RAW).
-pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic, cpus: &[u32]) -> Made {
-    UserGenerator::boxed(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
-        let socket = namespace.enter(|| PacketSender::open(ifindex))?;
-        let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
-        let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(PacketSender { socket, ifindex, longest, buffers, vectors, messages, asked: None })
-    })
+pub(super) fn generator(
+    namespace: &Netns,
+    targets: &[Target],
+    traffic: &Traffic,
+    cpus: &[u32],
+) -> Made {
+    UserGenerator::boxed(
+        Backend::AfPacket,
+        targets,
+        traffic,
+        cpus,
+        |&Target { ifindex, .. }, _, longest| {
+            let socket = namespace.enter(|| PacketSender::open(ifindex))?;
+            let socket = socket.doing(format_args!(
+                "open an AF_PACKET socket on interface number {ifindex}"
+            ))?;
+            let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());
+            Ok(PacketSender {
+                socket,
+                ifindex,
+                longest,
+                buffers,
+                vectors,
+                messages,
+                asked: None,
+            })
+        },
+    )
 }
 
 /// Binds an AF_PACKET socket to an interface; with protocol 0 it receives nothing.
@@ -97,7 +118,12 @@ impl PacketSender {
         let stride = self.longest.next_multiple_of(64);
         self.buffers = vec![0; frames * stride];
         let chunks = self.buffers.chunks_exact_mut(stride);
-        self.vectors = chunks.map(|c| libc::iovec { iov_base: c.as_mut_ptr().cast(), iov_len: 0 }).collect();
+        self.vectors = chunks
+            .map(|c| libc::iovec {
+                iov_base: c.as_mut_ptr().cast(),
+                iov_len: 0,
+            })
+            .collect();
         let message = |vector: &mut libc::iovec| {
             // SAFETY: plain data; zero is a valid value of every field.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
@@ -110,7 +136,11 @@ impl PacketSender {
     fn build(&mut self, source: &mut FrameSource, frames: usize, now_ns: u64) {
         self.reserve(frames);
         let stride = self.longest.next_multiple_of(64);
-        let each = self.buffers.chunks_exact_mut(stride).zip(&mut self.vectors).zip(&mut self.messages);
+        let each = self
+            .buffers
+            .chunks_exact_mut(stride)
+            .zip(&mut self.vectors)
+            .zip(&mut self.messages);
         for ((buffer, vector), message) in each.take(frames) {
             vector.iov_len = source.fill(buffer, now_ns);
             if let Some(asked) = &self.asked {
@@ -126,10 +156,18 @@ impl PacketSender {
             let (rest, flags) = (&mut self.messages[done..frames], libc::MSG_DONTWAIT);
             // SAFETY: the headers point to vectors, buffers and control data that this value owns; none has a name.
             let sent = unsafe {
-                libc::sendmmsg(self.socket.as_raw_fd(), rest.as_mut_ptr(), rest.len() as u32, flags)
+                libc::sendmmsg(
+                    self.socket.as_raw_fd(),
+                    rest.as_mut_ptr(),
+                    rest.len() as u32,
+                    flags,
+                )
             };
             if sent > 0 {
-                let bytes = self.vectors[done..][..sent as usize].iter().map(|v| v.iov_len as u64).sum();
+                let bytes = self.vectors[done..][..sent as usize]
+                    .iter()
+                    .map(|v| v.iov_len as u64)
+                    .sum();
                 tally.sent(sent as u64, bytes);
                 done += sent as usize;
                 // The call ended at a frame that was refused, though it does not say why.
@@ -141,7 +179,8 @@ impl PacketSender {
                 Some(libc::ENOBUFS | libc::EAGAIN) => tally.refused(1),
                 Some(libc::EINTR) => {}
                 _ => {
-                    let operation = format_args!("send frames through interface number {}", self.ifindex);
+                    let operation =
+                        format_args!("send frames through interface number {}", self.ifindex);
                     return Err(Error::system(operation, error));
                 }
             }
@@ -169,7 +208,9 @@ impl Transmit for PacketSender {
         source.unsent((frames - taken) as u64);
         if let Some(asked) = &mut self.asked {
             asked.sent(&self.messages[..taken]);
-            asked.collect(&self.socket).doing("read time stamps of sent frames")?;
+            asked
+                .collect(&self.socket)
+                .doing("read time stamps of sent frames")?;
         }
         done.map(|done| done as u32)
     }
@@ -188,7 +229,10 @@ impl Transmit for PacketSender {
     }
 
     fn finish(&mut self, _: &Tally) -> Result<(), Error> {
-        let asked = self.asked.as_mut().map_or(Ok(()), |asked| asked.collect_last(&self.socket));
+        let asked = self
+            .asked
+            .as_mut()
+            .map_or(Ok(()), |asked| asked.collect_last(&self.socket));
         asked.doing("read the last time stamps of sent frames")
     }
 }
@@ -210,8 +254,13 @@ pub(super) fn receiver(
     cpu: Option<u32>,
 ) -> Made {
     let ring = namespace.enter(|| Ring::open(ifindex))?;
-    let ring = ring.doing(format_args!("open an AF_PACKET ring on interface number {ifindex}"))?;
-    let kernel = RingSocket { socket: ring.socket.clone(), dropped: AtomicU64::new(0) };
+    let ring = ring.doing(format_args!(
+        "open an AF_PACKET ring on interface number {ifindex}"
+    ))?;
+    let kernel = RingSocket {
+        socket: ring.socket.clone(),
+        dropped: AtomicU64::new(0),
+    };
     UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, kernel)
 }
 
@@ -224,19 +273,44 @@ struct RingSocket {
 impl Kernel for RingSocket {
     fn dropped(&self) -> u64 {
         // Reading the statistics sets them to 0.
-        let zero = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-        let new = get_option(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero);
+        let zero = libc::tpacket_stats_v3 {
+            tp_packets: 0,
+            tp_drops: 0,
+            tp_freeze_q_cnt: 0,
+        };
+        let new = get_option(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            zero,
+        );
         let new = new.map_or(0, |statistics| u64::from(statistics.tp_drops));
         self.dropped.fetch_add(new, Ordering::Relaxed) + new
     }
 
     fn stamp(&self, by_card: bool) -> io::Result<()> {
         let [taken, shown] = match by_card {
-            true => [libc::SOF_TIMESTAMPING_RX_HARDWARE, libc::SOF_TIMESTAMPING_RAW_HARDWARE],
-            false => [libc::SOF_TIMESTAMPING_RX_SOFTWARE, libc::SOF_TIMESTAMPING_SOFTWARE],
+            true => [
+                libc::SOF_TIMESTAMPING_RX_HARDWARE,
+                libc::SOF_TIMESTAMPING_RAW_HARDWARE,
+            ],
+            false => [
+                libc::SOF_TIMESTAMPING_RX_SOFTWARE,
+                libc::SOF_TIMESTAMPING_SOFTWARE,
+            ],
         };
-        set_option(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(taken | shown))?;
-        set_option(&self.socket, libc::SOL_PACKET, libc::PACKET_TIMESTAMP, &shown)
+        set_option(
+            &self.socket,
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPING,
+            &(taken | shown),
+        )?;
+        set_option(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_TIMESTAMP,
+            &shown,
+        )
     }
 }
 
@@ -253,7 +327,12 @@ impl Ring {
         let level = libc::SOL_PACKET;
         // Protocol 0: nothing arrives before the ring is there and the socket is bound to one interface.
         let socket = new_socket(AddressFamily::PACKET, SocketType::RAW)?;
-        set_option(&socket, level, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as i32))?;
+        set_option(
+            &socket,
+            level,
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V3 as i32),
+        )?;
         let frame = 2048;
         let request = libc::tpacket_req3 {
             tp_block_size: BLOCK as u32,
@@ -270,9 +349,18 @@ impl Ring {
         let blocks = Mapping::shared(&socket, BLOCK * BLOCKS, 0)?;
         bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
         let (mr_ifindex, mr_type) = (ifindex as i32, libc::PACKET_MR_PROMISC as u16);
-        let promiscuous = libc::packet_mreq { mr_ifindex, mr_type, mr_alen: 0, mr_address: [0; 8] };
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex,
+            mr_type,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
         set_option(&socket, level, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
-        Ok(Ring { socket: Arc::new(socket), blocks, next: 0 })
+        Ok(Ring {
+            socket: Arc::new(socket),
+            blocks,
+            next: 0,
+        })
     }
 
     /// The first byte of the next block, and who has it.
@@ -310,7 +398,10 @@ impl Receive for Ring {
         if pending == 0 {
             return Ok(());
         }
-        Err(Error::system("read an AF_PACKET ring", io::Error::from_raw_os_error(pending)))
+        Err(Error::system(
+            "read an AF_PACKET ring",
+            io::Error::from_raw_os_error(pending),
+        ))
     }
 }
 
@@ -318,10 +409,16 @@ impl Receive for Ring {
 /// frames, offset of the first.
 fn observe_block(account: &mut Account, block: &[u8]) {
     let clock_offset = clock_ns(libc::CLOCK_REALTIME).wrapping_sub(monotonic_ns());
-    let (frames, first) = (u32_at(block, 12).unwrap_or(0), u32_at(block, 16).unwrap_or(0));
+    let (frames, first) = (
+        u32_at(block, 12).unwrap_or(0),
+        u32_at(block, 16).unwrap_or(0),
+    );
     let (before, mut at) = (account.frames(), first as usize);
     for _ in 0..frames {
-        let Some(length) = block.get(at..).and_then(|header| observe(account, header, clock_offset)) else {
+        let Some(length) = block
+            .get(at..)
+            .and_then(|header| observe(account, header, clock_offset))
+        else {
             break;
         };
         at += length;
@@ -337,18 +434,33 @@ fn observe(account: &mut Account, header: &[u8], clock_offset: u64) -> Option<us
     const PACKET_TYPE: usize = ADDRESS + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
     let word = |at: usize| u32_at(header, at);
     let (next, stored, length) = (word(0)? as usize, word(12)? as usize, word(16)? as usize);
-    let frame = header.get(usize::from(u16_at(header, 24)?)..).and_then(|rest| rest.get(..stored));
+    let frame = header
+        .get(usize::from(u16_at(header, 24)?)..)
+        .and_then(|rest| rest.get(..stored));
     let outgoing = header.get(PACKET_TYPE) == Some(&libc::PACKET_OUTGOING);
     if let Some(frame) = frame.filter(|_| !outgoing) {
         // The kernel takes the outermost VLAN tag out of the frame.
         let status = word(20)?;
-        let tag = if status & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
+        let tag = if status & libc::TP_STATUS_VLAN_VALID != 0 {
+            4
+        } else {
+            0
+        };
         let arrived = u64::from(word(4)?) * 1_000_000_000 + u64::from(word(8)?);
         let by_card = status & libc::TP_STATUS_TS_RAW_HARDWARE != 0;
         let stamped = by_card || status & libc::TP_STATUS_TS_SOFTWARE != 0;
         // The time by a card's clock says nothing of the system's.
-        let now = if by_card { monotonic_ns() } else { arrived.wrapping_sub(clock_offset) };
-        account.observe_stamped(frame, length + tag, now, stamped.then_some((by_card, arrived)));
+        let now = if by_card {
+            monotonic_ns()
+        } else {
+            arrived.wrapping_sub(clock_offset)
+        };
+        account.observe_stamped(
+            frame,
+            length + tag,
+            now,
+            stamped.then_some((by_card, arrived)),
+        );
     }
     Some(next)
 }

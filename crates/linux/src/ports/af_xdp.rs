@@ -57,7 +57,12 @@ const WAIT_MS: i64 = 50;
 ///
 /// # Errors
 /// Frames too long for the interface, fewer queues than CPUs, no privilege (CAP_NET_RAW).
-pub(super) fn generator(namespace: &Netns, targets: &[Target], traffic: &Traffic, cpus: &[u32]) -> Made {
+pub(super) fn generator(
+    namespace: &Netns,
+    targets: &[Target],
+    traffic: &Traffic,
+    cpus: &[u32],
+) -> Made {
     UserGenerator::boxed(
         Backend::AfXdp,
         targets,
@@ -96,10 +101,24 @@ impl XdpSender {
         let chunk = if longest <= 2048 { 2048 } else { 4096 };
         let socket = Transmitting::transmitting(ifindex, queue, chunk, MEMORY / chunk)?;
         // Where the kernel does not know it, more calls are made.
-        let _ = set_option(&socket.fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &LARGEST_BATCH);
+        let _ = set_option(
+            &socket.fd,
+            libc::SOL_XDP,
+            XDP_MAX_TX_SKB_BUDGET,
+            &LARGEST_BATCH,
+        );
         let free: Vec<u64> = socket.umem.addresses().collect();
         let lengths = vec![0; free.len()];
-        Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, ifindex, queue, pass: None })
+        Ok(XdpSender {
+            socket,
+            free,
+            lengths,
+            chunk,
+            dropped: 0,
+            ifindex,
+            queue,
+            pass: None,
+        })
     }
 
     fn name(&self) -> String {
@@ -118,7 +137,11 @@ impl XdpSender {
         for addr in self.free.drain(self.free.len() - frames as usize..) {
             let len = source.fill(self.socket.umem.chunk(addr), now_ns);
             self.lengths[(addr / u64::from(self.chunk)) as usize] = len as u16;
-            tx.push(libc::xdp_desc { addr, len: len as u32, options: 0 });
+            tx.push(libc::xdp_desc {
+                addr,
+                len: len as u32,
+                options: 0,
+            });
         }
         tx.submit();
         frames
@@ -143,10 +166,12 @@ impl XdpSender {
                 }
                 None | Some(Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR))
                     if after < before => {}
-                None | Some(Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR)) => break,
-                Some(_) => {
-                    error.map_or(Ok(()), Err).doing(format_args!("send frames through {}", self.name()))?
+                None | Some(Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR)) => {
+                    break;
                 }
+                Some(_) => error
+                    .map_or(Ok(()), Err)
+                    .doing(format_args!("send frames through {}", self.name()))?,
             }
             if after == 0 {
                 break;
@@ -166,8 +191,10 @@ impl XdpSender {
                 continue;
             }
             frames += 1;
-            bytes +=
-                self.lengths.get((address / u64::from(self.chunk)) as usize).map_or(0, |len| u64::from(*len));
+            bytes += self
+                .lengths
+                .get((address / u64::from(self.chunk)) as usize)
+                .map_or(0, |len| u64::from(*len));
         }
         self.socket.completion.release();
         tally.sent(frames, bytes);
@@ -179,7 +206,13 @@ impl XdpSender {
 }
 
 impl Transmit for XdpSender {
-    fn send(&mut self, source: &mut FrameSource, due: u32, _: &Pacer, tally: &Tally) -> Result<u32, Error> {
+    fn send(
+        &mut self,
+        source: &mut FrameSource,
+        due: u32,
+        _: &Pacer,
+        tally: &Tally,
+    ) -> Result<u32, Error> {
         if self.free.len() < due as usize {
             self.reap(tally);
         }
@@ -206,8 +239,11 @@ impl Transmit for XdpSender {
             self.kick(tally)?;
             self.reap(tally);
             if self.under_way() > 0 && Instant::now() > until {
-                let operation =
-                    format_args!("send the last {} frames through {}", self.under_way(), self.name());
+                let operation = format_args!(
+                    "send the last {} frames through {}",
+                    self.under_way(),
+                    self.name()
+                );
                 return Err(Error::system(operation, io::ErrorKind::TimedOut));
             }
             std::thread::yield_now();
@@ -248,7 +284,10 @@ pub(super) fn receiver(
         let _attached = &ebpf;
         descriptors.iter().map(|fd| dropped(fd)).sum()
     };
-    let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
+    let receiver = XdpQueues {
+        sockets,
+        batch: Vec::with_capacity(BATCH),
+    };
     UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, dropped)
 }
 
@@ -267,17 +306,23 @@ fn chunk_for(mtu: usize) -> Result<u32, Error> {
 
 /// Lets the kernel receive into every chunk.
 fn give_all_chunks(socket: &mut Receiving) {
-    socket.umem.addresses().for_each(|address| socket.fill.push(address));
+    socket
+        .umem
+        .addresses()
+        .for_each(|address| socket.fill.push(address));
     socket.fill.submit();
 }
 
 /// Gives the XDP program the socket of each queue.
 fn redirect(ebpf: &mut Ebpf, sockets: &[Receiving]) -> Result<(), Error> {
     let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
-    let map = ebpf.map_mut("sockets").ok_or_else(|| Error::Missing("BPF map 'sockets'".into()))?;
+    let map = ebpf
+        .map_mut("sockets")
+        .ok_or_else(|| Error::Missing("BPF map 'sockets'".into()))?;
     let mut map = XskMap::try_from(map).map_err(|e| error(&e))?;
     for (queue, socket) in sockets.iter().enumerate() {
-        map.set(queue as u32, socket.fd.as_raw_fd(), 0).map_err(|e| error(&e))?;
+        map.set(queue as u32, socket.fd.as_raw_fd(), 0)
+            .map_err(|e| error(&e))?;
     }
     Ok(())
 }
@@ -293,7 +338,8 @@ impl XdpQueues {
     fn drain(&mut self, queue: usize, shared: &Shared) -> usize {
         let socket = &mut self.sockets[queue];
         self.batch.clear();
-        self.batch.extend(std::iter::from_fn(|| socket.frames.pop()).take(BATCH));
+        self.batch
+            .extend(std::iter::from_fn(|| socket.frames.pop()).take(BATCH));
         if self.batch.is_empty() {
             return 0;
         }
@@ -323,12 +369,18 @@ impl XdpQueues {
 impl Receive for XdpQueues {
     fn receive(&mut self, shared: &Shared) -> Result<(), Error> {
         for _ in 0..ROUNDS {
-            let frames: usize = (0..self.sockets.len()).map(|queue| self.drain(queue, shared)).sum();
+            let frames: usize = (0..self.sockets.len())
+                .map(|queue| self.drain(queue, shared))
+                .sum();
             if frames == 0 {
                 break;
             }
         }
-        let mut poll: Vec<_> = self.sockets.iter().map(|s| PollFd::new(&s.fd, PollFlags::IN)).collect();
+        let mut poll: Vec<_> = self
+            .sockets
+            .iter()
+            .map(|s| PollFd::new(&s.fd, PollFlags::IN))
+            .collect();
         wait_readable(&mut poll, WAIT_MS).doing("wait for AF_XDP sockets")
     }
 }

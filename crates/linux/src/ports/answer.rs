@@ -10,7 +10,9 @@ use crate::sockets::set_option;
 use crate::sockets::wait_readable;
 use linerate_wire::{Observed, Recognised, SequenceWindow, recognise};
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socket_with,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -56,7 +58,9 @@ impl Answerer {
     /// As [`Answerer::start`].
     pub fn listen(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, Error> {
         let mut answered = BTreeMap::new();
-        Self::spawn(namespace, ifindex, move |_, frame| is_first_answer(&mut answered, frame, campaign))
+        Self::spawn(namespace, ifindex, move |_, frame| {
+            is_first_answer(&mut answered, frame, campaign)
+        })
     }
 
     fn spawn(
@@ -65,7 +69,9 @@ impl Answerer {
         mut take: impl FnMut(&OwnedFd, &mut [u8]) -> bool + Send + 'static,
     ) -> Result<Answerer, Error> {
         let socket = namespace.enter(|| open(ifindex))?;
-        let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
+        let socket = socket.doing(format_args!(
+            "open an AF_PACKET socket on interface number {ifindex}"
+        ))?;
         let frames = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&frames);
         let run = move |stop: &AtomicBool| {
@@ -75,11 +81,17 @@ impl Answerer {
                     let _ = wait_readable(&mut [PollFd::new(&socket, PollFlags::IN)], WAIT_MS);
                     continue;
                 };
-                count.fetch_add(take(&socket, &mut frame[..length]).into(), Ordering::Relaxed);
+                count.fetch_add(
+                    take(&socket, &mut frame[..length]).into(),
+                    Ordering::Relaxed,
+                );
             }
             Ok(())
         };
-        Ok(Answerer { frames, _thread: Worker::spawn("answerer", None, run)? })
+        Ok(Answerer {
+            frames,
+            _thread: Worker::spawn("answerer", None, run)?,
+        })
     }
 
     /// Frames answered, or counted, so far.
@@ -89,11 +101,20 @@ impl Answerer {
 }
 
 /// Whether it is the first answer to a frame of the campaign. `answered`: the sequence numbers of each stream.
-fn is_first_answer(answered: &mut BTreeMap<u16, SequenceWindow>, frame: &[u8], campaign: u8) -> bool {
-    let Recognised::Test { signature, .. } = recognise(frame) else { return false };
+fn is_first_answer(
+    answered: &mut BTreeMap<u16, SequenceWindow>,
+    frame: &[u8],
+    campaign: u8,
+) -> bool {
+    let Recognised::Test { signature, .. } = recognise(frame) else {
+        return false;
+    };
     signature.stream >> 8 == u16::from(campaign)
         && matches!(
-            answered.entry(signature.stream).or_default().observe(signature.sequence),
+            answered
+                .entry(signature.stream)
+                .or_default()
+                .observe(signature.sequence),
             Observed::New | Observed::Reordered
         )
 }
@@ -102,11 +123,21 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     // Before Linux 4.20 the socket sees its own answers, too: they are no test frames of the direction that is answered.
-    let _ = set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
+    let _ = set_option(
+        &socket,
+        libc::SOL_PACKET,
+        libc::PACKET_IGNORE_OUTGOING,
+        &1i32,
+    );
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
     // Without privilege the system's limit counts: frames are then lost, and those flows shown again.
-    let _ = set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)
-        .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
+    let _ = set_option(
+        &socket,
+        libc::SOL_SOCKET,
+        libc::SO_RCVBUFFORCE,
+        &RECEIVE_BUFFER,
+    )
+    .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
     bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
     Ok(socket)
 }
@@ -114,21 +145,35 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_wire::{Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, Signature, Transport};
+    use linerate_wire::{
+        Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, Signature, Transport,
+    };
 
     #[test]
     fn an_answer_that_comes_twice_counts_once() {
         let spec = FrameSpec::new(MacAddr([2; 6]), MacAddr([4; 6]), Family::V4, Transport::Udp);
-        let (template, flow) =
-            (FrameTemplate::new(&spec, 64).unwrap(), FlowSpace::benchmark(Family::V4, 9).unwrap().flow(0));
+        let (template, flow) = (
+            FrameTemplate::new(&spec, 64).unwrap(),
+            FlowSpace::benchmark(Family::V4, 9).unwrap().flow(0),
+        );
         let mut answered = BTreeMap::new();
         let mut counts = |stream, sequence| {
             let mut frame = vec![0; 64];
-            let signature = Signature { stream, sequence, time_ns: 0 };
+            let signature = Signature {
+                stream,
+                sequence,
+                time_ns: 0,
+            };
             let length = template.fill(&mut frame, &flow, Some(&signature));
             is_first_answer(&mut answered, &frame[..length], 7)
         };
-        let arrived = [(0x0700, 1), (0x0700, 0), (0x0700, 1), (0x0701, 1), (0x0800, 2)];
+        let arrived = [
+            (0x0700, 1),
+            (0x0700, 0),
+            (0x0700, 1),
+            (0x0701, 1),
+            (0x0800, 2),
+        ];
         assert_eq!(
             arrived.map(|(stream, sequence)| counts(stream, sequence)),
             [true, true, false, true, false]

@@ -176,12 +176,14 @@ impl ConnectionEnds {
             bpf::load_xdp(&mut ebpf, name)?;
         }
         let clients: Vec<u32> = targets.iter().map(|target| target.ifindex).collect();
-        for (name, namespace, interfaces) in
-            [("client", generator, &clients[..]), ("server", receiver, servers)]
-        {
+        for (name, namespace, interfaces) in [
+            ("client", generator, &clients[..]),
+            ("server", receiver, servers),
+        ] {
             let program = bpf::load_xdp(&mut ebpf, name)?;
             for ifindex in interfaces {
-                let attached = namespace.enter(|| program.attach_to_if_index(*ifindex, XdpMode::Default))?;
+                let attached =
+                    namespace.enter(|| program.attach_to_if_index(*ifindex, XdpMode::Default))?;
                 // The program holds the link.
                 attached.map_err(|e| not_attached(name, *ifindex, e))?;
             }
@@ -210,12 +212,21 @@ impl ConnectionEnds {
     pub fn ports(&mut self, wanted: Wanted) -> (Opener<'_>, Closed<'_>) {
         self.begin(&wanted);
         let ends = &*self;
-        (Opener { ends, wanted, calls: Vec::new() }, Closed { ends })
+        (
+            Opener {
+                ends,
+                wanted,
+                calls: Vec::new(),
+            },
+            Closed { ends },
+        )
     }
 
     /// Whether a CPU has opened as many connections as there are numbers for it.
     pub fn are_numbers_used_up(&self, cpus: usize) -> bool {
-        self.openers.iter().any(|state| state.attempted >= numbers_of_each(cpus))
+        self.openers
+            .iter()
+            .any(|state| state.attempted >= numbers_of_each(cpus))
     }
 
     /// Counts the connections of the last load that closed.
@@ -226,8 +237,17 @@ impl ConnectionEnds {
     /// Sets all counters to 0, for connections of another number and with other tuples than those before.
     fn begin(&mut self, wanted: &Wanted) {
         // CPUs have ranges of their own, which overlap those of later loads least where all move by the longest.
-        self.opened += self.openers.iter().map(|state| state.attempted).max().unwrap_or(0);
-        let ConnectionSpec { exchange, request, object } = wanted.connections;
+        self.opened += self
+            .openers
+            .iter()
+            .map(|state| state.attempted)
+            .max()
+            .unwrap_or(0);
+        let ConnectionSpec {
+            exchange,
+            request,
+            object,
+        } = wanted.connections;
         let [client, server] = first_addresses(wanted.family);
         let control = Control {
             exchange: exchange as u32,
@@ -243,7 +263,13 @@ impl ConnectionEnds {
         };
         self.loads += 1;
         // Late frames of the load before set no bit.
-        self.control.set(0, Control { epoch: EPOCHS, ..control });
+        self.control.set(
+            0,
+            Control {
+                epoch: EPOCHS,
+                ..control
+            },
+        );
         (0..STAGES * WORDS).for_each(|word| self.bits.set(word, 0));
         (0..2 * self.cpus).for_each(|n| self.ends.set(n, Seen::default()));
         (0..self.cpus).for_each(|n| self.openers.set(n, OpenerState::default()));
@@ -254,7 +280,8 @@ impl ConnectionEnds {
     /// The numbers of the connections that each CPU has attempted.
     fn ranges(&self) -> Vec<(u64, u64)> {
         let used = self.openers.iter().filter(|state| state.attempted > 0);
-        used.map(|state| (state.first, state.first + state.attempted)).collect()
+        used.map(|state| (state.first, state.first + state.attempted))
+            .collect()
     }
 
     fn attempted(&self) -> u64 {
@@ -264,22 +291,25 @@ impl ConnectionEnds {
     /// Counters of clients and of servers.
     fn seen(&self) -> [Seen; 2] {
         [0, self.cpus].map(|from| {
-            (from..from + self.cpus).map(|n| self.ends.get(n)).fold(Seen::default(), |sum, one| {
-                let stages = |a: [u64; STAGES], b: [u64; STAGES]| std::array::from_fn(|n| a[n] + b[n]);
-                Seen {
-                    came: stages(sum.came, one.came),
-                    went: stages(sum.went, one.went),
-                    again: stages(sum.again, one.again),
-                    came_bytes: sum.came_bytes + one.came_bytes,
-                    went_bytes: sum.went_bytes + one.went_bytes,
-                    closed: sum.closed + one.closed,
-                    stale: sum.stale + one.stale,
-                    changed: sum.changed + one.changed,
-                    unwritten: sum.unwritten + one.unwritten,
-                    foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
-                    pad: [0; 3],
-                }
-            })
+            (from..from + self.cpus)
+                .map(|n| self.ends.get(n))
+                .fold(Seen::default(), |sum, one| {
+                    let stages =
+                        |a: [u64; STAGES], b: [u64; STAGES]| std::array::from_fn(|n| a[n] + b[n]);
+                    Seen {
+                        came: stages(sum.came, one.came),
+                        went: stages(sum.went, one.went),
+                        again: stages(sum.again, one.again),
+                        came_bytes: sum.came_bytes + one.came_bytes,
+                        went_bytes: sum.went_bytes + one.went_bytes,
+                        closed: sum.closed + one.closed,
+                        stale: sum.stale + one.stale,
+                        changed: sum.changed + one.changed,
+                        unwritten: sum.unwritten + one.unwritten,
+                        foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
+                        pad: [0; 3],
+                    }
+                })
         })
     }
 
@@ -287,16 +317,29 @@ impl ConnectionEnds {
     fn reached(&self, stages: usize) -> Vec<u64> {
         let of_stage = |stage: usize, (first, end): (u64, u64)| -> u64 {
             let words = first / 64..end.div_ceil(64);
-            words.map(|word| u64::from(self.bits.get(stage * WORDS + word as usize).count_ones())).sum()
+            words
+                .map(|word| u64::from(self.bits.get(stage * WORDS + word as usize).count_ones()))
+                .sum()
         };
-        (0..stages).map(|stage| self.ranges().into_iter().map(|range| of_stage(stage, range)).sum()).collect()
+        (0..stages)
+            .map(|stage| {
+                self.ranges()
+                    .into_iter()
+                    .map(|range| of_stage(stage, range))
+                    .sum()
+            })
+            .collect()
     }
 
     /// Frames that were sent and that arrived, each by direction: to the servers, to the clients.
     pub fn frames(&self) -> [Vec<PortCounters>; 2] {
         let [client, server] = self.seen();
         let sum = |stages: [u64; STAGES]| stages.iter().sum::<u64>();
-        let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
+        let port = |frames, bytes| PortCounters {
+            frames,
+            bytes,
+            ..PortCounters::default()
+        };
         let came = |seen: &Seen| PortCounters {
             foreign: Self::strangers(seen),
             ..port(sum(seen.came), seen.came_bytes)
@@ -307,15 +350,28 @@ impl ConnectionEnds {
 
     /// Times to establish the connections, in nanoseconds.
     fn establishment(&self) -> Histogram {
-        let of_bucket = |bucket| (0..self.cpus).map(|cpu| self.times.get(cpu * BUCKETS + bucket)).sum();
+        let of_bucket = |bucket| {
+            (0..self.cpus)
+                .map(|cpu| self.times.get(cpu * BUCKETS + bucket))
+                .sum()
+        };
         Histogram::from_dense(&(0..BUCKETS).map(of_bucket).collect::<Vec<u64>>())
     }
 
     /// Frames that belong to no connection, by kind.
     fn strangers(seen: &Seen) -> BTreeMap<String, u64> {
-        let kinds = FOREIGN.iter().map(|kind| kind.to_string()).zip(seen.foreign);
-        let others = [("stale".to_string(), seen.stale), ("changed".to_string(), seen.changed)];
-        kinds.chain(others).filter(|(_, count)| *count > 0).collect()
+        let kinds = FOREIGN
+            .iter()
+            .map(|kind| kind.to_string())
+            .zip(seen.foreign);
+        let others = [
+            ("stale".to_string(), seen.stale),
+            ("changed".to_string(), seen.changed),
+        ];
+        kinds
+            .chain(others)
+            .filter(|(_, count)| *count > 0)
+            .collect()
     }
 
     /// How far the connections of the load came.
@@ -326,8 +382,12 @@ impl ConnectionEnds {
         ConnectionTrial {
             attempted: self.attempted(),
             reached: self.reached(stages.len()),
-            arrived: (0..stages.len()).map(|n| client.came[n] + server.came[n]).collect(),
-            again: (0..stages.len()).map(|n| client.again[n] + server.again[n]).collect(),
+            arrived: (0..stages.len())
+                .map(|n| client.came[n] + server.came[n])
+                .collect(),
+            again: (0..stages.len())
+                .map(|n| client.again[n] + server.again[n])
+                .collect(),
             changed: client.changed + server.changed,
             stale: client.stale + server.stale,
             resets: client.foreign[0] + server.foreign[0],
@@ -352,7 +412,10 @@ impl Opener<'_> {
     }
 
     fn states(&self) -> impl Iterator<Item = (u32, OpenerState)> {
-        self.wanted.cpus.iter().map(|cpu| (*cpu, self.ends.openers.get(*cpu as usize)))
+        self.wanted
+            .cpus
+            .iter()
+            .map(|cpu| (*cpu, self.ends.openers.get(*cpu as usize)))
     }
 }
 
@@ -363,7 +426,14 @@ fn numbers_of_each(cpus: usize) -> u64 {
 
 /// A frame with room for the first one of a connection; the program writes it.
 fn blank(wanted: &Wanted) -> Vec<u8> {
-    vec![0; if wanted.family == Family::V6 && wanted.connections.exchange.is_tcp() { 78 } else { 60 }]
+    vec![
+        0;
+        if wanted.family == Family::V6 && wanted.connections.exchange.is_tcp() {
+            78
+        } else {
+            60
+        }
+    ]
 }
 
 impl Port for Opener<'_> {
@@ -377,7 +447,11 @@ impl Port for Opener<'_> {
         let macs = addresses(&self.ends.targets[*target]);
         let each = numbers_of_each(threads);
         for (thread, cpu) in cpus.iter().enumerate() {
-            let Pacer { rate_mfps, frames_left, .. } = Pacer::new(load, thread, threads);
+            let Pacer {
+                rate_mfps,
+                frames_left,
+                ..
+            } = Pacer::new(load, thread, threads);
             let [mut macs_low, mut macs_high] = [[0; 8], [0; 8]];
             macs_low.copy_from_slice(&macs[..8]);
             macs_high[..4].copy_from_slice(&macs[8..]);
@@ -388,7 +462,11 @@ impl Port for Opener<'_> {
                 not_before: load.not_before_ns,
                 first: each * thread as u64,
                 // At a rate that was asked for, those under way do not hold others up.
-                window: if self.wanted.closed_loop && load.rate.is_none() { WINDOW } else { 0 },
+                window: if self.wanted.closed_loop && load.rate.is_none() {
+                    WINDOW
+                } else {
+                    0
+                },
                 target: *target as u32,
                 macs_high: [macs_high[0], macs_high[1], macs_high[2], macs_high[3]],
                 macs_low,
@@ -397,7 +475,11 @@ impl Port for Opener<'_> {
             self.ends.openers.set(*cpu as usize, state);
         }
         handle_signal();
-        let name = if self.wanted.family == Family::V6 { "open6" } else { "open4" };
+        let name = if self.wanted.family == Family::V6 {
+            "open6"
+        } else {
+            "open4"
+        };
         let (frame, batch) = (Arc::new(blank(&self.wanted)), load.batch);
         for cpu in cpus {
             let (namespace, ebpf) = (self.ends.generator.clone(), Arc::clone(&self.ends.ebpf));
@@ -405,7 +487,9 @@ impl Port for Opener<'_> {
             let call = Worker::spawn(format!("{GENERATOR}{cpu}"), Some(*cpu), move |stop| {
                 go_first();
                 namespace.current_thread_enter()?;
-                let Some(Program::Xdp(program)) = ebpf.program(name) else { return Ok(()) };
+                let Some(Program::Xdp(program)) = ebpf.program(name) else {
+                    return Ok(());
+                };
                 while !stop.load(Ordering::Relaxed) {
                     run_live(program, &frame, u32::MAX >> 1, batch)?;
                 }
@@ -439,16 +523,24 @@ impl Port for Opener<'_> {
 
     fn counters(&self) -> PortCounters {
         // Connections are told apart by their numbers, and not by streams.
-        PortCounters { streams: Vec::new(), ..sum(&self.threads(), self.active_ns()) }
+        PortCounters {
+            streams: Vec::new(),
+            ..sum(&self.threads(), self.active_ns())
+        }
     }
 
     fn finished(&self) -> bool {
-        self.calls.iter().any(Worker::has_ended) || self.states().all(|(_, state)| state.finished != 0)
+        self.calls.iter().any(Worker::has_ended)
+            || self.states().all(|(_, state)| state.finished != 0)
     }
 
     fn stop(&mut self) -> Result<(), Error> {
         for cpu in &self.wanted.cpus {
-            self.ends.openers.set_field(*cpu as usize, std::mem::offset_of!(OpenerState, finished), 1);
+            self.ends.openers.set_field(
+                *cpu as usize,
+                std::mem::offset_of!(OpenerState, finished),
+                1,
+            );
         }
         if self.calls.iter().any(Worker::has_ended) {
             return self.join(); // say why

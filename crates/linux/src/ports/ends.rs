@@ -16,7 +16,10 @@ pub struct Ends {
 impl Ends {
     /// A port for one direction, or one for each of the two; all are used.
     pub fn new(ports: Vec<Box<dyn Port>>) -> Ends {
-        Ends { used: ports.len(), ports }
+        Ends {
+            used: ports.len(),
+            ports,
+        }
     }
 
     /// Uses the ports of so many directions from the next start on.
@@ -39,14 +42,18 @@ impl Port for Ends {
     }
 
     fn start(&mut self, load: &Load) -> Result<(), Error> {
-        self.ports[..self.used].iter_mut().try_for_each(|port| port.start(load))
+        self.ports[..self.used]
+            .iter_mut()
+            .try_for_each(|port| port.start(load))
     }
 
     fn threads(&self) -> Vec<ThreadCounters> {
         let all = self.ports().iter().zip([false, true]);
-        let threads =
-            all.flat_map(|(port, reverse)| port.threads().into_iter().map(move |one| (one, reverse)));
-        threads.map(|(thread, reverse)| ThreadCounters { reverse, ..thread }).collect()
+        let threads = all
+            .flat_map(|(port, reverse)| port.threads().into_iter().map(move |one| (one, reverse)));
+        threads
+            .map(|(thread, reverse)| ThreadCounters { reverse, ..thread })
+            .collect()
     }
 
     fn foreign_sample(&self) -> Option<Vec<u8>> {
@@ -85,8 +92,10 @@ impl Port for Ends {
 
     fn stop(&mut self) -> Result<(), Error> {
         // Each of them, whatever becomes of the other.
-        let ended: Vec<Result<(), Error>> =
-            self.ports[..self.used].iter_mut().map(|port| port.stop()).collect();
+        let ended: Vec<Result<(), Error>> = self.ports[..self.used]
+            .iter_mut()
+            .map(|port| port.stop())
+            .collect();
         ended.into_iter().collect()
     }
 }

@@ -63,8 +63,18 @@ impl Finder {
     /// Looks at a frame that is no copy of another.
     pub fn observe(&mut self, id: usize, stream: u16, sequence: u64, now_ns: u64, delay_ns: u64) {
         let sent_ns = now_ns.saturating_sub(delay_ns);
-        let Delays { frames, min_ns, max_ns, tagged, .. } = &mut self.delays;
-        *min_ns = if *frames > 0 { (*min_ns).min(delay_ns) } else { delay_ns };
+        let Delays {
+            frames,
+            min_ns,
+            max_ns,
+            tagged,
+            ..
+        } = &mut self.delays;
+        *min_ns = if *frames > 0 {
+            (*min_ns).min(delay_ns)
+        } else {
+            delay_ns
+        };
         *max_ns = (*max_ns).max(delay_ns);
         *frames += 1;
         let first_ns = *self.first_ns.get_or_insert(sent_ns);
@@ -77,19 +87,41 @@ impl Finder {
             let of = self.streams.entry(id).or_default();
             of.find_outage(stream, sequence, now_ns, sent_ns);
             for difference in of.differences(sequence, delay_ns).into_iter().flatten() {
-                let Delays { least_ns, most_ns, .. } = &mut self.delays;
-                *least_ns = if self.pairs > 0 { (*least_ns).min(difference) } else { difference };
-                *most_ns = if self.pairs > 0 { (*most_ns).max(difference) } else { difference };
+                let Delays {
+                    least_ns, most_ns, ..
+                } = &mut self.delays;
+                *least_ns = if self.pairs > 0 {
+                    (*least_ns).min(difference)
+                } else {
+                    difference
+                };
+                *most_ns = if self.pairs > 0 {
+                    (*most_ns).max(difference)
+                } else {
+                    difference
+                };
                 self.pairs += 1;
-                self.differences[usize::from(difference >= 0)][bucket(difference.unsigned_abs())] += 1;
+                self.differences[usize::from(difference >= 0)]
+                    [bucket(difference.unsigned_abs())] += 1;
             }
         }
     }
 
     /// Adds the findings to a receiver's counters.
     pub fn report(&self, counters: &mut PortCounters) {
-        let [earlier, later] = self.differences.each_ref().map(|dense| Histogram::from_dense(dense));
-        report(counters, Delays { earlier, later, ..self.delays.clone() }, self.streams.len() as u64);
+        let [earlier, later] = self
+            .differences
+            .each_ref()
+            .map(|dense| Histogram::from_dense(dense));
+        report(
+            counters,
+            Delays {
+                earlier,
+                later,
+                ..self.delays.clone()
+            },
+            self.streams.len() as u64,
+        );
         for stream in self.streams.values() {
             counters.outages.extend(&stream.outages);
             counters.last_loss_ns = counters.last_loss_ns.max(stream.lost_ns);
@@ -101,7 +133,11 @@ impl Finder {
 /// Adds delays to a receiver's counters. `streams`: those whose frames were looked at one by one.
 pub(super) fn report(counters: &mut PortCounters, delays: Delays, streams: u64) {
     let pairs = delays.earlier.count() + delays.later.count();
-    let broken = if streams > 0 { delays.frames.saturating_sub(streams + pairs) } else { 0 };
+    let broken = if streams > 0 {
+        delays.frames.saturating_sub(streams + pairs)
+    } else {
+        0
+    };
     counters.delays = Some(Delays { broken, ..delays });
 }
 
@@ -117,10 +153,21 @@ impl Stream {
             self.lost_ns = self.lost_ns.max(Some(sent_ns));
         }
         let length = |outage: &Outage| outage.to_ns - outage.from_ns;
-        let outage = Outage { stream, from_ns: last_ns, to_ns: now_ns.max(last_ns), missing };
-        let shortest = self.outages.last().filter(|_| self.outages.len() == OUTAGES).map_or(0, length);
+        let outage = Outage {
+            stream,
+            from_ns: last_ns,
+            to_ns: now_ns.max(last_ns),
+            missing,
+        };
+        let shortest = self
+            .outages
+            .last()
+            .filter(|_| self.outages.len() == OUTAGES)
+            .map_or(0, length);
         if length(&outage) > shortest {
-            let at = self.outages.partition_point(|longer| length(longer) >= length(&outage));
+            let at = self
+                .outages
+                .partition_point(|longer| length(longer) >= length(&outage));
             self.outages.insert(at, outage);
             self.outages.truncate(OUTAGES);
         }
@@ -139,6 +186,9 @@ impl Stream {
         };
         let before = sequence.checked_sub(1).and_then(delay_of);
         let after = delay_of(sequence + 1);
-        [before.map(|before| delay_ns as i64 - before), after.map(|after| after - delay_ns as i64)]
+        [
+            before.map(|before| delay_ns as i64 - before),
+            after.map(|after| after - delay_ns as i64),
+        ]
     }
 }

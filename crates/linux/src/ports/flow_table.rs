@@ -11,16 +11,25 @@ use std::net::IpAddr;
 /// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps. With millions of flows, one table in
 /// this process's memory at a time is enough.
 pub(super) fn fill_tables(ebpf: &mut Ebpf, all: &[(&Traffic, &Tables)]) -> Result<(), Error> {
-    let [(traffic, _), ..] = all else { return Ok(()) };
-    let count = all.iter().map(|(traffic, _)| traffic.flows.len() as usize).sum();
+    let [(traffic, _), ..] = all else {
+        return Ok(());
+    };
+    let count = all
+        .iter()
+        .map(|(traffic, _)| traffic.flows.len() as usize)
+        .sum();
     let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", count)?;
-    let entries =
-        all.iter().flat_map(|(traffic, tables)| traffic.flows.iter().map(|flow| tables.flow_entry(&flow)));
+    let entries = all
+        .iter()
+        .flat_map(|(traffic, tables)| traffic.flows.iter().map(|flow| tables.flow_entry(&flow)));
     for (i, entry) in entries.enumerate() {
         flows.set(i, entry?);
     }
     drop(flows);
-    let lengths: Vec<LengthEntry> = all.iter().flat_map(|(_, tables)| tables.lengths.clone()).collect();
+    let lengths: Vec<LengthEntry> = all
+        .iter()
+        .flat_map(|(_, tables)| tables.lengths.clone())
+        .collect();
     MappedArray::take(ebpf, "lengths", lengths.len())?.fill(&lengths);
     if let FlowOrder::Zipf { exponent, .. } = traffic.order {
         let aliases = AliasTable::zipf(traffic.flows.len() as u32, exponent);
@@ -55,7 +64,10 @@ pub(super) struct LengthEntry {
 
 /// One's complement sum of an address or any other even-sized field, as 16-bit words in wire order.
 fn sum_of(bytes: &[u8]) -> u32 {
-    bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum()
+    bytes
+        .chunks_exact(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum()
 }
 
 fn fold(mut sum: u64) -> u16 {
@@ -83,18 +95,35 @@ impl Tables {
     /// # Errors
     /// A frame length that is too short for the headers.
     pub fn new(traffic: &Traffic) -> Result<Self, Error> {
-        let (spec, pattern, longest) = (&traffic.frame, &traffic.mix.pattern, traffic.mix.max_len_fcs());
-        let base = FrameTemplate::new(spec, pattern.first().copied().unwrap_or(longest))?.base_sums();
+        let (spec, pattern, longest) = (
+            &traffic.frame,
+            &traffic.mix.pattern,
+            traffic.mix.max_len_fcs(),
+        );
+        let base =
+            FrameTemplate::new(spec, pattern.first().copied().unwrap_or(longest))?.base_sums();
         let mut frame = vec![0; usize::from(longest) - FCS_LEN];
-        let signature = Signature { stream: traffic.stream(0), sequence: 0, time_ns: 0 };
+        let signature = Signature {
+            stream: traffic.stream(0),
+            sequence: 0,
+            time_ns: 0,
+        };
         let signature = spec.signed.then_some(&signature);
         FrameTemplate::new(spec, longest)?.fill(&mut frame, &traffic.flows.flow(0), signature);
         // With one length, the template carries it; otherwise the program writes the length fields.
         let mut template = [0; 112];
         template[..spec.header_len()].copy_from_slice(&frame[..spec.header_len()]);
-        let lengths =
-            pattern.iter().map(|len| length_entry(traffic, *len, &base)).collect::<Result<_, _>>()?;
-        Ok(Tables { frame, template, lengths, base, l2_len: spec.l2_len() })
+        let lengths = pattern
+            .iter()
+            .map(|len| length_entry(traffic, *len, &base))
+            .collect::<Result<_, _>>()?;
+        Ok(Tables {
+            frame,
+            template,
+            lengths,
+            base,
+            l2_len: spec.l2_len(),
+        })
     }
 
     /// The table entry of one flow.
@@ -104,14 +133,19 @@ impl Tables {
     fn flow_entry(&self, flow: &Flow) -> Result<FlowEntry, Error> {
         let (source, source_sum) = self.low_bits(flow.src, 8)?;
         let (destination, destination_sum) = self.low_bits(flow.dst, 24)?;
-        let (source_port, destination_port) = (flow.src_port.to_be_bytes(), flow.dst_port.to_be_bytes());
+        let (source_port, destination_port) =
+            (flow.src_port.to_be_bytes(), flow.dst_port.to_be_bytes());
         let addresses = u64::from(source_sum) + u64::from(destination_sum);
         let ip_check = !fold(u64::from(self.base.ip) + addresses);
         let ports = sum_of(&source_port) + sum_of(&destination_port);
         let l4_sum = fold(
             u64::from(self.base.l4)
                 + u64::from(ports)
-                + if self.base.l4_covers_addresses { addresses } else { 0 },
+                + if self.base.l4_covers_addresses {
+                    addresses
+                } else {
+                    0
+                },
         );
         Ok(FlowEntry {
             source,
@@ -136,7 +170,10 @@ impl Tables {
                         "{a} differs from the first address in its upper 96 bits: the generator varies the lower 32"
                     )));
                 }
-                Ok(([octets[12], octets[13], octets[14], octets[15]], sum_of(&octets)))
+                Ok((
+                    [octets[12], octets[13], octets[14], octets[15]],
+                    sum_of(&octets),
+                ))
             }
         }
     }
@@ -147,7 +184,11 @@ fn length_entry(traffic: &Traffic, len_fcs: u16, base: &BaseSums) -> Result<Leng
     let frame = len_fcs - FCS_LEN as u16;
     let ip = frame - traffic.frame.l2_len() as u16;
     let l4 = ip - traffic.frame.l3_len() as u16;
-    let ip_length = if traffic.frame.family == Family::V4 { ip } else { l4 };
+    let ip_length = if traffic.frame.family == Family::V4 {
+        ip
+    } else {
+        l4
+    };
     // In one's complement arithmetic, subtracting is adding the complement.
     let difference = |new: u32, old: u32| fold(u64::from(new) + u64::from(!fold(old.into())));
     Ok(LengthEntry {

@@ -46,17 +46,29 @@ impl FrameSource {
         let sequential = traffic.order == FlowOrder::Sequential;
         let first_flow = u64::from(flows) * thread as u64 / threads.max(1) as u64;
         let small = u64::from(flows) <= TABLE;
-        let second =
-            traffic.second().zip(traffic.ipv6.as_ref()).map(|(frames, Second { millionths, .. })| {
+        let second = traffic.second().zip(traffic.ipv6.as_ref()).map(
+            |(frames, Second { millionths, .. })| {
                 let first_stream = frames.first_stream.wrapping_add(threads as u8);
-                let source = FrameSource::new(&Traffic { first_stream, ..frames }, thread, threads)?;
+                let source = FrameSource::new(
+                    &Traffic {
+                        first_stream,
+                        ..frames
+                    },
+                    thread,
+                    threads,
+                )?;
                 Ok::<_, Error>((Box::new(source), *millionths, 0))
-            });
+            },
+        );
         Ok(FrameSource {
             templates,
             pattern,
             step: 0,
-            table: if small { traffic.flows.iter().collect() } else { Vec::new() },
+            table: if small {
+                traffic.flows.iter().collect()
+            } else {
+                Vec::new()
+            },
             flows: traffic.flows.clone(),
             source_macs: traffic.source_macs,
             picker: FlowPicker::new(of_thread(traffic.order, thread), flows),
@@ -71,7 +83,9 @@ impl FrameSource {
 
     /// The stream of its mixed IPv6 frames, and the number of the next one.
     pub fn second(&self) -> Option<(u16, u64)> {
-        self.second.as_ref().map(|(second, ..)| (second.stream, second.sequence))
+        self.second
+            .as_ref()
+            .map(|(second, ..)| (second.stream, second.sequence))
     }
 
     /// Begins a load in which one frame in `stamp_every` is stamped, starting with the first.
@@ -96,14 +110,26 @@ impl FrameSource {
             }
         }
         let template = &self.templates[self.pattern[self.step]];
-        self.step = if self.step + 1 == self.pattern.len() { 0 } else { self.step + 1 };
+        self.step = if self.step + 1 == self.pattern.len() {
+            0
+        } else {
+            self.step + 1
+        };
         let mut flow = u64::from(self.picker.next()) + self.first_flow;
         if flow >= self.flows.len() {
             flow -= self.flows.len();
         }
         let time_ns = if self.stamp_in > 1 { 0 } else { now_ns };
-        self.stamp_in = if self.stamp_in > 1 { self.stamp_in - 1 } else { self.stamp_every };
-        let signature = Signature { stream: self.stream, sequence: self.sequence, time_ns };
+        self.stamp_in = if self.stamp_in > 1 {
+            self.stamp_in - 1
+        } else {
+            self.stamp_every
+        };
+        let signature = Signature {
+            stream: self.stream,
+            sequence: self.sequence,
+            time_ns,
+        };
         self.sequence += 1;
         let length = match self.table.get(flow as usize) {
             Some(flow) => template.fill(buf, flow, Some(&signature)),
@@ -140,8 +166,16 @@ impl FrameSource {
 
     /// The longest frame in bytes, without FCS.
     pub fn longest(&self) -> usize {
-        let second = self.second.as_ref().map_or(0, |(second, ..)| second.longest());
-        self.templates.iter().map(FrameTemplate::len).max().unwrap_or(0).max(second)
+        let second = self
+            .second
+            .as_ref()
+            .map_or(0, |(second, ..)| second.longest());
+        self.templates
+            .iter()
+            .map(FrameTemplate::len)
+            .max()
+            .unwrap_or(0)
+            .max(second)
     }
 }
 
@@ -164,7 +198,10 @@ fn of_thread(order: FlowOrder, thread: usize) -> FlowOrder {
     match order {
         FlowOrder::Sequential => FlowOrder::Sequential,
         FlowOrder::Random { seed } => FlowOrder::Random { seed: own(seed) },
-        FlowOrder::Zipf { exponent, seed } => FlowOrder::Zipf { exponent, seed: own(seed) },
+        FlowOrder::Zipf { exponent, seed } => FlowOrder::Zipf {
+            exponent,
+            seed: own(seed),
+        },
     }
 }
 

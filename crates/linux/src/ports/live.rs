@@ -143,28 +143,41 @@ impl LiveFrames {
         }
         let tables = Tables::new(traffic)?;
         let second = traffic.second();
-        let second =
-            second.map(|traffic| Tables::new(&traffic).map(|tables| (traffic, tables))).transpose()?;
+        let second = second
+            .map(|traffic| Tables::new(&traffic).map(|tables| (traffic, tables)))
+            .transpose()?;
         let second = second.as_ref();
         let program = program.map_or_else(|| program_name(traffic), str::to_string);
         let answers = back.map_or(&[][..], |(_, targets)| targets);
         let ports = (targets.len() + answers.len()) as u32;
-        let mut ebpf =
-            load(traffic, (&tables, second.map(|(_, tables)| tables)), ports, !answers.is_empty())?;
+        let mut ebpf = load(
+            traffic,
+            (&tables, second.map(|(_, tables)| tables)),
+            ports,
+            !answers.is_empty(),
+        )?;
         // Once loaded, the program holds its maps; before, their descriptors must stay open.
         bpf::load_xdp(&mut ebpf, &program)?;
         let states = MappedArray::take(&mut ebpf, "states", bpf::possible_cpus())?;
-        let all = [Some((traffic, &tables)), second.map(|(traffic, tables)| (traffic, tables))];
+        let all = [
+            Some((traffic, &tables)),
+            second.map(|(traffic, tables)| (traffic, tables)),
+        ];
         fill_tables(&mut ebpf, &all.into_iter().flatten().collect::<Vec<_>>())?;
         let mut first = 0;
         for (namespace, targets) in [(namespace, targets)].into_iter().chain(back) {
             let mut numbered = (first..).zip(targets);
-            namespace
-                .run(|| numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i, t.ifindex)))?;
+            namespace.run(|| {
+                numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i, t.ifindex))
+            })?;
             first += targets.len() as u32;
         }
-        let base: Vec<_> = (0..cpus.len()).map(|thread| first_state(traffic, thread, cpus.len())).collect();
-        cpus.iter().zip(&base).for_each(|(cpu, state)| states.set(*cpu as usize, *state));
+        let base: Vec<_> = (0..cpus.len())
+            .map(|thread| first_state(traffic, thread, cpus.len()))
+            .collect();
+        cpus.iter()
+            .zip(&base)
+            .for_each(|(cpu, state)| states.set(*cpu as usize, *state));
         Ok(LiveFrames {
             namespace: namespace.clone(),
             ebpf: Arc::new(ebpf),
@@ -183,7 +196,10 @@ impl LiveFrames {
     }
 
     fn current(&self) -> Vec<GeneratorState> {
-        self.cpus.iter().map(|cpu| self.states.get(*cpu as usize)).collect()
+        self.cpus
+            .iter()
+            .map(|cpu| self.states.get(*cpu as usize))
+            .collect()
     }
 
     /// Whether a thread has ended without a request.
@@ -204,7 +220,9 @@ impl LiveFrames {
             // Other programs on this CPU get the rest of its time: otherwise theirs would count as cost per frame.
             go_first();
             namespace.current_thread_enter()?;
-            let Some(Program::Xdp(program)) = ebpf.program(&program) else { return Ok(()) };
+            let Some(Program::Xdp(program)) = ebpf.program(&program) else {
+                return Ok(());
+            };
             while !stop.load(Ordering::Relaxed) {
                 run_live(program, &frame, u32::MAX >> 1, batch)?;
             }
@@ -261,7 +279,9 @@ fn first_state(traffic: &Traffic, thread: usize, threads: usize) -> GeneratorSta
         second_random: random,
         stream: traffic.stream(thread).into(),
         second_stream: traffic.stream(threads + thread).into(),
-        back_stream: traffic.stream(traffic.streams_each() * threads + thread).into(),
+        back_stream: traffic
+            .stream(traffic.streams_each() * threads + thread)
+            .into(),
         back_second_stream: traffic.stream(3 * threads + thread).into(),
         unicasts: u64::from(traffic.broadcast_every).saturating_sub(1),
         ..GeneratorState::default()
@@ -274,7 +294,10 @@ impl Port for LiveFrames {
     }
 
     fn aim(&mut self, target: usize) {
-        assert!(target < self.targets.len(), "a target that the generator was made for");
+        assert!(
+            target < self.targets.len(),
+            "a target that the generator was made for"
+        );
         self.aim = target;
     }
 
@@ -290,8 +313,15 @@ impl Port for LiveFrames {
         let stamp_every = self.traffic.stamp_every_of(load) | u32::from(takes_turns);
         for (thread, cpu) in self.cpus.iter().enumerate() {
             let of_all = (thread, self.cpus.len());
-            let pacer = Pacer::new(load, thread, of_all.1).in_bursts(load, &self.traffic, ways, of_all);
-            let Pacer { rate_mfps, frames_left, step, burst, .. } = pacer;
+            let pacer =
+                Pacer::new(load, thread, of_all.1).in_bursts(load, &self.traffic, ways, of_all);
+            let Pacer {
+                rate_mfps,
+                frames_left,
+                step,
+                burst,
+                ..
+            } = pacer;
             let (step_ns, step_mfps) = step.unwrap_or((u64::MAX, 0));
             // Numbers of streams, flows and random numbers go on; what belongs to a load begins again.
             let known = self.states.get(*cpu as usize);
@@ -338,69 +368,109 @@ impl Port for LiveFrames {
 
     fn threads(&self) -> Vec<ThreadCounters> {
         let (both, second) = (!self.back.is_empty(), self.traffic.ipv6.is_some());
-        let thread = |(nth, ((now, base), cpu)): (usize, ((GeneratorState, &GeneratorState), &u32))| {
-            let bytes_of = |frames: u64, counted: u64| match self.traffic.mix.pattern.len() {
-                1 => frames * self.frame.len() as u64,
-                _ => counted,
+        let thread =
+            |(nth, ((now, base), cpu)): (usize, ((GeneratorState, &GeneratorState), &u32))| {
+                let bytes_of = |frames: u64, counted: u64| match self.traffic.mix.pattern.len() {
+                    1 => frames * self.frame.len() as u64,
+                    _ => counted,
+                };
+                let frames = now.sequence - base.sequence;
+                let forward = ThreadCounters {
+                    cpu: *cpu,
+                    queue: *cpu,
+                    stream: now.stream as u16,
+                    frames,
+                    bytes: bytes_of(frames, now.bytes - base.bytes),
+                    refused: now.refused - base.refused,
+                    broadcasts: now.broadcasts - base.broadcasts,
+                    // All threads send a part of each burst.
+                    bursts: if nth == 0 {
+                        (now.bursts, now.bursts_ns)
+                    } else {
+                        (0, 0)
+                    },
+                    next_sequence: now.sequence,
+                    first_ns: now.first_ns,
+                    last_ns: now.last_ns,
+                    stall_ns: now.stall_ns,
+                    finished: now.finished != 0,
+                    reverse: false,
+                    ipv6: false,
+                };
+                let reverse = ThreadCounters {
+                    stream: now.back_stream as u16,
+                    frames: now.back_sequence - base.back_sequence,
+                    bytes: now.back_bytes - base.back_bytes,
+                    refused: 0,
+                    next_sequence: now.back_sequence,
+                    reverse: true,
+                    ..forward
+                };
+                let of_second =
+                    |way: ThreadCounters, stream: u32, [now, base]: [u64; 2], bytes: u64| {
+                        ThreadCounters {
+                            bytes,
+                            ..way.of_second(stream as u16, now - base, now)
+                        }
+                    };
+                let numbers = [now.second_sequence, base.second_sequence];
+                let bytes = now.second_bytes - base.second_bytes;
+                let forward6 = of_second(forward, now.second_stream, numbers, bytes);
+                let numbers = [now.back_second_sequence, base.back_second_sequence];
+                let bytes = now.back_second_bytes - base.back_second_bytes;
+                let reverse6 = of_second(reverse, now.back_second_stream, numbers, bytes);
+                [
+                    (true, forward),
+                    (second, forward6),
+                    (both, reverse),
+                    (both && second, reverse6),
+                ]
             };
-            let frames = now.sequence - base.sequence;
-            let forward = ThreadCounters {
-                cpu: *cpu,
-                queue: *cpu,
-                stream: now.stream as u16,
-                frames,
-                bytes: bytes_of(frames, now.bytes - base.bytes),
-                refused: now.refused - base.refused,
-                broadcasts: now.broadcasts - base.broadcasts,
-                // All threads send a part of each burst.
-                bursts: if nth == 0 { (now.bursts, now.bursts_ns) } else { (0, 0) },
-                next_sequence: now.sequence,
-                first_ns: now.first_ns,
-                last_ns: now.last_ns,
-                stall_ns: now.stall_ns,
-                finished: now.finished != 0,
-                reverse: false,
-                ipv6: false,
-            };
-            let reverse = ThreadCounters {
-                stream: now.back_stream as u16,
-                frames: now.back_sequence - base.back_sequence,
-                bytes: now.back_bytes - base.back_bytes,
-                refused: 0,
-                next_sequence: now.back_sequence,
-                reverse: true,
-                ..forward
-            };
-            let of_second = |way: ThreadCounters, stream: u32, [now, base]: [u64; 2], bytes: u64| {
-                ThreadCounters { bytes, ..way.of_second(stream as u16, now - base, now) }
-            };
-            let numbers = [now.second_sequence, base.second_sequence];
-            let bytes = now.second_bytes - base.second_bytes;
-            let forward6 = of_second(forward, now.second_stream, numbers, bytes);
-            let numbers = [now.back_second_sequence, base.back_second_sequence];
-            let bytes = now.back_second_bytes - base.back_second_bytes;
-            let reverse6 = of_second(reverse, now.back_second_stream, numbers, bytes);
-            [(true, forward), (second, forward6), (both, reverse), (both && second, reverse6)]
-        };
-        let threads = self.current().into_iter().zip(&self.base).zip(&self.cpus).enumerate();
-        threads.flat_map(thread).filter(|(there, _)| *there).map(|(_, counters)| counters).collect()
+        let threads = self
+            .current()
+            .into_iter()
+            .zip(&self.base)
+            .zip(&self.cpus)
+            .enumerate();
+        threads
+            .flat_map(thread)
+            .filter(|(there, _)| *there)
+            .map(|(_, counters)| counters)
+            .collect()
     }
 
     fn directions(&self) -> Vec<PortCounters> {
         let threads = self.threads();
-        let of = |reverse| sum(threads.iter().filter(|thread| thread.reverse == reverse), self.active_ns());
-        if self.back.is_empty() { vec![of(false)] } else { vec![of(false), of(true)] }
+        let of = |reverse| {
+            sum(
+                threads.iter().filter(|thread| thread.reverse == reverse),
+                self.active_ns(),
+            )
+        };
+        if self.back.is_empty() {
+            vec![of(false)]
+        } else {
+            vec![of(false), of(true)]
+        }
     }
 
     fn frames_each(&self) -> Option<[u64; 2]> {
         let each = |(now, base): (GeneratorState, &GeneratorState)| {
             let forward = now.sequence - base.sequence + now.second_sequence - base.second_sequence;
             let back = now.back_sequence - base.back_sequence;
-            [forward, back + now.back_second_sequence - base.back_second_sequence]
+            [
+                forward,
+                back + now.back_second_sequence - base.back_second_sequence,
+            ]
         };
         let sum = |all: [u64; 2], one: [u64; 2]| [all[0] + one[0], all[1] + one[1]];
-        (!self.back.is_empty())
-            .then(|| self.current().into_iter().zip(&self.base).map(each).fold([0; 2], sum))
+        (!self.back.is_empty()).then(|| {
+            self.current()
+                .into_iter()
+                .zip(&self.base)
+                .map(each)
+                .fold([0; 2], sum)
+        })
     }
 
     fn finished(&self) -> bool {
@@ -409,7 +479,11 @@ impl Port for LiveFrames {
 
     fn stop(&mut self) -> Result<(), Error> {
         for cpu in &self.cpus {
-            self.states.set_field(*cpu as usize, std::mem::offset_of!(GeneratorState, finished), 1);
+            self.states.set_field(
+                *cpu as usize,
+                std::mem::offset_of!(GeneratorState, finished),
+                1,
+            );
         }
         if self.has_died() {
             return self.join(); // say why
@@ -451,7 +525,9 @@ pub(super) fn run_live(program: &Xdp, frame: &[u8], repeat: u32, batch: u32) -> 
     };
     match program.test_run(options) {
         Ok(_) => Ok(()),
-        Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(libc::EINTR) => Ok(()),
+        Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(libc::EINTR) => {
+            Ok(())
+        }
         Err(ProgramError::SyscallError(e)) => {
             Err(Error::system("run live frames (BPF_PROG_RUN)", e.io_error))
         }

@@ -55,12 +55,18 @@ pub struct MemoryDut {
 impl MemoryDut {
     /// Frames that it takes at once.
     fn room(&self) -> f64 {
-        if self.queue > 0 { self.queue as f64 } else { BURST }
+        if self.queue > 0 {
+            self.queue as f64
+        } else {
+            BURST
+        }
     }
 
     /// Whether it forwards nothing at this time of a load.
     fn is_out(&self, load_ns: u64) -> bool {
-        let Some((lasts, after)) = self.outage else { return false };
+        let Some((lasts, after)) = self.outage else {
+            return false;
+        };
         let [lasts, after] = [lasts, after].map(|time| time.as_nanos() as u64);
         load_ns >= after && load_ns - after < lasts
     }
@@ -104,7 +110,10 @@ impl MemoryLink {
     /// Traffic that cannot be sent.
     pub fn new(traffic: &Traffic) -> Result<MemoryLink, Error> {
         let source = FrameSource::new(traffic, 0, 1)?;
-        let filter = Filter { unsigned: !traffic.frame.signed, ..Filter::of_campaign(traffic.campaign) };
+        let filter = Filter {
+            unsigned: !traffic.frame.signed,
+            ..Filter::of_campaign(traffic.campaign)
+        };
         Ok(MemoryLink {
             pacer: Pacer::new(&Load::lasting(Duration::ZERO), 0, 1),
             frame: vec![0; source.longest()],
@@ -140,7 +149,9 @@ impl MemoryLink {
                     self.deliver_until(last);
                     None
                 }
-                Step::Sample(at) => self.send_until(began_ns + at, interrupted).then(|| self.sample(at)),
+                Step::Sample(at) => self
+                    .send_until(began_ns + at, interrupted)
+                    .then(|| self.sample(at)),
                 Step::Drain(at) => {
                     self.deliver_until(began_ns + at);
                     Some(self.sample(self.now_ns - began_ns))
@@ -155,7 +166,12 @@ impl MemoryLink {
         }
         let [warm_up, samples] = machine.into_samples();
         MemoryTrial {
-            outcome: Outcome { warm_up, samples, began_ns, ..Outcome::default() },
+            outcome: Outcome {
+                warm_up,
+                samples,
+                began_ns,
+                ..Outcome::default()
+            },
             sent: self.sent(before),
             received: self.account.counters(),
             losses: self.dut.losses(),
@@ -166,20 +182,39 @@ impl MemoryLink {
     /// Gets everything ready for a load.
     fn begin(&mut self, timing: Timing, load: Load, dut: MemoryDut) {
         let load_s = timing.load_ns() as f64 / 1e9;
-        let bounded = if load.frames.is_some() { MAXIMUM } else { MAXIMUM.min(MOST / load_s) };
+        let bounded = if load.frames.is_some() {
+            MAXIMUM
+        } else {
+            MAXIMUM.min(MOST / load_s)
+        };
         let fastest = bounded.max(2.0 * dut.rate.unwrap_or(0.0));
         let duration_ns = u64::MAX;
-        let paced = Load { rate: Some(load.rate.unwrap_or(fastest)), duration_ns, ..load };
+        let paced = Load {
+            rate: Some(load.rate.unwrap_or(fastest)),
+            duration_ns,
+            ..load
+        };
         self.pacer = Pacer::new(&paced, 0, 1);
         if load.rate.is_some() {
             let burst_fps = self.traffic.burst_fps.or(Some(fastest));
-            let traffic = Traffic { burst_fps, ..self.traffic.clone() };
+            let traffic = Traffic {
+                burst_fps,
+                ..self.traffic.clone()
+            };
             self.pacer = self.pacer.clone().in_bursts(&load, &traffic, 1, (0, 1));
         }
         let began_ns = self.now_ns;
-        self.dut = SimulatedDut { dut, tokens: dut.room(), began_ns, ..SimulatedDut::default() };
+        self.dut = SimulatedDut {
+            dut,
+            tokens: dut.room(),
+            began_ns,
+            ..SimulatedDut::default()
+        };
         self.source.begin(self.traffic.stamp_every_of(&paced));
-        self.account.reset(&Load { duration_ns: timing.load_ns(), ..paced });
+        self.account.reset(&Load {
+            duration_ns: timing.load_ns(),
+            ..paced
+        });
         (self.frames, self.bytes, self.last_ns) = (0, 0, began_ns);
     }
 
@@ -187,12 +222,27 @@ impl MemoryLink {
     fn sent(&self, before: Option<(u16, u64)>) -> PortCounters {
         let (stream, next_sequence) = (self.source.stream, self.source.sequence);
         let (bursts, bursts_ns) = self.pacer.bursts();
-        let second = self.source.second().zip(before).map(|((stream, next_sequence), (_, before))| {
-            let frames = next_sequence - before;
-            StreamCounters { stream, frames, next_sequence, ipv6: true, ..StreamCounters::default() }
-        });
+        let second =
+            self.source
+                .second()
+                .zip(before)
+                .map(|((stream, next_sequence), (_, before))| {
+                    let frames = next_sequence - before;
+                    StreamCounters {
+                        stream,
+                        frames,
+                        next_sequence,
+                        ipv6: true,
+                        ..StreamCounters::default()
+                    }
+                });
         let own = self.frames - second.map_or(0, |second| second.frames);
-        let stream = StreamCounters { stream, frames: own, next_sequence, ..StreamCounters::default() };
+        let stream = StreamCounters {
+            stream,
+            frames: own,
+            next_sequence,
+            ..StreamCounters::default()
+        };
         PortCounters {
             frames: self.frames,
             bytes: self.bytes,
@@ -227,10 +277,14 @@ impl MemoryLink {
         let length = self.source.fill(&mut self.frame, self.now_ns);
         (self.frames, self.bytes) = (self.frames + 1, self.bytes + length as u64);
         self.last_ns = self.now_ns;
-        let leaves_ns = self.now_ns.saturating_add(self.dut.dut.delay.min(LONGEST_DELAY).as_nanos() as u64);
+        let leaves_ns = self
+            .now_ns
+            .saturating_add(self.dut.dut.delay.min(LONGEST_DELAY).as_nanos() as u64);
         for _ in 0..self.dut.copies(schedule_ns) {
             if leaves_ns > self.now_ns {
-                self.dut.held.push_back((leaves_ns, self.frame[..length].into()));
+                self.dut
+                    .held
+                    .push_back((leaves_ns, self.frame[..length].into()));
             } else {
                 arrive(&mut self.account, &self.frame[..length], leaves_ns);
             }
@@ -239,7 +293,8 @@ impl MemoryLink {
 
     /// Lets time pass, and hands over the frames that the device lets go until then.
     fn deliver_until(&mut self, now_ns: u64) {
-        while let Some((at_ns, frame)) = self.dut.held.front().filter(|(at_ns, _)| *at_ns <= now_ns) {
+        while let Some((at_ns, frame)) = self.dut.held.front().filter(|(at_ns, _)| *at_ns <= now_ns)
+        {
             arrive(&mut self.account, frame, *at_ns);
             self.dut.held.pop_front();
         }
@@ -247,7 +302,11 @@ impl MemoryLink {
     }
 
     fn sample(&self, t_ns: u64) -> Sample {
-        Sample { t_ns, sent: self.frames, received: self.account.frames() }
+        Sample {
+            t_ns,
+            sent: self.frames,
+            received: self.account.frames(),
+        }
     }
 }
 
@@ -288,7 +347,11 @@ impl SimulatedDut {
         let mut all = vec![
             loss("planned loss", self.lost, Cause::Dropped),
             loss("planned outage", self.out, Cause::Dropped),
-            loss("over its rate, queue full", self.over_rate, Cause::QueueFull),
+            loss(
+                "over its rate, queue full",
+                self.over_rate,
+                Cause::QueueFull,
+            ),
             loss("queue full", self.no_room, Cause::QueueFull),
         ];
         all.retain(|loss| loss.frames > 0);
@@ -325,8 +388,11 @@ impl SimulatedDut {
 
     /// A token bucket: it fills at the device's rate, and every frame takes one token.
     fn within_rate(&mut self, schedule_ns: u64) -> bool {
-        let Some(rate) = self.dut.rate else { return true };
-        let elapsed = schedule_ns.saturating_sub(std::mem::replace(&mut self.tokens_ns, schedule_ns));
+        let Some(rate) = self.dut.rate else {
+            return true;
+        };
+        let elapsed =
+            schedule_ns.saturating_sub(std::mem::replace(&mut self.tokens_ns, schedule_ns));
         self.tokens = (self.tokens + elapsed as f64 * 1e-9 * rate).min(self.dut.room());
         if self.tokens < 1.0 {
             return false;

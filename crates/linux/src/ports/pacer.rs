@@ -15,8 +15,15 @@ const TOGETHER_NS: u64 = 50_000_000;
 /// The load, with a common start of its threads if they share bursts.
 pub(super) fn together(load: &Load, traffic: &Traffic, threads: usize) -> Load {
     let shared = traffic.burst > 0 && threads > 1 && load.not_before_ns == 0;
-    let not_before_ns = if shared { monotonic_ns() + TOGETHER_NS } else { load.not_before_ns };
-    Load { not_before_ns, ..*load }
+    let not_before_ns = if shared {
+        monotonic_ns() + TOGETHER_NS
+    } else {
+        load.not_before_ns
+    };
+    Load {
+        not_before_ns,
+        ..*load
+    }
 }
 
 /// Answer of a [`Pacer`].
@@ -73,7 +80,11 @@ pub(super) struct Burst {
 impl Burst {
     /// Begins the next burst if it is due, and returns its delay; otherwise the nanoseconds until then.
     fn begin(&mut self, now_ns: u64, first_ns: u64) -> Result<u64, u64> {
-        let due_ns = if self.epoch_ns > 0 { self.epoch_ns } else { first_ns } + (self.next >> 10);
+        let due_ns = if self.epoch_ns > 0 {
+            self.epoch_ns
+        } else {
+            first_ns
+        } + (self.next >> 10);
         let late_ns = now_ns.checked_sub(due_ns).ok_or_else(|| due_ns - now_ns)?;
         self.next += (late_ns.saturating_sub(CATCH_UP_NS) << 10) + self.period;
         (self.left, self.began_ns) = (self.frames, now_ns);
@@ -143,10 +154,13 @@ impl Pacer {
             ended: (0, 0),
         };
         self.step = self.step.map(|(after_ns, mfps)| (after_ns, period(mfps)));
-        self.rate_mfps = traffic
-            .burst_fps
-            .map_or(0, |fps| (fps * 1000.0 * f64::from(ways) / threads as f64).round() as u64);
-        Pacer { burst: Some(burst), ..self }
+        self.rate_mfps = traffic.burst_fps.map_or(0, |fps| {
+            (fps * 1000.0 * f64::from(ways) / threads as f64).round() as u64
+        });
+        Pacer {
+            burst: Some(burst),
+            ..self
+        }
     }
 
     /// Number of finished bursts, and their total time in nanoseconds.
@@ -185,18 +199,27 @@ impl Pacer {
                 (self.credit, elapsed) = (self.credit.saturating_add(since).min(FRAME_CREDIT), 0);
             }
             most = most.min(burst.left);
-        } else if let Some((after_ns, mfps)) = self.step.take_if(|(after_ns, _)| lasted >= *after_ns) {
+        } else if let Some((after_ns, mfps)) =
+            self.step.take_if(|(after_ns, _)| lasted >= *after_ns)
+        {
             let before = elapsed.saturating_sub(lasted - after_ns);
-            self.credit = self.credit.saturating_add(before.min(CATCH_UP_NS).saturating_mul(self.rate_mfps));
+            self.credit = self
+                .credit
+                .saturating_add(before.min(CATCH_UP_NS).saturating_mul(self.rate_mfps));
             (elapsed, self.rate_mfps) = (elapsed - before, mfps);
         }
         if self.rate_mfps == 0 {
             self.stall_ns = self.stall_ns.max(elapsed);
             return Due::Frames(most as u32);
         }
-        self.stall_ns = self.stall_ns.max(elapsed.saturating_sub(self.until_due_ns()));
+        self.stall_ns = self
+            .stall_ns
+            .max(elapsed.saturating_sub(self.until_due_ns()));
         let limit = FRAME_CREDIT.saturating_add(CATCH_UP_NS.saturating_mul(self.rate_mfps));
-        self.credit = self.credit.saturating_add(elapsed.saturating_mul(self.rate_mfps)).min(limit);
+        self.credit = self
+            .credit
+            .saturating_add(elapsed.saturating_mul(self.rate_mfps))
+            .min(limit);
         match self.credit / FRAME_CREDIT {
             0 => Due::Wait(self.until_due_ns().min(self.deadline_ns - now_ns)),
             frames => Due::Frames(frames.min(most) as u32),
@@ -205,7 +228,9 @@ impl Pacer {
 
     /// Nanoseconds from the last clock reading to the next frame.
     fn until_due_ns(&self) -> u64 {
-        FRAME_CREDIT.saturating_sub(self.credit).div_ceil(self.rate_mfps)
+        FRAME_CREDIT
+            .saturating_sub(self.credit)
+            .div_ceil(self.rate_mfps)
     }
 
     /// Takes note of due frames that have left.
@@ -225,7 +250,12 @@ impl Pacer {
     pub fn scheduled_ns(&self, index: u32) -> u64 {
         let cost = (u64::from(index) + 1).saturating_mul(FRAME_CREDIT);
         self.last_ns
-            - self.credit.saturating_sub(cost).checked_div(self.rate_mfps).unwrap_or(0).min(self.last_ns)
+            - self
+                .credit
+                .saturating_sub(cost)
+                .checked_div(self.rate_mfps)
+                .unwrap_or(0)
+                .min(self.last_ns)
     }
 }
 

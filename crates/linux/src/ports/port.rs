@@ -103,7 +103,10 @@ pub trait Port: Send {
         // A thread with a share of 0 frames never begins.
         let begun = |thread: &ThreadCounters| thread.first_ns > 0 || !thread.finished;
         let threads = self.threads().into_iter().filter(begun);
-        threads.map(|thread| thread.first_ns).min().filter(|ns| *ns > 0)
+        threads
+            .map(|thread| thread.first_ns)
+            .min()
+            .filter(|ns| *ns > 0)
     }
 
     /// Nanoseconds from a generator's first frame to its last, if it knows them; `None` otherwise, and for receivers.
@@ -182,10 +185,22 @@ pub(super) fn sum<'a>(
     threads: impl IntoIterator<Item = &'a ThreadCounters>,
     active_ns: Option<u64>,
 ) -> PortCounters {
-    let mut counters = PortCounters { active_ns: active_ns.unwrap_or(0), ..PortCounters::default() };
+    let mut counters = PortCounters {
+        active_ns: active_ns.unwrap_or(0),
+        ..PortCounters::default()
+    };
     for thread in threads {
-        let ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } =
-            *thread;
+        let ThreadCounters {
+            cpu,
+            queue,
+            stream,
+            frames,
+            bytes,
+            refused,
+            next_sequence,
+            stall_ns,
+            ..
+        } = *thread;
         counters.broadcasts += thread.broadcasts;
         counters.bursts += thread.bursts.0;
         counters.bursts_ns += thread.bursts.1;
@@ -195,7 +210,13 @@ pub(super) fn sum<'a>(
         counters.stall_ns = counters.stall_ns.max(stall_ns);
         counters.queues.push(QueueCounters { cpu, queue, frames });
         let ipv6 = thread.ipv6;
-        let stream = StreamCounters { stream, frames, next_sequence, ipv6, ..StreamCounters::default() };
+        let stream = StreamCounters {
+            stream,
+            frames,
+            next_sequence,
+            ipv6,
+            ..StreamCounters::default()
+        };
         counters.streams.push(stream);
     }
     counters
@@ -216,7 +237,10 @@ pub fn monotonic_ns() -> u64 {
 }
 
 pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid timespec to write to, and the clock always exists. Not by rustix, which goes past the C library:
     // tests put a library with another clock before it.
     unsafe { libc::clock_gettime(clock, &mut time) };
@@ -259,8 +283,14 @@ impl Worker {
             cpu::thread_ends();
             ran
         };
-        let thread = Builder::new().name(name).spawn(run).doing("start a port's thread")?;
-        Ok(Worker { stop, thread: Some(thread) })
+        let thread = Builder::new()
+            .name(name)
+            .spawn(run)
+            .doing("start a port's thread")?;
+        Ok(Worker {
+            stop,
+            thread: Some(thread),
+        })
     }
 
     /// Whether it has ended, or was waited for.

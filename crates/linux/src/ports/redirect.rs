@@ -35,7 +35,10 @@ impl Pass {
         let mut ebpf = bpf::SOCKETS.load(&[], &[], &[])?;
         let names = ["pass", "pass_frags"];
         let attached = attach_for_any_mtu(XdpMode::Driver, &mut ebpf, names, namespace, ifindex)?;
-        let pass = Arc::new(Pass { attached: Mutex::new(Some(attached)), _ebpf: ebpf });
+        let pass = Arc::new(Pass {
+            attached: Mutex::new(Some(attached)),
+            _ebpf: ebpf,
+        });
         let mut passes = PASSES.lock().unwrap_or_else(PoisonError::into_inner);
         passes.retain(|(.., pass)| pass.strong_count() > 0);
         passes.push((namespace.inode(), ifindex, Arc::downgrade(&pass)));
@@ -45,15 +48,22 @@ impl Pass {
     /// The program that is on an interface.
     fn on(namespace: &Netns, ifindex: u32) -> Option<Arc<Pass>> {
         let passes = PASSES.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = |(inode, index, _): &&(u64, u32, _)| (*inode, *index) == (namespace.inode(), ifindex);
-        passes.iter().filter(there).find_map(|(.., pass)| pass.upgrade())
+        let there =
+            |(inode, index, _): &&(u64, u32, _)| (*inode, *index) == (namespace.inode(), ifindex);
+        passes
+            .iter()
+            .filter(there)
+            .find_map(|(.., pass)| pass.upgrade())
     }
 }
 
 /// Takes over the place of a program that passes all frames: any other program serves the driver as well.
 pub(super) fn give_way(namespace: &Netns, ifindex: u32) -> Option<Attached> {
     let pass = Pass::on(namespace, ifindex)?;
-    pass.attached.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pass.attached
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
 }
 
 /// Makes sure that a target's interface transmits redirected frames, with a program that passes all frames if it needs one, which goes with
@@ -63,8 +73,12 @@ pub(super) fn give_way(namespace: &Netns, ifindex: u32) -> Option<Attached> {
 /// The interface does not transmit them: its driver's reason.
 pub(super) fn ensure(namespace: &Netns, target: &Target) -> Result<Option<Arc<Pass>>, Error> {
     let mut pass = Pass::on(namespace, target.ifindex);
-    let Ok(mut proof) = Proof::new(namespace, target) else { return Ok(pass) };
-    let Err(mut why) = proof.transmits()? else { return Ok(pass) };
+    let Ok(mut proof) = Proof::new(namespace, target) else {
+        return Ok(pass);
+    };
+    let Err(mut why) = proof.transmits()? else {
+        return Ok(pass);
+    };
     if pass.is_none() {
         match Pass::attach(namespace, target.ifindex) {
             Ok(attached) => {
@@ -85,7 +99,9 @@ pub(super) fn ensure(namespace: &Netns, target: &Target) -> Result<Option<Arc<Pa
         "veth" => ". A veth's other end must have GRO or an XDP program: ethtool -K PEER gro on",
         _ => "",
     };
-    Err(Error::Refused(format!("{name} (driver {driver}) does not transmit frames of XDP: {why}{veth}")))
+    Err(Error::Refused(format!(
+        "{name} (driver {driver}) does not transmit frames of XDP: {why}{veth}"
+    )))
 }
 
 /// `struct taken` in redirect.bpf.c: frames, and the driver's error.
@@ -106,14 +122,23 @@ impl<'a> Proof<'a> {
     /// Of frames that an interface sends to itself: no station takes them, and no bridge forwards them.
     fn new(namespace: &'a Netns, target: &Target) -> Result<Proof<'a>, Error> {
         let observed = observed(&[namespace]);
-        let mut ebpf = bpf::REDIRECT.load(&[("IFINDEX", target.ifindex)], &[("OBSERVED", &observed)], &[])?;
+        let mut ebpf = bpf::REDIRECT.load(
+            &[("IFINDEX", target.ifindex)],
+            &[("OBSERVED", &observed)],
+            &[],
+        )?;
         bpf::load_xdp(&mut ebpf, "probe")?;
         attach(&mut ebpf, "took", "xdp_devmap_xmit")?;
         let mut frame = [0; 60];
         frame[..6].copy_from_slice(&target.source.0);
         frame[6..12].copy_from_slice(&target.source.0);
         frame[12..14].copy_from_slice(&LOCAL_EXPERIMENTAL);
-        Ok(Proof { namespace, frame, taken: MappedArray::take(&mut ebpf, "taken", 1)?, ebpf })
+        Ok(Proof {
+            namespace,
+            frame,
+            taken: MappedArray::take(&mut ebpf, "taken", 1)?,
+            ebpf,
+        })
     }
 
     /// Whether the driver takes a frame; otherwise its reason.
@@ -143,18 +168,33 @@ mod tests {
     fn wire() -> (Netns, [u32; 2]) {
         let namespace = Netns::anonymous().unwrap();
         let script = "ip link add g0 type veth peer name r0; ip link set g0 up; ip link set r0 up";
-        assert!(namespace.command("sh").args(["-ec", script]).status().unwrap().success());
+        assert!(
+            namespace
+                .command("sh")
+                .args(["-ec", script])
+                .status()
+                .unwrap()
+                .success()
+        );
         let route = Route::open(&namespace).unwrap();
         let ends = ["g0", "r0"].map(|name| route.link(name).unwrap().index);
         (namespace, ends)
     }
 
     fn to(ifindex: u32) -> Target {
-        Target { ifindex, source: MacAddr([2, 0, 0, 0, 0, 1]), destination: MacAddr([2, 0, 0, 0, 0, 2]) }
+        Target {
+            ifindex,
+            source: MacAddr([2, 0, 0, 0, 0, 1]),
+            destination: MacAddr([2, 0, 0, 0, 0, 2]),
+        }
     }
 
     fn xdp_on(namespace: &Netns, name: &str) -> bool {
-        let shown = namespace.command("ip").args(["link", "show", name]).output().unwrap();
+        let shown = namespace
+            .command("ip")
+            .args(["link", "show", name])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&shown.stdout).contains("xdp")
     }
 
@@ -170,12 +210,20 @@ mod tests {
     #[ignore = "needs root"]
     fn a_frame_tells_whether_redirected_frames_leave() {
         let (namespace, [a, b]) = wire();
-        let refused =
-            ensure(&namespace, &to(a)).err().expect("a veth without NAPI at its other end").to_string();
-        assert!(refused.contains("driver veth") && refused.contains("gro on"), "{refused}");
+        let refused = ensure(&namespace, &to(a))
+            .err()
+            .expect("a veth without NAPI at its other end")
+            .to_string();
+        assert!(
+            refused.contains("driver veth") && refused.contains("gro on"),
+            "{refused}"
+        );
         until_off(&namespace, "g0");
         let pass = Pass::attach(&namespace, b).unwrap();
-        assert!(ensure(&namespace, &to(a)).unwrap().is_none(), "it needs no program of its own");
+        assert!(
+            ensure(&namespace, &to(a)).unwrap().is_none(),
+            "it needs no program of its own"
+        );
         drop(pass);
         until_off(&namespace, "r0");
         ensure(&namespace, &to(a)).err().expect("as before");
@@ -186,14 +234,20 @@ mod tests {
     fn a_receiver_takes_the_place_of_a_program_that_passes_all() {
         let (namespace, [_, b]) = wire();
         let pass = Pass::attach(&namespace, b).unwrap();
-        let at = Arrival { ifindex: b, queues: 1 };
+        let at = Arrival {
+            ifindex: b,
+            queues: 1,
+        };
         let receiver = XdpReceiver::new(&namespace, at, Filter::of_campaign(1)).unwrap();
         drop(pass);
         assert!(xdp_on(&namespace, "r0"), "the receiver's program");
         drop(receiver);
         until_off(&namespace, "r0");
         let pass = Pass::attach(&namespace, b).unwrap();
-        let another = Pass::attach(&namespace, b).err().expect("the place is taken").errno();
+        let another = Pass::attach(&namespace, b)
+            .err()
+            .expect("the place is taken")
+            .errno();
         assert_eq!(another, Some(libc::EBUSY));
         drop(pass);
         until_off(&namespace, "r0");

@@ -37,7 +37,10 @@ impl StampClock {
         let mut by_card = || {
             port.stamp(false).map_err(|error| error.to_string())?;
             let card = switch_on(namespace, interface, sends, changes)?;
-            let clock = StampClock { card: Some(card), why: None };
+            let clock = StampClock {
+                card: Some(card),
+                why: None,
+            };
             let stamps = clock.read().and_then(|_| port.stamp(true)).map(|()| clock);
             stamps.map_err(|error| {
                 // The driver's, which have been there already.
@@ -45,7 +48,10 @@ impl StampClock {
                 format!("the card's stamps cannot be used: {error}")
             })
         };
-        let why = |why: String| StampClock { card: None, why: Some(format!("{interface}: {why}")) };
+        let why = |why: String| StampClock {
+            card: None,
+            why: Some(format!("{interface}: {why}")),
+        };
         by_card().unwrap_or_else(why)
     }
 
@@ -74,7 +80,11 @@ impl StampClock {
             },
         };
         let monotonic_ns = monotonic_ns();
-        Ok(Reading { monotonic_ns, ns: offset.there(monotonic_ns), within_ns: offset.within_ns })
+        Ok(Reading {
+            monotonic_ns,
+            ns: offset.there(monotonic_ns),
+            within_ns: offset.within_ns,
+        })
     }
 }
 
@@ -89,11 +99,13 @@ fn switch_on(
     let ethtool = Ethtool::open(namespace).map_err(say)?;
     let clock = usable(&ethtool.stamping(interface).map_err(say)?, sends)?;
     let path = format!("/dev/ptp{clock}");
-    let device =
-        File::open(&path).map_err(|error| format!("cannot open the card's clock {path}: {error}"))?;
+    let device = File::open(&path)
+        .map_err(|error| format!("cannot open the card's clock {path}: {error}"))?;
     let [tx, rx] = ethtool.hardware_stamps(interface).map_err(say)?;
     let wanted = if sends { [TX_ON, rx] } else { [tx, RX_ALL] };
-    changes.set(&Change::stamps(interface, wanted)).map_err(say)?;
+    changes
+        .set(&Change::stamps(interface, wanted))
+        .map_err(say)?;
     Ok((clock, device))
 }
 
@@ -127,10 +139,17 @@ fn implausible() -> io::Error {
 fn bracketed(clock: libc::clockid_t) -> io::Result<Offset> {
     let probe = |_| {
         let (asked, there) = (monotonic_ns(), clock_ns(clock));
-        Probe { asked, there: [there.into(); 2], error_ns: 0, received: monotonic_ns() }
+        Probe {
+            asked,
+            there: [there.into(); 2],
+            error_ns: 0,
+            received: monotonic_ns(),
+        }
     };
     let probes: Vec<Probe> = (0..READINGS).map(probe).collect();
-    Offset::of(&probes).filter(|_| probes.iter().all(|probe| probe.there[0] > 0)).ok_or_else(implausible)
+    Offset::of(&probes)
+        .filter(|_| probes.iter().all(|probe| probe.there[0] > 0))
+        .ok_or_else(implausible)
 }
 
 /// `struct ptp_sys_offset_extended` of linux/ptp_clock.h: the number of samples, 12 reserved bytes, and for each of up to 25
@@ -147,7 +166,13 @@ fn beside_realtime(device: &File) -> io::Result<Offset> {
     let mut bytes = [0; EXTENDED];
     bytes[..4].copy_from_slice(&READINGS.to_ne_bytes());
     // SAFETY: the kernel reads and writes as many bytes as the request's number says, which is the buffer's length.
-    let status = unsafe { libc::ioctl(device.as_raw_fd(), PTP_SYS_OFFSET_EXTENDED as _, bytes.as_mut_ptr()) };
+    let status = unsafe {
+        libc::ioctl(
+            device.as_raw_fd(),
+            PTP_SYS_OFFSET_EXTENDED as _,
+            bytes.as_mut_ptr(),
+        )
+    };
     if status < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -162,9 +187,18 @@ fn samples(bytes: &[u8]) -> Vec<Probe> {
     let sample = |sample: &[u8]| {
         let [before, card, after] = [0, TIME, 2 * TIME].map(|at| time(sample.get(at..)?));
         let system = |ns: i128| u64::try_from(ns).ok();
-        Some(Probe { asked: system(before?)?, there: [card?; 2], error_ns: 0, received: system(after?)? })
+        Some(Probe {
+            asked: system(before?)?,
+            there: [card?; 2],
+            error_ns: 0,
+            received: system(after?)?,
+        })
     };
-    bytes[HEAD..].chunks_exact(3 * TIME).take(READINGS as usize).filter_map(sample).collect()
+    bytes[HEAD..]
+        .chunks_exact(3 * TIME)
+        .take(READINGS as usize)
+        .filter_map(sample)
+        .collect()
 }
 
 /// Frames that leave a socket and whose stamps are asked for.
@@ -191,8 +225,14 @@ const LAST_MS: i64 = 20;
 impl Asked {
     pub fn new(socket: &OwnedFd, by_card: bool, longest: usize) -> io::Result<Asked> {
         let [flags, shown] = match by_card {
-            true => [libc::SOF_TIMESTAMPING_TX_HARDWARE, libc::SOF_TIMESTAMPING_RAW_HARDWARE],
-            false => [libc::SOF_TIMESTAMPING_TX_SOFTWARE, libc::SOF_TIMESTAMPING_SOFTWARE],
+            true => [
+                libc::SOF_TIMESTAMPING_TX_HARDWARE,
+                libc::SOF_TIMESTAMPING_RAW_HARDWARE,
+            ],
+            false => [
+                libc::SOF_TIMESTAMPING_TX_SOFTWARE,
+                libc::SOF_TIMESTAMPING_SOFTWARE,
+            ],
         };
         set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &shown)?;
         let header = libc::cmsghdr {
@@ -202,19 +242,32 @@ impl Asked {
             cmsg_type: libc::SO_TIMESTAMPING,
         };
         let control = Box::new(Control { header, flags });
-        Ok(Asked { by_card, control, pending: 0, kept: Kept::default(), buffer: vec![0; longest] })
+        Ok(Asked {
+            by_card,
+            control,
+            pending: 0,
+            kept: Kept::default(),
+            buffer: vec![0; longest],
+        })
     }
 
     /// Asks for the stamp of a frame that is about to be sent, or does not.
     pub fn of(&self, message: &mut libc::msghdr, wanted: bool) {
         let control = (&raw const *self.control).cast_mut().cast();
-        message.msg_control = if wanted { control } else { std::ptr::null_mut() };
+        message.msg_control = if wanted {
+            control
+        } else {
+            std::ptr::null_mut()
+        };
         message.msg_controllen = if wanted { size_of::<Control>() as _ } else { 0 };
     }
 
     /// These frames have been sent.
     pub fn sent(&mut self, messages: &[libc::mmsghdr]) {
-        self.pending += messages.iter().filter(|m| !m.msg_hdr.msg_control.is_null()).count() as u64;
+        self.pending += messages
+            .iter()
+            .filter(|m| !m.msg_hdr.msg_control.is_null())
+            .count() as u64;
     }
 
     pub fn forget(&mut self) {
@@ -257,8 +310,10 @@ impl Asked {
     /// Takes a message of the socket's error queue: a frame, and the time when it left.
     fn take(&mut self, socket: &OwnedFd) -> io::Result<()> {
         let mut control = [0u64; 32];
-        let mut vector =
-            libc::iovec { iov_base: self.buffer.as_mut_ptr().cast(), iov_len: self.buffer.len() };
+        let mut vector = libc::iovec {
+            iov_base: self.buffer.as_mut_ptr().cast(),
+            iov_len: self.buffer.len(),
+        };
         // SAFETY: plain data; zero is a valid value of every field.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         (message.msg_iov, message.msg_iovlen) = (&raw mut vector, 1);
@@ -268,7 +323,9 @@ impl Asked {
         // SAFETY: the header points to a vector, a buffer and control data of these lengths, which outlive the call.
         let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
         let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-        let Recognised::Test { signature, .. } = recognise(&self.buffer[..length]) else { return Ok(()) };
+        let Recognised::Test { signature, .. } = recognise(&self.buffer[..length]) else {
+            return Ok(());
+        };
         if let Some(ns) = left_ns(&message, self.by_card) {
             self.kept.add((signature.stream, signature.sequence, ns));
         }
@@ -285,7 +342,11 @@ fn left_ns(message: &libc::msghdr, by_card: bool) -> Option<u64> {
         let header = unsafe { next.read() };
         if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
             // SAFETY: such a message has three of them: by the driver, nothing, by the card. Alignment does not matter.
-            let times = unsafe { libc::CMSG_DATA(next).cast::<[libc::timespec; 3]>().read_unaligned() };
+            let times = unsafe {
+                libc::CMSG_DATA(next)
+                    .cast::<[libc::timespec; 3]>()
+                    .read_unaligned()
+            };
             let time = times[if by_card { 2 } else { 0 }];
             let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
             return Some(ns).filter(|ns| *ns > 0);
@@ -303,18 +364,51 @@ mod tests {
     #[test]
     fn cards_that_cannot_stamp_say_why() {
         // As an i350 says it: TX_HARDWARE, RX_HARDWARE, RAW_HARDWARE and the software's.
-        let card = Stamping { flags: 0x5f, clock: Some(2), tx_types: 0b11, rx_filters: 0b11 };
+        let card = Stamping {
+            flags: 0x5f,
+            clock: Some(2),
+            tx_types: 0b11,
+            rx_filters: 0b11,
+        };
         assert_eq!((usable(&card, true), usable(&card, false)), (Ok(2), Ok(2)));
         // An 82580's predecessors: PTP only.
-        let ptp = Stamping { rx_filters: 1 << 12 | 1, ..card };
+        let ptp = Stamping {
+            rx_filters: 1 << 12 | 1,
+            ..card
+        };
         assert_eq!(
-            (usable(&ptp, true).is_ok(), usable(&ptp, false).unwrap_err().contains("PTP")),
+            (
+                usable(&ptp, true).is_ok(),
+                usable(&ptp, false).unwrap_err().contains("PTP")
+            ),
             (true, true)
         );
         // One-step only.
-        assert!(usable(&Stamping { tx_types: 0b101, ..card }, true).unwrap_err().contains("it sends"));
-        for software in [Stamping { flags: 0x1a, ..card }, Stamping { clock: None, ..card }] {
-            assert_eq!(usable(&software, true), Err("this card stamps in software only"));
+        assert!(
+            usable(
+                &Stamping {
+                    tx_types: 0b101,
+                    ..card
+                },
+                true
+            )
+            .unwrap_err()
+            .contains("it sends")
+        );
+        for software in [
+            Stamping {
+                flags: 0x1a,
+                ..card
+            },
+            Stamping {
+                clock: None,
+                ..card
+            },
+        ] {
+            assert_eq!(
+                usable(&software, true),
+                Err("this card stamps in software only")
+            );
         }
     }
 
@@ -324,16 +418,24 @@ mod tests {
         // The card's clock is 37 s ahead; its register is read 400 ns after the system's, and the system's again 600 ns later.
         for (nth, sample) in bytes[HEAD..].chunks_exact_mut(3 * TIME).enumerate() {
             let ns = 1_000 * nth as u32;
-            for (time, (seconds, ns)) in
-                sample.chunks_exact_mut(TIME).zip([(100i64, ns), (137, ns + 400), (100, ns + 1_000)])
-            {
+            for (time, (seconds, ns)) in sample.chunks_exact_mut(TIME).zip([
+                (100i64, ns),
+                (137, ns + 400),
+                (100, ns + 1_000),
+            ]) {
                 time[..8].copy_from_slice(&seconds.to_ne_bytes());
                 time[8..12].copy_from_slice(&ns.to_ne_bytes());
             }
         }
         let found = samples(&bytes);
         assert_eq!(found.len(), READINGS as usize);
-        assert_eq!(Offset::of(&found), Some(Offset { ns: 36_999_999_900, within_ns: 500 }));
+        assert_eq!(
+            Offset::of(&found),
+            Some(Offset {
+                ns: 36_999_999_900,
+                within_ns: 500
+            })
+        );
         assert!(samples(&bytes[..HEAD + 40]).is_empty());
         // The number that the kernel's header gives on x86 and ARM.
         assert_eq!(PTP_SYS_OFFSET_EXTENDED, 0xc4c0_3d09);
@@ -341,11 +443,20 @@ mod tests {
 
     #[test]
     fn the_clock_of_drivers_is_the_systems() {
-        let clock = StampClock { card: None, why: None };
+        let clock = StampClock {
+            card: None,
+            why: None,
+        };
         let (reading, now) = (clock.read().unwrap(), clock_ns(libc::CLOCK_REALTIME));
-        assert!(now.abs_diff(reading.ns) < 1_000_000_000 && reading.within_ns < 1_000_000, "{reading:?}");
+        assert!(
+            now.abs_diff(reading.ns) < 1_000_000_000 && reading.within_ns < 1_000_000,
+            "{reading:?}"
+        );
         // A device that is no clock.
-        let none = StampClock { card: Some((0, File::open("/dev/null").unwrap())), why: None };
+        let none = StampClock {
+            card: Some((0, File::open("/dev/null").unwrap())),
+            why: None,
+        };
         assert!(none.read().unwrap_err().to_string().contains("plausible"));
     }
 }

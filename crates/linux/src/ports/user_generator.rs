@@ -107,15 +107,28 @@ impl Tally {
     }
 
     fn reset(&self) {
-        let counters =
-            [&self.frames, &self.bytes, &self.refused, &self.first_ns, &self.last_ns, &self.stall_ns];
-        let counters = counters.into_iter().chain([&self.bursts, &self.bursts_ns, &self.second]);
-        counters.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
-        [&self.finished, &self.stop].iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
+        let counters = [
+            &self.frames,
+            &self.bytes,
+            &self.refused,
+            &self.first_ns,
+            &self.last_ns,
+            &self.stall_ns,
+        ];
+        let counters = counters
+            .into_iter()
+            .chain([&self.bursts, &self.bursts_ns, &self.second]);
+        counters
+            .into_iter()
+            .for_each(|counter| counter.store(0, Ordering::Relaxed));
+        [&self.finished, &self.stop]
+            .iter()
+            .for_each(|flag| flag.store(false, Ordering::Relaxed));
     }
 
     fn publish(&self, source: &FrameSource, pacer: &Pacer) {
-        self.first_ns.store(pacer.first_ns.unwrap_or(0), Ordering::Relaxed);
+        self.first_ns
+            .store(pacer.first_ns.unwrap_or(0), Ordering::Relaxed);
         self.stall_ns.store(pacer.stall_ns, Ordering::Relaxed);
         let (bursts, bursts_ns) = pacer.bursts();
         self.bursts.store(bursts, Ordering::Relaxed);
@@ -123,7 +136,10 @@ impl Tally {
         self.sequence.store(source.sequence, Ordering::Relaxed);
         if let Some((_, next)) = source.second() {
             // Never more than `frames`, which has counted them already.
-            add(&self.second, next - self.second_sequence.swap(next, Ordering::Relaxed));
+            add(
+                &self.second,
+                next - self.second_sequence.swap(next, Ordering::Relaxed),
+            );
         }
     }
 }
@@ -183,7 +199,13 @@ impl<T: Transmit> UserGenerator<T> {
                 let (stream, longest) = (source.stream, source.longest());
                 let second = source.second().map(|(stream, _)| stream);
                 let work = Arc::new(Mutex::new((source, transmitter(target, thread, longest)?)));
-                crew.push(Member { cpu: *cpu, stream, second, tally: Arc::default(), work });
+                crew.push(Member {
+                    cpu: *cpu,
+                    stream,
+                    second,
+                    tally: Arc::default(),
+                    work,
+                });
             }
             members.push(crew);
         }
@@ -201,7 +223,10 @@ impl<T: Transmit> UserGenerator<T> {
     }
 
     fn join(&mut self) -> Result<(), Error> {
-        self.members.iter().flatten().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
+        self.members
+            .iter()
+            .flatten()
+            .for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
         let mut result = Ok(());
         for mut thread in self.threads.drain(..) {
             result = result.and(thread.join());
@@ -210,12 +235,17 @@ impl<T: Transmit> UserGenerator<T> {
     }
 
     fn spawn(&self, thread: usize, load: &Load) -> Result<Worker, Error> {
-        let Member { cpu, tally, work, .. } = &self.crew()[thread];
+        let Member {
+            cpu, tally, work, ..
+        } = &self.crew()[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
         let (of_all, traffic) = ((thread, self.crew().len()), &self.traffic);
         let pacer = Pacer::new(load, thread, of_all.1).in_bursts(load, traffic, 1, of_all);
-        let (batch, not_before_ns, stamp_every) =
-            (load.batch.max(1), load.not_before_ns, self.traffic.stamp_every_of(load));
+        let (batch, not_before_ns, stamp_every) = (
+            load.batch.max(1),
+            load.not_before_ns,
+            self.traffic.stamp_every_of(load),
+        );
         Worker::spawn(format!("{GENERATOR}{cpu}"), Some(cpu), move |_| {
             // A failure only makes waits longer.
             let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
@@ -300,11 +330,24 @@ impl<T: Transmit> Port for UserGenerator<T> {
 
     fn threads(&self) -> Vec<ThreadCounters> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let thread = |(queue, Member { cpu, stream, second, tally, .. }): (u32, &Member<T>)| {
+        let thread = |(
+            queue,
+            Member {
+                cpu,
+                stream,
+                second,
+                tally,
+                ..
+            },
+        ): (u32, &Member<T>)| {
             let of_second = read(&tally.second);
             let own = ThreadCounters {
                 broadcasts: 0,
-                bursts: if queue == 0 { (read(&tally.bursts), read(&tally.bursts_ns)) } else { (0, 0) },
+                bursts: if queue == 0 {
+                    (read(&tally.bursts), read(&tally.bursts_ns))
+                } else {
+                    (0, 0)
+                },
                 cpu: *cpu,
                 queue,
                 stream: *stream,
@@ -319,24 +362,38 @@ impl<T: Transmit> Port for UserGenerator<T> {
                 reverse: false,
                 ipv6: false,
             };
-            [Some(own), second.map(|stream| own.of_second(stream, of_second, read(&tally.second_sequence)))]
+            [
+                Some(own),
+                second.map(|stream| own.of_second(stream, of_second, read(&tally.second_sequence))),
+            ]
         };
         (0..).zip(self.crew()).flat_map(thread).flatten().collect()
     }
 
     fn stamp(&mut self, by_card: bool) -> io::Result<()> {
-        self.members.iter().flatten().try_for_each(|member| member.work().1.stamp(by_card))
+        self.members
+            .iter()
+            .flatten()
+            .try_for_each(|member| member.work().1.stamp(by_card))
     }
 
     fn stamps(&self) -> Vec<Stamp> {
-        self.crew().iter().flat_map(|member| member.work().1.stamps().to_vec()).collect()
+        self.crew()
+            .iter()
+            .flat_map(|member| member.work().1.stamps().to_vec())
+            .collect()
     }
 
     fn finished(&self) -> bool {
-        let done: Vec<bool> = self.crew().iter().map(|m| m.tally.finished.load(Ordering::Acquire)).collect();
+        let done: Vec<bool> = self
+            .crew()
+            .iter()
+            .map(|m| m.tally.finished.load(Ordering::Acquire))
+            .collect();
         // A thread that ended early has failed: the load is no longer the requested one.
         let ended = |thread: usize| self.threads.get(thread).is_none_or(Worker::has_ended);
-        (0..done.len()).any(|thread| ended(thread) && !done[thread]) || done.iter().all(|done| *done)
+        (0..done.len()).any(|thread| ended(thread) && !done[thread])
+            || done.iter().all(|done| *done)
     }
 
     fn stop(&mut self) -> Result<(), Error> {

@@ -104,13 +104,15 @@ impl Account {
     /// The number of a frame's stream, if it is one of ours.
     fn stream_of(&self, signature: &Signature) -> Option<usize> {
         let [campaign, id] = signature.stream.to_be_bytes();
-        (campaign == self.filter.campaign && usize::from(id) < self.windows.len()).then_some(id.into())
+        (campaign == self.filter.campaign && usize::from(id) < self.windows.len())
+            .then_some(id.into())
     }
 
     #[cold]
     fn foreign(&mut self, kind: usize, frame: &[u8]) {
         self.foreign[kind] += 1;
-        self.foreign_sample.get_or_insert_with(|| frame[..frame.len().min(SAMPLE)].to_vec());
+        self.foreign_sample
+            .get_or_insert_with(|| frame[..frame.len().min(SAMPLE)].to_vec());
     }
 
     fn test_frame(&mut self, len: usize) {
@@ -131,7 +133,9 @@ impl Account {
         let observed = self.streams[id].count(window, signature.sequence);
         if let Some(age) = signature.age_ns(now_ns.wrapping_add_signed(self.ahead_ns[id])) {
             self.latency[bucket(age)] += 1;
-            if let (Some(finder), Observed::New | Observed::Reordered) = (&mut self.finder, observed) {
+            if let (Some(finder), Observed::New | Observed::Reordered) =
+                (&mut self.finder, observed)
+            {
                 finder.observe(id, signature.stream, signature.sequence, now_ns, age);
             }
             if let (Some((wanted, kept)), Some((by_card, ns))) = (&mut self.stamps, stamp)
@@ -146,7 +150,10 @@ impl Account {
     fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
         self.ahead_ns.fill(0);
         for (stream, ns) in ahead_ns {
-            self.ahead_ns.get_mut(usize::from(*stream)).into_iter().for_each(|ahead| *ahead = *ns);
+            self.ahead_ns
+                .get_mut(usize::from(*stream))
+                .into_iter()
+                .for_each(|ahead| *ahead = *ns);
         }
     }
 
@@ -157,7 +164,11 @@ impl Account {
 
     /// So many of the test frames came through this queue on this CPU.
     pub fn add_to_queue(&mut self, cpu: u32, queue: u32, frames: u64) {
-        match self.queues.iter_mut().find(|q| (q.cpu, q.queue) == (cpu, queue)) {
+        match self
+            .queues
+            .iter_mut()
+            .find(|q| (q.cpu, q.queue) == (cpu, queue))
+        {
             _ if frames == 0 => {}
             Some(known) => known.frames += frames,
             None => self.queues.push(QueueCounters { cpu, queue, frames }),
@@ -166,25 +177,41 @@ impl Account {
 
     /// Everything as a port reports it.
     pub fn counters(&self) -> PortCounters {
-        let streams = self.streams.iter().enumerate().filter(|(_, s)| s.frames > 0);
+        let streams = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| s.frames > 0);
         let id = |low: usize| u16::from(self.filter.campaign) << 8 | low as u16;
         let mut counters = PortCounters {
             frames: self.frames,
             bytes: self.bytes,
             foreign: foreign_counters(self.foreign),
             queues: self.queues.clone(),
-            streams: streams.map(|(low, s)| StreamCounters { stream: id(low), ..*s }).collect(),
+            streams: streams
+                .map(|(low, s)| StreamCounters {
+                    stream: id(low),
+                    ..*s
+                })
+                .collect(),
             latency: Histogram::from_dense(&self.latency),
             ..PortCounters::default()
         };
-        self.finder.iter().for_each(|finder| finder.report(&mut counters));
+        self.finder
+            .iter()
+            .for_each(|finder| finder.report(&mut counters));
         counters
     }
 }
 
 /// Counts of the kinds in [`FOREIGN`], by name.
 pub(super) fn foreign_counters(counts: [u64; FOREIGN.len()]) -> BTreeMap<String, u64> {
-    FOREIGN.iter().map(|kind| kind.to_string()).zip(counts).filter(|(_, count)| *count > 0).collect()
+    FOREIGN
+        .iter()
+        .map(|kind| kind.to_string())
+        .zip(counts)
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }
 
 /// The number of a kind in [`FOREIGN`].
@@ -201,7 +228,11 @@ pub fn foreign_index(kind: ForeignKind) -> usize {
 /// Whether an untagged or tagged frame carries UDP, TCP or ICMP, as frames of generators without signatures do.
 fn could_be_test_frame(frame: &[u8]) -> bool {
     let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
-    let at = if matches!((byte(12), byte(13)), (0x81, 0) | (0x88, 0xa8)) { 16 } else { 12 };
+    let at = if matches!((byte(12), byte(13)), (0x81, 0) | (0x88, 0xa8)) {
+        16
+    } else {
+        12
+    };
     let protocol = match (byte(at), byte(at + 1)) {
         (0x08, 0) => byte(at + 11),
         (0x86, 0xdd) => byte(at + 8),
@@ -277,7 +308,10 @@ impl UserReceiver {
         kernel: impl Kernel + 'static,
     ) -> Made {
         let account = Mutex::new(Account::new(filter));
-        let shared = Arc::new(Shared { account, frames: AtomicU64::new(0) });
+        let shared = Arc::new(Shared {
+            account,
+            frames: AtomicU64::new(0),
+        });
         let its = shared.clone();
         let thread = Worker::spawn("receiver", cpu, move |stop| {
             while !stop.load(Ordering::Relaxed) {
@@ -285,7 +319,13 @@ impl UserReceiver {
             }
             Ok(())
         })?;
-        Ok(Box::new(UserReceiver { backend, shared, thread, kernel: Box::new(kernel), dropped_before: 0 }))
+        Ok(Box::new(UserReceiver {
+            backend,
+            shared,
+            thread,
+            kernel: Box::new(kernel),
+            dropped_before: 0,
+        }))
     }
 }
 
@@ -321,7 +361,11 @@ impl Port for UserReceiver {
     }
 
     fn stamps(&self) -> Vec<Stamp> {
-        self.shared.lock().stamps.as_ref().map_or(Vec::new(), |(_, kept)| kept.stamps().to_vec())
+        self.shared
+            .lock()
+            .stamps
+            .as_ref()
+            .map_or(Vec::new(), |(_, kept)| kept.stamps().to_vec())
     }
 
     fn frames(&self) -> u64 {
@@ -330,11 +374,18 @@ impl Port for UserReceiver {
 
     fn counters(&self) -> PortCounters {
         let counters = self.shared.lock().counters();
-        PortCounters { refused: self.kernel.dropped() - self.dropped_before, ..counters }
+        PortCounters {
+            refused: self.kernel.dropped() - self.dropped_before,
+            ..counters
+        }
     }
 
     fn stop(&mut self) -> Result<(), Error> {
-        if self.thread.has_ended() { self.thread.join() } else { Ok(()) }
+        if self.thread.has_ended() {
+            self.thread.join()
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -343,7 +394,10 @@ mod tests {
     use super::*;
 
     fn filter() -> Filter {
-        Filter { streams: 2, ..Filter::of_campaign(7) }
+        Filter {
+            streams: 2,
+            ..Filter::of_campaign(7)
+        }
     }
 
     fn udp(signature: &Signature) -> Vec<u8> {
@@ -357,15 +411,30 @@ mod tests {
     #[test]
     fn streams_duplicates_latency_and_foreign_frames() {
         let mut account = Account::new(filter());
-        for (stream, sequence, time_ns) in
-            [(0x701, 5, 1000), (0x701, 5, 0), (0x701, 4, 3000), (0x801, 0, 0), (0x702, 0, 0)]
-        {
-            account.observe(&udp(&Signature { stream, sequence, time_ns }), 60, 2000);
+        for (stream, sequence, time_ns) in [
+            (0x701, 5, 1000),
+            (0x701, 5, 0),
+            (0x701, 4, 3000),
+            (0x801, 0, 0),
+            (0x702, 0, 0),
+        ] {
+            account.observe(
+                &udp(&Signature {
+                    stream,
+                    sequence,
+                    time_ns,
+                }),
+                60,
+                2000,
+            );
         }
         account.observe(&[0xff; 10], 10, 0);
         assert_eq!(
             account.foreign_sample.as_ref().unwrap()[42..],
-            udp(&Signature { stream: 0x801, ..Default::default() })[42..]
+            udp(&Signature {
+                stream: 0x801,
+                ..Default::default()
+            })[42..]
         );
         account.add_to_queue(1, 2, 3);
         let c = account.counters();
@@ -385,31 +454,71 @@ mod tests {
             (2, Some(0)),
             "a stamp from the future is no latency"
         );
-        assert_eq!(c.queues, [QueueCounters { cpu: 1, queue: 2, frames: 3 }]);
+        assert_eq!(
+            c.queues,
+            [QueueCounters {
+                cpu: 1,
+                queue: 2,
+                frames: 3
+            }]
+        );
         account.reset(&Load::lasting(std::time::Duration::from_secs(1)));
         assert_eq!(account.counters(), PortCounters::default());
         // A generator whose clock is ahead by 7 s, as by an estimate that is 3 us too small.
         account.set_clocks(&[(1, 6_999_997_000), (200, 5)]);
         for latency in [1_000, 5_000] {
             let time_ns = 7_000_000_000;
-            account.observe(&udp(&Signature { stream: 0x701, sequence: 90, time_ns }), 60, latency);
+            account.observe(
+                &udp(&Signature {
+                    stream: 0x701,
+                    sequence: 90,
+                    time_ns,
+                }),
+                60,
+                latency,
+            );
         }
         let latency = account.counters().latency;
-        assert_eq!((latency.count(), latency.quantile(0.5)), (2, Some(0)), "below 0 counts as 0");
+        assert_eq!(
+            (latency.count(), latency.quantile(0.5)),
+            (2, Some(0)),
+            "below 0 counts as 0"
+        );
         assert_eq!(bucket(latency.quantile(1.0).unwrap()), bucket(2_000));
         account.reset(&Load::lasting(std::time::Duration::from_secs(1)));
-        account.observe(&udp(&Signature { stream: 0x701, sequence: 5, time_ns: 0 }), 60, 0);
-        assert_eq!(account.counters().duplicates(), 1, "the window outlives the reset");
+        account.observe(
+            &udp(&Signature {
+                stream: 0x701,
+                sequence: 5,
+                time_ns: 0,
+            }),
+            60,
+            0,
+        );
+        assert_eq!(
+            account.counters().duplicates(),
+            1,
+            "the window outlives the reset"
+        );
     }
 
     #[test]
     fn unsigned_frames_count_if_asked_for() {
-        let mut account = Account::new(Filter { unsigned: true, ..filter() });
+        let mut account = Account::new(Filter {
+            unsigned: true,
+            ..filter()
+        });
         let mut frame = vec![0; 60];
         (frame[12], frame[23]) = (8, 17);
         account.observe(&frame, 60, 0);
         frame[23] = 2;
         account.observe(&frame, 60, 0);
-        assert_eq!((account.counters().frames, account.counters().foreign["IPv4"]), (1, 1));
+        assert_eq!(
+            (
+                account.counters().frames,
+                account.counters().foreign["IPv4"]
+            ),
+            (1, 1)
+        );
     }
 }

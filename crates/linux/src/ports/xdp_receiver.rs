@@ -9,7 +9,9 @@ use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode};
 use aya::programs::{Program, ProgramError, Xdp};
-use linerate_measure::counters::{Delays, OUTAGES, Outage, PortCounters, QueueCounters, StreamCounters};
+use linerate_measure::counters::{
+    Delays, OUTAGES, Outage, PortCounters, QueueCounters, StreamCounters,
+};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram};
 use linerate_wire::{Filter, Findings, Load, STREAMS};
@@ -134,7 +136,13 @@ impl XdpReceiver {
     /// # Errors
     /// No privilege, or another XDP program is on the interface.
     pub fn new(namespace: &Netns, at: Arrival, filter: Filter) -> Result<Self, Error> {
-        XdpReceiver::replacing(redirect::give_way(namespace, at.ifindex), false, namespace, at, filter)
+        XdpReceiver::replacing(
+            redirect::give_way(namespace, at.ifindex),
+            false,
+            namespace,
+            at,
+            filter,
+        )
     }
 
     /// A receiver, with findings if they are wanted, in the place of another program of ours on the interface: a card would lose its link if
@@ -158,7 +166,11 @@ impl XdpReceiver {
             ("FINDS", u32::from(finds)),
             ("UNSIGNED", u32::from(filter.unsigned)),
         ];
-        let (found, of_cpus, tags) = if finds { (streams, cpus, TAGS) } else { (1, 1, 1) };
+        let (found, of_cpus, tags) = if finds {
+            (streams, cpus, TAGS)
+        } else {
+            (1, 1, 1)
+        };
         let elements = [
             ("queues", cpus as u32 * queues),
             ("streams", (cpus * STREAMS) as u32),
@@ -172,7 +184,9 @@ impl XdpReceiver {
         ];
         let mut ebpf = bpf::RECEIVER.load(&numbers, &[], &elements)?;
         let attached = match other {
-            None => attach_for_any_mtu(XdpMode::Default, &mut ebpf, RECEIVE, namespace, at.ifindex)?,
+            None => {
+                attach_for_any_mtu(XdpMode::Default, &mut ebpf, RECEIVE, namespace, at.ifindex)?
+            }
             Some(other) => other.hand_over(&mut ebpf, namespace, at.ifindex)?,
         };
         let finding = finds.then(|| {
@@ -194,7 +208,10 @@ impl XdpReceiver {
             ahead: MappedArray::take(&mut ebpf, "ahead", STREAMS)?,
             sample: MappedArray::take(&mut ebpf, "sample", 1)?,
             control: MappedArray::take(&mut ebpf, "control", 1)?,
-            filter: Filter { streams: streams as u16, ..filter },
+            filter: Filter {
+                streams: streams as u16,
+                ..filter
+            },
             queue_count: queues,
             cpus,
             base: Snapshot::default(),
@@ -209,14 +226,24 @@ impl XdpReceiver {
     fn prepare(&mut self, load: &Load) -> Result<(), Error> {
         if load.findings.is_some() && self.finding.is_none() {
             let (namespace, at, filter) = (self.namespace.clone(), self.at, self.filter);
-            let attached = Attached { link: self.attached.link.take(), ..self.attached };
+            let attached = Attached {
+                link: self.attached.link.take(),
+                ..self.attached
+            };
             let finding = XdpReceiver::replacing(Some(attached), true, &namespace, at, filter)?;
             (0..STREAMS).for_each(|stream| finding.ahead.set(stream, self.ahead.get(stream)));
             finding.control.set(0, self.control.get(0));
             *self = finding;
         }
-        let control = Control { answered: self.control.get(0).answered, ..Control::default() };
-        let Some(Findings { every_frame, tag_after_ns }) = load.findings else {
+        let control = Control {
+            answered: self.control.get(0).answered,
+            ..Control::default()
+        };
+        let Some(Findings {
+            every_frame,
+            tag_after_ns,
+        }) = load.findings
+        else {
             self.control.set(0, control);
             return Ok(());
         };
@@ -230,45 +257,93 @@ impl XdpReceiver {
             (0..self.cpus).for_each(|cpu| finding.delays.set(cpu, DelaysOfCpu::default()));
             (0..self.cpus * 2 * BUCKETS).for_each(|n| finding.differences.set(n, 0));
         }
-        let tag_gap_ns = tag_gap_ns(load, Findings { every_frame, tag_after_ns });
+        let tag_gap_ns = tag_gap_ns(
+            load,
+            Findings {
+                every_frame,
+                tag_after_ns,
+            },
+        );
         let finding = 1 + u64::from(every_frame);
-        self.control.set(0, Control { finding, tag_after_ns, tag_gap_ns, ..control });
+        self.control.set(
+            0,
+            Control {
+                finding,
+                tag_after_ns,
+                tag_gap_ns,
+                ..control
+            },
+        );
         Ok(())
     }
 
     fn add_findings(&self, counters: &mut PortCounters) {
         let control = self.control.get(0);
-        let Some(Finding { found, delays, differences, tags, .. }) =
-            self.finding.as_ref().filter(|_| control.finding > 0)
+        let Some(Finding {
+            found,
+            delays,
+            differences,
+            tags,
+            ..
+        }) = self.finding.as_ref().filter(|_| control.finding > 0)
         else {
             return;
         };
         let mut all = Delays::default();
-        for (cpu, of_cpu) in delays.iter().enumerate().filter(|(_, of_cpu)| of_cpu.frames > 0) {
-            let DelaysOfCpu { frames, min_ns, max_ns, least_ns, most_ns, .. } = of_cpu;
+        for (cpu, of_cpu) in delays
+            .iter()
+            .enumerate()
+            .filter(|(_, of_cpu)| of_cpu.frames > 0)
+        {
+            let DelaysOfCpu {
+                frames,
+                min_ns,
+                max_ns,
+                least_ns,
+                most_ns,
+                ..
+            } = of_cpu;
             let [earlier, later] = [0, 1].map(|sign| {
                 let from = (2 * cpu + sign) * BUCKETS;
                 let dense: Vec<u64> = (from..from + BUCKETS).map(|n| differences.get(n)).collect();
                 Histogram::from_dense(&dense)
             });
-            let of_cpu =
-                Delays { frames, min_ns, max_ns, least_ns, most_ns, earlier, later, ..Delays::default() };
+            let of_cpu = Delays {
+                frames,
+                min_ns,
+                max_ns,
+                least_ns,
+                most_ns,
+                earlier,
+                later,
+                ..Delays::default()
+            };
             all.add(of_cpu);
         }
-        all.tagged = tags.iter().take(control.tagged as usize).map(|[sent, delay]| (sent, delay)).collect();
+        all.tagged = tags
+            .iter()
+            .take(control.tagged as usize)
+            .map(|[sent, delay]| (sent, delay))
+            .collect();
         let mut streams = 0;
-        for (id, found) in (0..).zip(found.iter()).filter(|(_, found)| found.last_ns > 0) {
+        for (id, found) in (0..)
+            .zip(found.iter())
+            .filter(|(_, found)| found.last_ns > 0)
+        {
             streams += 1;
             let stream = u16::from(self.filter.campaign) << 8 | id;
             let outages = found.outages.iter().filter(|[from_ns, ..]| *from_ns > 0);
-            counters.outages.extend(outages.map(|&[from_ns, to_ns, missing]| Outage {
-                stream,
-                from_ns,
-                to_ns,
-                missing,
-            }));
-            counters.last_loss_ns =
-                counters.last_loss_ns.max(Some(found.lost_ns).filter(|lost_ns| *lost_ns > 0));
+            counters
+                .outages
+                .extend(outages.map(|&[from_ns, to_ns, missing]| Outage {
+                    stream,
+                    from_ns,
+                    to_ns,
+                    missing,
+                }));
+            counters.last_loss_ns = counters
+                .last_loss_ns
+                .max(Some(found.lost_ns).filter(|lost_ns| *lost_ns > 0));
         }
         counters.sort_outages();
         report(counters, all, streams);
@@ -293,7 +368,10 @@ impl XdpReceiver {
     fn stream_counters(&self, now: &Snapshot) -> Vec<StreamCounters> {
         let one = |id: u16| {
             let stream = u16::from(self.filter.campaign) << 8 | id;
-            let mut counters = StreamCounters { stream, ..StreamCounters::default() };
+            let mut counters = StreamCounters {
+                stream,
+                ..StreamCounters::default()
+            };
             for at in (0..self.cpus).map(|cpu| cpu * STREAMS + usize::from(id)) {
                 let (now, base) = (&now.streams[at], &self.base.streams[at]);
                 let [received, duplicates, reordered, too_late, ..] = grown(now, base);
@@ -305,7 +383,10 @@ impl XdpReceiver {
             }
             counters
         };
-        (0..self.filter.streams).map(one).filter(|counters| counters.frames > 0).collect()
+        (0..self.filter.streams)
+            .map(one)
+            .filter(|counters| counters.frames > 0)
+            .collect()
     }
 }
 
@@ -314,12 +395,17 @@ impl Attached {
     fn hand_over(self, to: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<Attached, Error> {
         let name = RECEIVE[usize::from(self.frags)];
         let Some(link) = self.link else {
-            return Err(Error::Refused(format!("{name} is no longer on its interface")));
+            return Err(Error::Refused(format!(
+                "{name} is no longer on its interface"
+            )));
         };
         let next = bpf::load_xdp(to, name)?;
         let attached = namespace.enter(|| next.attach_to_link(link))?;
         let link = taken(next, attached.map_err(|e| not_attached(name, ifindex, e))?)?;
-        Ok(Attached { link: Some(link), ..self })
+        Ok(Attached {
+            link: Some(link),
+            ..self
+        })
     }
 }
 
@@ -341,19 +427,25 @@ pub(super) fn attach_for_any_mtu(
     let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
         return Err(Error::Refused(format!("there is no XDP program '{name}'")));
     };
-    Ok(Attached { frags, link: Some(taken(program, id)?) })
+    Ok(Attached {
+        frags,
+        link: Some(taken(program, id)?),
+    })
 }
 
 /// The link of a program, which would otherwise go with it.
 fn taken(program: &mut Xdp, id: XdpLinkId) -> Result<XdpLink, Error> {
-    program.take_link(id).map_err(|e| bpf::program_error("receiver", &e))
+    program
+        .take_link(id)
+        .map_err(|e| bpf::program_error("receiver", &e))
 }
 
 pub(super) fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> Error {
     match error {
-        ProgramError::SyscallError(e) => {
-            Error::system(format_args!("attach an XDP program to interface number {ifindex}"), e.io_error)
-        }
+        ProgramError::SyscallError(e) => Error::system(
+            format_args!("attach an XDP program to interface number {ifindex}"),
+            e.io_error,
+        ),
         _ => bpf::program_error(program, &error),
     }
 }
@@ -362,7 +454,12 @@ pub(super) fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> 
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<XdpLinkId, Error> {
+pub fn attach(
+    ebpf: &mut Ebpf,
+    name: &str,
+    namespace: &Netns,
+    ifindex: u32,
+) -> Result<XdpLinkId, Error> {
     attach_as(XdpMode::Default, ebpf, name, namespace, ifindex)
 }
 
@@ -385,7 +482,14 @@ impl Port for XdpReceiver {
 
     fn start(&mut self, load: &Load) -> Result<(), Error> {
         self.prepare(load)?;
-        self.sample.set(0, Sample { length: 0, kind: 0, bytes: [0; 64] });
+        self.sample.set(
+            0,
+            Sample {
+                length: 0,
+                kind: 0,
+                bytes: [0; 64],
+            },
+        );
         self.base = self.snapshot();
         Ok(())
     }
@@ -397,7 +501,11 @@ impl Port for XdpReceiver {
     }
 
     fn frames(&self) -> u64 {
-        self.queues.iter().zip(&self.base.queues).map(|(now, base)| now[0] - base[0]).sum()
+        self.queues
+            .iter()
+            .zip(&self.base.queues)
+            .map(|(now, base)| now[0] - base[0])
+            .sum()
     }
 
     fn counters(&self) -> PortCounters {
@@ -422,13 +530,21 @@ impl Port for XdpReceiver {
     }
 
     fn let_through(&mut self, on: bool) -> bool {
-        self.control.set(0, Control { answered: u64::from(on), ..self.control.get(0) });
+        self.control.set(
+            0,
+            Control {
+                answered: u64::from(on),
+                ..self.control.get(0)
+            },
+        );
         true
     }
 
     fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
         (0..STREAMS).for_each(|stream| self.ahead.set(stream, 0));
-        ahead_ns.iter().for_each(|(stream, ns)| self.ahead.set(usize::from(*stream), *ns));
+        ahead_ns
+            .iter()
+            .for_each(|(stream, ns)| self.ahead.set(usize::from(*stream), *ns));
     }
 
     fn stop(&mut self) -> Result<(), Error> {

@@ -28,7 +28,9 @@ impl Outlet {
     pub fn read(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         for _ in 0..16 {
-            let Some(file) = &mut self.0 else { return Ok(()) };
+            let Some(file) = &mut self.0 else {
+                return Ok(());
+            };
             match file.read(&mut buffer) {
                 Ok(0) => self.0 = None,
                 Ok(length) => each(&buffer[..length]),
@@ -43,17 +45,29 @@ impl Outlet {
 
 /// Waits until one of the pipes has something to say or is closed, or some time has passed.
 pub fn wait(outlets: &[Outlet], longest: Duration) -> io::Result<()> {
-    let open: Vec<(RawFd, libc::c_short)> =
-        outlets.iter().filter_map(Outlet::fd).map(|fd| (fd, libc::POLLIN)).collect();
+    let open: Vec<(RawFd, libc::c_short)> = outlets
+        .iter()
+        .filter_map(Outlet::fd)
+        .map(|fd| (fd, libc::POLLIN))
+        .collect();
     poll(&open, longest).map(drop)
 }
 
 /// Waits until something can be done with one of the descriptors, or some time has passed. Says with which.
 pub fn poll(wanted: &[(RawFd, libc::c_short)], longest: Duration) -> io::Result<Vec<bool>> {
-    let mut fds: Vec<libc::pollfd> =
-        wanted.iter().map(|&(fd, events)| libc::pollfd { fd, events, revents: 0 }).collect();
+    let mut fds: Vec<libc::pollfd> = wanted
+        .iter()
+        .map(|&(fd, events)| libc::pollfd {
+            fd,
+            events,
+            revents: 0,
+        })
+        .collect();
     // Part of a millisecond counts as a whole one: no caller spins.
-    let longest = longest.as_micros().div_ceil(1000).min(libc::c_int::MAX as u128) as libc::c_int;
+    let longest = longest
+        .as_micros()
+        .div_ceil(1000)
+        .min(libc::c_int::MAX as u128) as libc::c_int;
     // SAFETY: pointer and length describe `fds`, which outlives the call.
     match unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, longest) } {
         -1 => match io::Error::last_os_error() {

@@ -51,7 +51,9 @@ fn output_is_read_whole_by_a_slow_reader() {
             std::thread::sleep(GRACE / 2);
         }
     };
-    shell("seq 200000").run_lines(|path| Command::new(path), None, each).unwrap();
+    shell("seq 200000")
+        .run_lines(|path| Command::new(path), None, each)
+        .unwrap();
     assert_eq!(seen, 200_000);
 }
 
@@ -65,7 +67,10 @@ fn what_hangs_is_killed_with_all_that_it_started() {
     let job = shell("echo begun >&2; sleep 77 & sleep 78").with_input(Input::writer(endless));
     let error = run(&job.within(Duration::from_millis(200))).unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(10));
-    assert_eq!(error.to_string(), "sh did not end within 0.2 s and was killed: begun");
+    assert_eq!(
+        error.to_string(),
+        "sh did not end within 0.2 s and was killed: begun"
+    );
 }
 
 #[test]
@@ -97,16 +102,30 @@ fn an_interrupt_ends_it() {
 fn an_input_that_fails_or_is_not_read_is_an_error() {
     let broken = Input::writer(|_| Err(io::Error::other("no more entries")));
     let error = run(&Job::new("cat", &[]).with_input(broken)).unwrap_err();
-    assert_eq!(error.to_string(), "cat did not get all of its input: no more entries");
+    assert_eq!(
+        error.to_string(),
+        "cat did not get all of its input: no more entries"
+    );
     let much = Input::writer(|out| (0..1000).try_for_each(|_| out.write_all(&[b'x'; 4096])));
     let error = run(&Job::new("true", &[]).with_input(much)).unwrap_err();
-    assert!(error.to_string().starts_with("true did not get all of its input"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("true did not get all of its input"),
+        "{error}"
+    );
 }
 
 #[test]
 fn missing_programs_are_named_with_their_package() {
     for hostile in ["", "a\0b", "/", "/etc", "/nonexistent/nft"] {
-        assert!(matches!(run(&Job::new(hostile, &[])), Err(ProcessError::NotInstalled(_))), "{hostile:?}");
+        assert!(
+            matches!(
+                run(&Job::new(hostile, &[])),
+                Err(ProcessError::NotInstalled(_))
+            ),
+            "{hostile:?}"
+        );
     }
     assert_eq!(
         ProcessError::NotInstalled("iptables-legacy-restore".into()).to_string(),
@@ -118,7 +137,10 @@ fn missing_programs_are_named_with_their_package() {
 #[test]
 fn the_start_of_a_process_is_field_22() {
     let fields: Vec<String> = (4..30).map(|n| n.to_string()).collect();
-    assert_eq!(parse_start(&format!("7 (a) b) c) S {}", fields.join(" "))), Some(22));
+    assert_eq!(
+        parse_start(&format!("7 (a) b) c) S {}", fields.join(" "))),
+        Some(22)
+    );
     assert_eq!(parse_start(&format!("7 (a) Z {}", fields.join(" "))), None);
     for hostile in ["", ")", "7 (a) S", "7 (a) S x x"] {
         assert_eq!(parse_start(hostile), None);
@@ -131,7 +153,10 @@ fn the_start_of_a_process_is_field_22() {
 #[test]
 fn a_program_that_outlives_linerate_goes_on_and_may_write() {
     let file = std::env::temp_dir().join(format!("linerate-outlives-{}", std::process::id()));
-    let line = format!("sleep 0.3; echo nobody reads this; echo done >{}", file.display());
+    let line = format!(
+        "sleep 0.3; echo nobody reads this; echo done >{}",
+        file.display()
+    );
     let ended = |job: Job| {
         let start = move || {
             let mut command = Command::new("sh");
@@ -143,8 +168,10 @@ fn a_program_that_outlives_linerate_goes_on_and_may_write() {
             pid
         };
         let pid = thread::spawn(start).join().unwrap();
-        let is_over =
-            || std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |s| s.contains(") Z "));
+        let is_over = || {
+            std::fs::read_to_string(format!("/proc/{pid}/stat"))
+                .map_or(true, |s| s.contains(") Z "))
+        };
         let end = Instant::now() + Duration::from_secs(20);
         while !is_over() {
             assert!(Instant::now() < end, "it still runs");

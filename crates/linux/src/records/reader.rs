@@ -4,7 +4,8 @@ use super::{CAMPAIGN, FACTS, HOST, SUMMARY, TRIALS, failed, stacks_of};
 use crate::Error;
 use crate::files;
 use linerate_measure::record::{
-    Campaign, HostFacts, SlotFacts, Summary, TrialRecord, Trials, read_document, read_lines, read_trials,
+    Campaign, HostFacts, SlotFacts, Summary, TrialRecord, Trials, read_document, read_lines,
+    read_trials,
 };
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
@@ -38,23 +39,42 @@ pub struct StoredCampaign {
 pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
     let campaign = head(directory)?;
     let path = directory.join(TRIALS);
-    let Trials { trials, cut_off } =
-        read_trials(&path.display().to_string(), &text(&path)?.unwrap_or_default())?;
+    let Trials { trials, cut_off } = read_trials(
+        &path.display().to_string(),
+        &text(&path)?.unwrap_or_default(),
+    )?;
     let (facts, facts_cut_off) = facts(directory)?;
     let summary: Option<Summary> = document(directory, SUMMARY)?;
     let mut missing = Vec::new();
     // A campaign that goes on has trials that its last summary does not know.
     if !is_running(directory) {
-        for (file, _) in [(TRIALS, cut_off), (FACTS, facts_cut_off)].iter().filter(|(_, cut_off)| *cut_off) {
+        for (file, _) in [(TRIALS, cut_off), (FACTS, facts_cut_off)]
+            .iter()
+            .filter(|(_, cut_off)| *cut_off)
+        {
             missing.push(format!("the last line of {file} is cut off and left out"));
         }
-        let counted = summary.iter().flat_map(|s| &s.rows).map(|row| row.trials).sum::<usize>();
+        let counted = summary
+            .iter()
+            .flat_map(|s| &s.rows)
+            .map(|row| row.trials)
+            .sum::<usize>();
         if counted > trials.len() {
-            missing.push(format!("{SUMMARY} counts {counted} trials, and {TRIALS} holds {}", trials.len()));
+            missing.push(format!(
+                "{SUMMARY} counts {counted} trials, and {TRIALS} holds {}",
+                trials.len()
+            ));
         }
     }
     let host = document(directory, HOST)?.unwrap_or_default();
-    Ok(StoredCampaign { campaign, host, trials, facts, summary, missing })
+    Ok(StoredCampaign {
+        campaign,
+        host,
+        trials,
+        facts,
+        summary,
+        missing,
+    })
 }
 
 /// Reads `campaign.json` alone.
@@ -76,7 +96,10 @@ pub fn head(directory: &Path) -> Result<Campaign, Error> {
 /// # Errors
 /// One of them is malformed, or was written by a newer linerate.
 pub fn verdict(directory: &Path) -> Result<(HostFacts, Option<Summary>), Error> {
-    Ok((document(directory, HOST)?.unwrap_or_default(), document(directory, SUMMARY)?))
+    Ok((
+        document(directory, HOST)?.unwrap_or_default(),
+        document(directory, SUMMARY)?,
+    ))
 }
 
 /// Whether the campaign in `directory` has its verdict.
@@ -87,10 +110,14 @@ pub fn has_ended(directory: &Path) -> bool {
 /// Whether a linerate of this machine is writing the record: it holds a lock on its trials. By the number of the file alone, because
 /// some file systems show another device there.
 pub fn is_running(directory: &Path) -> bool {
-    let Ok(trials) = fs::metadata(directory.join(TRIALS)) else { return false };
+    let Ok(trials) = fs::metadata(directory.join(TRIALS)) else {
+        return false;
+    };
     let number = format!(":{}", trials.ino());
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let mut words = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut words = locks
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
     words.any(|line| line.contains(&"FLOCK") && line.iter().any(|word| word.ends_with(&number)))
 }
 
@@ -103,8 +130,8 @@ impl StoredCampaign {
         let profiles = self.summary.iter().flat_map(|summary| &summary.profiles);
         let read = |slot: usize| {
             let path = directory.join(stacks_of(slot, ""));
-            let text =
-                text(&path)?.ok_or_else(|| Error::Refused(format!("{} is missing", path.display())))?;
+            let text = text(&path)?
+                .ok_or_else(|| Error::Refused(format!("{} is missing", path.display())))?;
             Ok((slot, Profile::of_folded(&text)))
         };
         profiles.map(|profile| read(profile.slot)).collect()
@@ -114,16 +141,25 @@ impl StoredCampaign {
 /// How the DUT was configured, by slot, and whether the last line is incomplete and left out.
 pub(super) fn facts(directory: &Path) -> Result<(Vec<SlotFacts>, bool), Error> {
     let path = directory.join(FACTS);
-    Ok(read_lines(&path.display().to_string(), &text(&path)?.unwrap_or_default())?)
+    Ok(read_lines(
+        &path.display().to_string(),
+        &text(&path)?.unwrap_or_default(),
+    )?)
 }
 
 /// How many bytes of a file are whole lines.
 pub(super) fn whole_lines(path: &Path) -> Result<u64, Error> {
     let bytes = files::read(path, usize::MAX).map_err(failed("read", path))?;
-    Ok(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at as u64 + 1))
+    Ok(bytes
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at as u64 + 1))
 }
 
-fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, Error> {
+fn document<T: serde::de::DeserializeOwned>(
+    directory: &Path,
+    name: &str,
+) -> Result<Option<T>, Error> {
     let path = directory.join(name);
     match text(&path)? {
         Some(text) => Ok(Some(read_document(&path.display().to_string(), &text)?)),
@@ -135,19 +171,31 @@ fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Res
 fn text(path: &Path) -> Result<Option<String>, Error> {
     match files::read(path, usize::MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
         Err(e) => Err(failed("read", path)(e)),
     }
 }
 
 fn why_not(directory: &Path) -> String {
-    let Ok(entries) = fs::read_dir(directory) else { return "it is not a folder".into() };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return "it is not a folder".into();
+    };
     let paths = entries.flatten().map(|e| e.path());
     // Names of campaigns begin with the time, so that the greatest is the newest.
     let newest: Option<PathBuf> = paths.filter(|p| p.join(CAMPAIGN).exists()).max();
     match newest {
         Some(record) => {
-            format!("it has no {CAMPAIGN}, but holds records; the newest is {}", record.display())
+            format!(
+                "it has no {CAMPAIGN}, but holds records; the newest is {}",
+                record.display()
+            )
         }
         None => format!("it has no {CAMPAIGN}"),
     }

@@ -21,7 +21,8 @@ impl Folder {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("linerate-records-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("linerate-records-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -38,7 +39,10 @@ fn campaign() -> Campaign {
         version: VERSION,
         name: "test".into(),
         started: utc_now(),
-        asked: Asked { lab: LabKind::Simulated, ..Asked::default() },
+        asked: Asked {
+            lab: LabKind::Simulated,
+            ..Asked::default()
+        },
         ..Campaign::default()
     }
 }
@@ -61,7 +65,11 @@ fn trial(number: u64) -> TrialRecord {
 }
 
 fn host() -> HostFacts {
-    HostFacts { version: VERSION, kernel: "6".into(), ..HostFacts::default() }
+    HostFacts {
+        version: VERSION,
+        kernel: "6".into(),
+        ..HostFacts::default()
+    }
 }
 
 #[test]
@@ -70,7 +78,10 @@ fn what_was_written_is_read_back() {
     let mut store = RecordStore::create(&folder.0.join("results"), "a b/../c\u{b5}", None).unwrap();
     let directory = store.directory().to_path_buf();
     let name = directory.file_name().unwrap().to_str().unwrap();
-    assert!(name.len() == 17 + 9 && name[15..].starts_with("Z-") && name.ends_with("-a-b-..-c-"), "{name}");
+    assert!(
+        name.len() == 17 + 9 && name[15..].starts_with("Z-") && name.ends_with("-a-b-..-c-"),
+        "{name}"
+    );
     store.write_campaign(&campaign()).unwrap();
     store.write_host(&host()).unwrap();
     assert_eq!(read(&directory).unwrap().summary, None);
@@ -80,11 +91,23 @@ fn what_was_written_is_read_back() {
     store.write_summary(&summary).unwrap();
     store.finish().unwrap();
     let stored = read(&directory).unwrap();
-    assert_eq!((stored.trials, stored.missing, stored.host), (trials, vec![], host()));
-    assert_eq!((stored.campaign.name.as_str(), stored.summary), ("test", Some(summary)));
-    let mut files: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(
+        (stored.trials, stored.missing, stored.host),
+        (trials, vec![], host())
+    );
+    assert_eq!(
+        (stored.campaign.name.as_str(), stored.summary),
+        ("test", Some(summary))
+    );
+    let mut files: Vec<_> = fs::read_dir(&directory)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     files.sort();
-    assert_eq!(files, ["campaign.json", "host.json", "summary.json", "trials.jsonl"]);
+    assert_eq!(
+        files,
+        ["campaign.json", "host.json", "summary.json", "trials.jsonl"]
+    );
 }
 
 #[test]
@@ -96,7 +119,11 @@ fn a_trial_is_on_disk_without_any_further_call() {
     let written = || fs::read_to_string(&path).unwrap().ends_with('\n');
     let began = std::time::Instant::now();
     while !written() {
-        assert!(began.elapsed().as_secs() < 10, "the trial is not in {}", path.display());
+        assert!(
+            began.elapsed().as_secs() < 10,
+            "the trial is not in {}",
+            path.display()
+        );
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
@@ -104,15 +131,24 @@ fn a_trial_is_on_disk_without_any_further_call() {
 #[test]
 fn folders_do_not_clash_and_are_not_mixed_up() {
     let folder = Folder::new();
-    let new = || make_new(&folder.0, "same", "", |path| DirBuilder::new().create(path)).unwrap().0;
+    let new = || {
+        make_new(&folder.0, "same", "", |path| DirBuilder::new().create(path))
+            .unwrap()
+            .0
+    };
     let names = [new(), new(), new()].map(|d| d.file_name().unwrap().to_str().unwrap().to_string());
     assert_eq!(names, ["same", "same-2", "same-3"]);
     let out = folder.0.join("new/out");
     let store = RecordStore::create(Path::new("/nonexistent"), "x", Some(&out)).unwrap();
     assert_eq!(store.directory(), out);
-    let again = RecordStore::create(&folder.0, "x", Some(&out)).unwrap_err().to_string();
+    let again = RecordStore::create(&folder.0, "x", Some(&out))
+        .unwrap_err()
+        .to_string();
     assert!(again.contains("new/out is not empty"), "{again}");
-    assert_eq!((sanitised(""), sanitised("a/b c")), ("campaign".into(), "a-b-c".into()));
+    assert_eq!(
+        (sanitised(""), sanitised("a/b c")),
+        ("campaign".into(), "a-b-c".into())
+    );
 }
 
 #[test]
@@ -130,7 +166,11 @@ fn what_is_no_record_is_said_to_be_none() {
         "{inside}"
     );
     fs::write(store.directory().join(CAMPAIGN), "{\"version\":1}").unwrap();
-    assert!(reason(store.directory()).contains("campaign.json, line 1"), "{}", reason(store.directory()));
+    assert!(
+        reason(store.directory()).contains("campaign.json, line 1"),
+        "{}",
+        reason(store.directory())
+    );
 }
 
 #[test]
@@ -143,10 +183,18 @@ fn a_cut_off_line_loses_only_itself() {
     store.finish().unwrap();
     let path = directory.join(TRIALS);
     let length = fs::metadata(&path).unwrap().len();
-    OpenOptions::new().write(true).open(&path).unwrap().set_len(length - 10).unwrap();
+    OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(length - 10)
+        .unwrap();
     let stored = read(&directory).unwrap();
     assert_eq!(stored.trials.len(), 2);
-    assert_eq!(stored.missing, ["the last line of trials.jsonl is cut off and left out"]);
+    assert_eq!(
+        stored.missing,
+        ["the last line of trials.jsonl is cut off and left out"]
+    );
 }
 
 /// Appends trials until it fails; the folder must then hold whole records. Returns the number of trials on disk, and the error.
@@ -154,9 +202,14 @@ fn fill(base: &Path) -> (usize, Error) {
     let mut store = RecordStore::create(base, "full", None).unwrap();
     store.write_campaign(&campaign()).unwrap();
     let directory = store.directory().to_path_buf();
-    let error = (0..10_000).find_map(|n| store.append_trial(&trial(n)).err()).expect("the disk is endless");
+    let error = (0..10_000)
+        .find_map(|n| store.append_trial(&trial(n)).err())
+        .expect("the disk is endless");
     let after = store.append_trial(&trial(10_001)).unwrap_err();
-    assert!(after.to_string().contains("takes no more trials"), "{after}");
+    assert!(
+        after.to_string().contains("takes no more trials"),
+        "{after}"
+    );
     store.finish().unwrap();
     let text = fs::read_to_string(directory.join(TRIALS)).unwrap();
     assert!(text.ends_with('\n'), "an incomplete line was left behind");
@@ -167,7 +220,10 @@ fn fill(base: &Path) -> (usize, Error) {
 
 fn assert_says_what_is_kept(kept: usize, error: &Error, reason: &str) {
     let text = error.to_string();
-    assert!(kept > 0 && text.contains(&format!("cannot write trial {kept} to ")), "{kept}: {text}");
+    assert!(
+        kept > 0 && text.contains(&format!("cannot write trial {kept} to ")),
+        "{kept}: {text}"
+    );
     assert!(
         text.contains(&format!("the first {kept} trials are safe there")) && text.contains(reason),
         "{text}"
@@ -185,13 +241,21 @@ fn at_a_limit_on_file_sizes_nothing_recorded_is_lost() {
     let folder = Folder::new();
     let name = "records::tests::at_a_limit_on_file_sizes_nothing_recorded_is_lost";
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", name, "--nocapture"]).env(BASE, &folder.0);
+    child
+        .args(["--exact", name, "--nocapture"])
+        .env(BASE, &folder.0);
     let limit = || {
         // SAFETY: an ignored signal has no handler that could be wrong.
         if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());
         }
-        Ok(setrlimit(Resource::Fsize, Rlimit { current: Some(20_000), maximum: Some(20_000) })?)
+        Ok(setrlimit(
+            Resource::Fsize,
+            Rlimit {
+                current: Some(20_000),
+                maximum: Some(20_000),
+            },
+        )?)
     };
     // SAFETY: between fork and exec, `limit` only makes system calls; it neither allocates nor locks.
     unsafe { child.pre_exec(limit) };
@@ -212,7 +276,11 @@ fn on_a_full_disk_nothing_recorded_is_lost() {
     // A namespace belongs to a thread: no other test sees the mount, and it ends with this one.
     let filled = std::thread::spawn(move || {
         crate::net::netns::unshare(UnshareFlags::NEWNS).unwrap();
-        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+        mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )
+        .unwrap();
         mount("tmpfs", &target, "tmpfs", MountFlags::empty(), c"size=64k").unwrap();
         fill(&target)
     });
@@ -229,9 +297,17 @@ fn a_stopped_campaign_goes_on_after_its_whole_trials() {
     store.write_campaign(&campaign).unwrap();
     store.append_trial(&trial(0)).unwrap();
     let refused = RecordStore::reopen(&out).unwrap_err();
-    assert!(refused.to_string().contains("is being written by another linerate"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("is being written by another linerate"),
+        "{refused}"
+    );
     store.finish().unwrap();
-    let mut file = OpenOptions::new().append(true).open(out.join(TRIALS)).unwrap();
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(out.join(TRIALS))
+        .unwrap();
     file.write_all(b"{\"version\":1,\"tri").unwrap();
     drop(file);
     let (mut store, stored) = RecordStore::reopen(&out).unwrap();
@@ -241,8 +317,16 @@ fn a_stopped_campaign_goes_on_after_its_whole_trials() {
     let again = read(&out).unwrap();
     assert_eq!(again.trials, [trial(0), trial(1)]);
     assert!(again.missing.is_empty());
-    assert!(RecordStore::reopen(&folder.0).unwrap_err().to_string().contains("is not a record of linerate"));
-    assert!(!folder.0.join(TRIALS).exists(), "nothing is made where there is no record");
+    assert!(
+        RecordStore::reopen(&folder.0)
+            .unwrap_err()
+            .to_string()
+            .contains("is not a record of linerate")
+    );
+    assert!(
+        !folder.0.join(TRIALS).exists(),
+        "nothing is made where there is no record"
+    );
 }
 
 #[test]
@@ -258,7 +342,10 @@ fn known_times() {
     ] {
         assert_eq!(rfc3339_utc(UNIX_EPOCH + Duration::from_secs(seconds)), text);
     }
-    assert_eq!(rfc3339_utc(UNIX_EPOCH - Duration::from_secs(5)), "1970-01-01T00:00:00Z");
+    assert_eq!(
+        rfc3339_utc(UNIX_EPOCH - Duration::from_secs(5)),
+        "1970-01-01T00:00:00Z"
+    );
 }
 
 #[test]
@@ -280,7 +367,10 @@ fn agrees_with_the_c_library() {
             tm.tm_min,
             tm.tm_sec
         );
-        assert_eq!(rfc3339_utc(UNIX_EPOCH + Duration::from_secs(seconds)), theirs);
+        assert_eq!(
+            rfc3339_utc(UNIX_EPOCH + Duration::from_secs(seconds)),
+            theirs
+        );
     }
 }
 
@@ -297,7 +387,10 @@ mod imported {
         let trials = [trial(0), trial(1)];
         let mut written = Vec::new();
         for name in names {
-            let campaign = Campaign { name: name.into(), ..campaign() };
+            let campaign = Campaign {
+                name: name.into(),
+                ..campaign()
+            };
             let summary = summarise(&campaign, &trials, Stopped::Trials, 0);
             let path = store.write(&campaign, &host(), &trials, &summary).unwrap();
             assert_eq!(path.parent(), Some(out.as_path()));

@@ -1,6 +1,8 @@
 //! Events that CPUs count in their kernel: cycles, instructions, misses of caches and of predicted branches.
 
-use aya_obj::generated::{PERF_FLAG_FD_CLOEXEC, perf_event_attr, perf_hw_id, perf_sw_ids, perf_type_id};
+use aya_obj::generated::{
+    PERF_FLAG_FD_CLOEXEC, perf_event_attr, perf_hw_id, perf_sw_ids, perf_type_id,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -17,12 +19,20 @@ pub struct Event {
 impl Event {
     /// One that the CPU counts.
     pub const fn hardware(name: &'static str, event: perf_hw_id) -> Event {
-        Event { name, kind: perf_type_id::PERF_TYPE_HARDWARE, number: event as u64 }
+        Event {
+            name,
+            kind: perf_type_id::PERF_TYPE_HARDWARE,
+            number: event as u64,
+        }
     }
 
     /// One that the kernel counts.
     pub const fn software(name: &'static str, event: perf_sw_ids) -> Event {
-        Event { name, kind: perf_type_id::PERF_TYPE_SOFTWARE, number: event as u64 }
+        Event {
+            name,
+            kind: perf_type_id::PERF_TYPE_SOFTWARE,
+            number: event as u64,
+        }
     }
 }
 
@@ -32,7 +42,10 @@ pub const EVENTS: [Event; 5] = [
     Event::hardware("instructions", perf_hw_id::PERF_COUNT_HW_INSTRUCTIONS),
     Event::hardware("cache-misses", perf_hw_id::PERF_COUNT_HW_CACHE_MISSES),
     Event::hardware("branch-misses", perf_hw_id::PERF_COUNT_HW_BRANCH_MISSES),
-    Event::software("context-switches", perf_sw_ids::PERF_COUNT_SW_CONTEXT_SWITCHES),
+    Event::software(
+        "context-switches",
+        perf_sw_ids::PERF_COUNT_SW_CONTEXT_SWITCHES,
+    ),
 ];
 
 /// Counters of some CPUs. They count from the beginning; [`Counting::read`] twice gives what came between.
@@ -51,10 +64,17 @@ impl Counting {
     pub fn begin(cpus: &[u32], events: &[Event]) -> Counting {
         let mut all = Counting::default();
         for event in events {
-            let opened: io::Result<Vec<OwnedFd>> = cpus.iter().map(|cpu| open(event, *cpu)).collect();
+            let opened: io::Result<Vec<OwnedFd>> =
+                cpus.iter().map(|cpu| open(event, *cpu)).collect();
             match opened {
-                Ok(opened) => all.counters.extend(opened.into_iter().map(|counter| (event.name, counter))),
-                Err(error) => all.refused.entry(reason(&error)).or_default().push(event.name),
+                Ok(opened) => all
+                    .counters
+                    .extend(opened.into_iter().map(|counter| (event.name, counter))),
+                Err(error) => all
+                    .refused
+                    .entry(reason(&error))
+                    .or_default()
+                    .push(event.name),
             }
         }
         all
@@ -84,14 +104,23 @@ impl Counting {
             let sum = sums.entry((*name).into()).or_insert(Some(0.0));
             *sum = sum.zip(scaled).map(|(sum, more)| sum + more);
         }
-        sums.into_iter().filter_map(|(name, sum)| Some((name, sum?.round() as u64))).collect()
+        sums.into_iter()
+            .filter_map(|(name, sum)| Some((name, sum?.round() as u64)))
+            .collect()
     }
 
     /// Why events are not counted; `None` if all are.
     pub fn refused(&self) -> Option<String> {
-        let of_reason = self.refused.iter().map(|(why, names)| format!("{}: {why}", names.join(", ")));
-        (!self.refused.is_empty())
-            .then(|| format!("events of the CPUs: {}", of_reason.collect::<Vec<_>>().join("; ")))
+        let of_reason = self
+            .refused
+            .iter()
+            .map(|(why, names)| format!("{}: {why}", names.join(", ")));
+        (!self.refused.is_empty()).then(|| {
+            format!(
+                "events of the CPUs: {}",
+                of_reason.collect::<Vec<_>>().join("; ")
+            )
+        })
     }
 }
 

@@ -49,8 +49,11 @@ impl Probe for Drops {
         let drops: PerCpuHashMap<MapData, Drop, u64> = map(&mut self.ebpf, "drops")?;
         let lost: Array<MapData, u64> = map(&mut self.ebpf, "lost")?;
         let mut found = Counters::new();
-        let all: Vec<(Drop, u64)> =
-            drops.iter().filter_map(Result::ok).map(|(drop, frames)| (drop, frames.iter().sum())).collect();
+        let all: Vec<(Drop, u64)> = drops
+            .iter()
+            .filter_map(Result::ok)
+            .map(|(drop, frames)| (drop, frames.iter().sum()))
+            .collect();
         if !all.is_empty() {
             let (symbols, reasons) = (Symbols::load()?, enumeration("skb_drop_reason")?);
             for (drop, frames) in all {
@@ -61,7 +64,9 @@ impl Probe for Drops {
                     (number, None) => format!("{number:#x}"),
                 };
                 let function = symbols.name(u64::from(high) << 32 | u64::from(low));
-                *found.entry(format!("drop {reason} in {function}")).or_default() += frames;
+                *found
+                    .entry(format!("drop {reason} in {function}"))
+                    .or_default() += frames;
             }
         }
         match count(&lost, 0) {

@@ -28,11 +28,17 @@ impl Locks {
     /// No privilege, or a kernel without type information.
     pub fn load(cpus: &[u32]) -> Result<Box<dyn Probe>, Error> {
         let mut observed = [0u64; CPUS / 64];
-        for cpu in cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CPUS) {
+        for cpu in cpus
+            .iter()
+            .map(|cpu| *cpu as usize)
+            .filter(|cpu| *cpu < CPUS)
+        {
             observed[cpu / 64] |= 1 << (cpu % 64);
         }
         let observed: Vec<u8> = observed.into_iter().flat_map(u64::to_ne_bytes).collect();
-        Ok(Box::new(Locks { ebpf: LOCKS.load(&[], &[("OBSERVED", &observed)], &[])? }))
+        Ok(Box::new(Locks {
+            ebpf: LOCKS.load(&[], &[("OBSERVED", &observed)], &[])?,
+        }))
     }
 }
 
@@ -62,7 +68,12 @@ impl Probe for Locks {
                 waits += times;
             }
         }
-        Ok(Artefact::Waited(Waited { profile, waits, lost: count(&others, 1), ..Waited::default() }))
+        Ok(Artefact::Waited(Waited {
+            profile,
+            waits,
+            lost: count(&others, 1),
+            ..Waited::default()
+        }))
     }
 }
 
@@ -70,8 +81,14 @@ impl Probe for Locks {
 fn without_tracer<'a>(names: &'a [&'a str]) -> &'a [&'a str] {
     const TRACER: [&str; 3] = ["bpf_trace_run", "__bpf_trace_", "__traceiter_"];
     let of_tracer = |name: &str| TRACER.iter().any(|start| name.starts_with(start));
-    let last = names.iter().rposition(|name| of_tracer(name)).unwrap_or(names.len());
-    let kept = names[..last].iter().rposition(|name| !of_tracer(name)).map_or(0, |last| last + 1);
+    let last = names
+        .iter()
+        .rposition(|name| of_tracer(name))
+        .unwrap_or(names.len());
+    let kept = names[..last]
+        .iter()
+        .rposition(|name| !of_tracer(name))
+        .map_or(0, |last| last + 1);
     &names[..kept]
 }
 
@@ -82,7 +99,15 @@ mod tests {
     #[test]
     fn the_tracepoint_is_no_part_of_a_stack() {
         let stack = ["bpf_trace_run1", "_raw_spin_lock", "slowpath"];
-        let traced = [&stack[..], &["__traceiter_contention_begin", "bpf_trace_run2", "[unknown]"]].concat();
+        let traced = [
+            &stack[..],
+            &[
+                "__traceiter_contention_begin",
+                "bpf_trace_run2",
+                "[unknown]",
+            ],
+        ]
+        .concat();
         assert_eq!(without_tracer(&traced), stack);
         assert_eq!(without_tracer(&["a", "b"]), ["a", "b"]);
         assert!(without_tracer(&["bpf_trace_run2"]).is_empty());

@@ -21,8 +21,14 @@ pub const FREQUENCY: u64 = 997;
 
 /// The events to sample by, the best first: cycles where the machine counts them, else a timer.
 const EVENTS: [(&str, PerfEventConfig); 2] = [
-    ("cycles", PerfEventConfig::Hardware(HardwareEvent::CpuCycles)),
-    ("cpu-clock", PerfEventConfig::Software(SoftwareEvent::CpuClock)),
+    (
+        "cycles",
+        PerfEventConfig::Hardware(HardwareEvent::CpuCycles),
+    ),
+    (
+        "cpu-clock",
+        PerfEventConfig::Software(SoftwareEvent::CpuClock),
+    ),
 ];
 
 /// Addresses of a stack at most: `DEEPEST` in bpf/stack.h.
@@ -49,7 +55,9 @@ impl Sampler {
     /// No privilege.
     pub fn load(cpus: &[u32], frequency: u64) -> Result<Box<dyn Probe>, Error> {
         let mut ebpf = PROFILE.load(&[], &[], &[])?;
-        program(&mut ebpf)?.load().map_err(|e| program_error("sample", &e))?;
+        program(&mut ebpf)?
+            .load()
+            .map_err(|e| program_error("sample", &e))?;
         Ok(Box::new(Sampler {
             ebpf,
             cpus: cpus.to_vec(),
@@ -68,7 +76,14 @@ impl Probe for Sampler {
         let mut refused = Error::Refused("this kernel has no perf event to sample by".into());
         for (event, config) in EVENTS {
             let attached = self.cpus.iter().try_for_each(|&cpu| {
-                program.attach(config, PerfEventScope::AllProcessesOneCpu { cpu }, policy, false).map(drop)
+                program
+                    .attach(
+                        config,
+                        PerfEventScope::AllProcessesOneCpu { cpu },
+                        policy,
+                        false,
+                    )
+                    .map(drop)
             });
             match attached {
                 Ok(()) => {
@@ -98,9 +113,18 @@ impl Probe for Sampler {
         let (user, lost) = (count(&others, 0), count(&others, 1));
         let (counted, not_counted) = match self.values {
             [Ok(then), Ok(now)] => (self.counting.between(&then, &now), self.counting.refused()),
-            [Err(why), _] | [_, Err(why)] => (BTreeMap::new(), Some(format!("events of the CPUs: {why}"))),
+            [Err(why), _] | [_, Err(why)] => {
+                (BTreeMap::new(), Some(format!("events of the CPUs: {why}")))
+            }
         };
-        Ok(Artefact::Profile(Sampled { profile, event: self.event.into(), user, lost, counted, not_counted }))
+        Ok(Artefact::Profile(Sampled {
+            profile,
+            event: self.event.into(),
+            user,
+            lost,
+            counted,
+            not_counted,
+        }))
     }
 }
 

@@ -13,8 +13,14 @@ use linerate_stats::histogram::{BUCKETS, Histogram};
 pub const NAME: &str = "stages";
 
 /// `enum point` of stages.bpf.c: the tracepoints that a frame passes, the first of them one of [`ENTRIES`].
-const POINTS: [&str; 6] =
-    ["entry", "netif_receive_skb", "fib_table_lookup", "net_dev_queue", "net_dev_start_xmit", "net_dev_xmit"];
+const POINTS: [&str; 6] = [
+    "entry",
+    "netif_receive_skb",
+    "fib_table_lookup",
+    "net_dev_queue",
+    "net_dev_start_xmit",
+    "net_dev_xmit",
+];
 
 /// Where frames enter the stack: a driver uses one of them.
 const ENTRIES: [&str; 5] = [
@@ -26,7 +32,12 @@ const ENTRIES: [&str; 5] = [
 ];
 
 /// Tracepoints that frames must pass.
-const NEEDED: [&str; 4] = ["netif_receive_skb", "net_dev_queue", "net_dev_start_xmit", "net_dev_xmit"];
+const NEEDED: [&str; 4] = [
+    "netif_receive_skb",
+    "net_dev_queue",
+    "net_dev_start_xmit",
+    "net_dev_xmit",
+];
 
 /// Tracepoints that some kernels lack: without them, a step is longer.
 const LOOKUPS: [&str; 2] = ["fib_table_lookup", "fib6_table_lookup"];
@@ -49,7 +60,9 @@ impl Stages {
     }
 
     fn histogram(&self, number: usize) -> Histogram {
-        let counts: Vec<u64> = (0..BUCKETS).map(|bucket| self.times.get(number * BUCKETS + bucket)).collect();
+        let counts: Vec<u64> = (0..BUCKETS)
+            .map(|bucket| self.times.get(number * BUCKETS + bucket))
+            .collect();
         Histogram::from_dense(&counts)
     }
 }
@@ -60,13 +73,21 @@ const WHOLE: usize = POINTS.len() * POINTS.len();
 impl Probe for Stages {
     fn start(&mut self) -> Result<(), Error> {
         // Entries last: no frame is followed from the middle.
-        NEEDED.iter().try_for_each(|name| attach(&mut self.ebpf, name, name))?;
+        NEEDED
+            .iter()
+            .try_for_each(|name| attach(&mut self.ebpf, name, name))?;
         for name in LOOKUPS {
             let _ = attach(&mut self.ebpf, name, name);
         }
-        let entries = ENTRIES.iter().map(|name| attach(&mut self.ebpf, name, name));
+        let entries = ENTRIES
+            .iter()
+            .map(|name| attach(&mut self.ebpf, name, name));
         let mut entries: Vec<Result<(), Error>> = entries.collect();
-        if entries.iter().any(Result::is_ok) { Ok(()) } else { entries.swap_remove(0) }
+        if entries.iter().any(Result::is_ok) {
+            Ok(())
+        } else {
+            entries.swap_remove(0)
+        }
     }
 
     fn stop(&mut self) {
@@ -85,7 +106,10 @@ impl Probe for Stages {
             followed: clock.count(),
             clock_ns: clock.quantile(0.5).unwrap_or(0),
             whole: self.histogram(WHOLE),
-            steps: (1..WHOLE).map(step).filter(|step| step.times.count() > 0).collect(),
+            steps: (1..WHOLE)
+                .map(step)
+                .filter(|step| step.times.count() > 0)
+                .collect(),
         }))
     }
 }

@@ -28,7 +28,9 @@ impl Symbols {
     /// The function of an address, without its module.
     pub fn name(&self, address: u64) -> &str {
         let found = self.0.range(..=address).next_back();
-        found.map_or(UNKNOWN, |(_, name)| name.split('\t').next().unwrap_or(UNKNOWN))
+        found.map_or(UNKNOWN, |(_, name)| {
+            name.split('\t').next().unwrap_or(UNKNOWN)
+        })
     }
 
     /// The functions of a stack that begins with the innermost address, from the outermost on.
@@ -92,14 +94,19 @@ mod tests {
 
     #[test]
     fn addresses_belong_to_the_function_before_them() {
-        let symbols =
-            BTreeMap::from([(100, "ip_rcv".to_string()), (200, "nf_hook_slow\t[nf_tables]".into())]);
+        let symbols = BTreeMap::from([
+            (100, "ip_rcv".to_string()),
+            (200, "nf_hook_slow\t[nf_tables]".into()),
+        ]);
         let symbols = Symbols(symbols);
         assert_eq!(
             [99, 100, 199, 200, 9999].map(|a| symbols.name(a)),
             [UNKNOWN, "ip_rcv", "ip_rcv", "nf_hook_slow", "nf_hook_slow"]
         );
-        assert_eq!(symbols.stack(&[200, 100, 0, 100]), ["ip_rcv", "nf_hook_slow"]);
+        assert_eq!(
+            symbols.stack(&[200, 100, 0, 100]),
+            ["ip_rcv", "nf_hook_slow"]
+        );
     }
 
     #[test]
@@ -107,7 +114,10 @@ mod tests {
         let Ok(bytes) = fs::read(TYPES) else { return };
         let reasons = values(&bytes, "skb_drop_reason").unwrap();
         // The first one has had its number since there are reasons.
-        assert!(reasons[&0] == "SKB_NOT_DROPPED_YET" && reasons.len() > 60, "{reasons:?}");
+        assert!(
+            reasons[&0] == "SKB_NOT_DROPPED_YET" && reasons.len() > 60,
+            "{reasons:?}"
+        );
         assert_eq!(values(&bytes, "no_such_enumeration"), None);
         for cut in [0, 3, 11, 24, 1000, bytes.len() / 2] {
             assert_eq!(values(&bytes[..cut], "no_such_enumeration"), None);

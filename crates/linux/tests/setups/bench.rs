@@ -13,8 +13,8 @@ use linerate_measure::counters::PortCounters;
 use linerate_measure::record::Mode;
 use linerate_measure::trial::Timing;
 use linerate_wire::{
-    Family, Filter, Findings, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, RateStep, Traffic, Transport,
-    VlanTag,
+    Family, Filter, Findings, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, RateStep, Traffic,
+    Transport, VlanTag,
 };
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -40,7 +40,8 @@ pub fn built_in(name: &str) -> Setup {
 
 /// A lab with one lane.
 pub fn lab(setup: &Setup) -> EmbeddedLab {
-    EmbeddedLab::build(spec(), std::slice::from_ref(setup)).unwrap_or_else(|e| panic!("{}: {e}", setup.name))
+    EmbeddedLab::build(spec(), std::slice::from_ref(setup))
+        .unwrap_or_else(|e| panic!("{}: {e}", setup.name))
 }
 
 /// Why a lane cannot be built.
@@ -93,7 +94,12 @@ pub struct Shown {
 impl Shown {
     /// Frames lost at a place that begins so.
     pub fn lost(&self, place: &str) -> u64 {
-        self.account.losses.iter().filter(|l| l.place.starts_with(place)).map(|l| l.frames).sum()
+        self.account
+            .losses
+            .iter()
+            .filter(|l| l.place.starts_with(place))
+            .map(|l| l.frames)
+            .sum()
     }
 
     /// Frames that were dropped, and found no ring full.
@@ -103,7 +109,12 @@ impl Shown {
 
     /// Frames that found a ring full, while another program kept the CPU from emptying it.
     pub fn lost_at_rings(&self) -> u64 {
-        self.account.losses.iter().filter(|l| l.cause == Cause::QueueFull).map(|l| l.frames).sum()
+        self.account
+            .losses
+            .iter()
+            .filter(|l| l.cause == Cause::QueueFull)
+            .map(|l| l.frames)
+            .sum()
     }
 
     /// Frames that entered the DUT.
@@ -115,12 +126,26 @@ impl Shown {
     /// CPU from emptying it, and then it has counted what it lost.
     #[track_caller]
     pub fn is_whole(&self, what: &str) {
-        assert!(self.account.balances(&self.sent, &self.received), "{what}: {:?}", self.account);
+        assert!(
+            self.account.balances(&self.sent, &self.received),
+            "{what}: {:?}",
+            self.account
+        );
         let losses = &self.account.losses;
-        assert!(losses.iter().all(|loss| loss.cause == Cause::QueueFull), "{what}: {losses:?}");
-        assert!(self.received.unique() * 2 > self.sent.frames, "{what}: {losses:?}");
+        assert!(
+            losses.iter().all(|loss| loss.cause == Cause::QueueFull),
+            "{what}: {losses:?}"
+        );
+        assert!(
+            self.received.unique() * 2 > self.sent.frames,
+            "{what}: {losses:?}"
+        );
         // The kernel may report over IPv6 that an interface came up.
-        assert!(self.received.foreign_total() <= 1, "{what}: {:?}", self.received);
+        assert!(
+            self.received.foreign_total() <= 1,
+            "{what}: {:?}",
+            self.received
+        );
     }
 }
 
@@ -138,25 +163,68 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let flows = FlowSpace::benchmark(frames.family, frames.flows).unwrap();
     let mix = frames.len_fcs.to_string().parse::<FrameMix>().unwrap();
     let traffic = Traffic::new(FrameSpec { vlan, ..spec }, mix, flows);
-    let traffic = Traffic { campaign: 7, stamp_every: 1, ..traffic };
-    let target = Target { ifindex: lane.generator.index, source: spec.src_mac, destination: spec.dst_mac };
-    let at = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
-    let filter = Filter { streams: lab.spec.generator_cpus.len() as u16, ..Filter::of_campaign(7) };
+    let traffic = Traffic {
+        campaign: 7,
+        stamp_every: 1,
+        ..traffic
+    };
+    let target = Target {
+        ifindex: lane.generator.index,
+        source: spec.src_mac,
+        destination: spec.dst_mac,
+    };
+    let at = Arrival {
+        ifindex: lane.receiver.index,
+        queues: lane.receiver_queues,
+    };
+    let filter = Filter {
+        streams: lab.spec.generator_cpus.len() as u16,
+        ..Filter::of_campaign(7)
+    };
     let mut receiver = XdpReceiver::new(&lab.receiver.namespace, at, filter).unwrap();
-    let mut generator =
-        LiveFrames::new(&lab.generator.namespace, &[target], &traffic, &lab.spec.generator_cpus, None)
-            .unwrap();
+    let mut generator = LiveFrames::new(
+        &lab.generator.namespace,
+        &[target],
+        &traffic,
+        &lab.spec.generator_cpus,
+        None,
+    )
+    .unwrap();
     lane.dut.iter().for_each(|dut| dut.begin_load());
     let before = ledger::snapshot(lane).unwrap();
     let longest = 5_000_000_000;
-    let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };
+    let timing = Timing {
+        warm_up_ns: 0,
+        interval_ns: longest,
+        ..Timing::slice(longest)
+    };
     let running = AtomicBool::new(false);
-    let Frames { rate, count, step, findings, .. } = frames;
+    let Frames {
+        rate,
+        count,
+        step,
+        findings,
+        ..
+    } = frames;
     // Paced frames wait for their batch.
     let batch = if rate.is_some() { 8 } else { 64 };
-    let load = Load { rate, frames: Some(count), step, findings, batch, ..Load::lasting(timing.load()) };
+    let load = Load {
+        rate,
+        frames: Some(count),
+        step,
+        findings,
+        batch,
+        ..Load::lasting(timing.load())
+    };
     let mut run = |began: &dyn Fn(u64)| {
-        trial::run(timing, load, &mut generator, &mut receiver, &running, |_, began_ns| began(began_ns))
+        trial::run(
+            timing,
+            load,
+            &mut generator,
+            &mut receiver,
+            &running,
+            |_, began_ns| began(began_ns),
+        )
     };
     let (outcome, event_run) = match frames.event_ns {
         Some(after_ns) => {
@@ -167,7 +235,10 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     };
     let outcome = outcome.unwrap();
     let sent = generator.counters();
-    assert_eq!(sent.frames, frames.count, "the generator did not send what was asked");
+    assert_eq!(
+        sent.frames, frames.count,
+        "the generator did not send what was asked"
+    );
     // The kernel's counters follow when its own work has been done.
     let began = Instant::now();
     loop {
@@ -175,7 +246,13 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         let after = ledger::snapshot(lane).unwrap();
         let ports = [std::slice::from_ref(&sent), std::slice::from_ref(&received)];
         let mut account = ledger::account(lane, [&before, &after], ports).remove(0);
-        if lane.setup.settings.event.as_ref().is_some_and(Event::downs_link) {
+        if lane
+            .setup
+            .settings
+            .event
+            .as_ref()
+            .is_some_and(Event::downs_link)
+        {
             account.link_down();
         }
         if account.balances(&sent, &received) || began.elapsed() > Duration::from_secs(10) {
@@ -183,7 +260,12 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
             let mut received = received;
             received.since(outcome.began_ns);
             received.end_loss(&sent);
-            return Shown { sent, received, account, event_run: event_run.map(|((), times)| times) };
+            return Shown {
+                sent,
+                received,
+                account,
+                event_run: event_run.map(|((), times)| times),
+            };
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -191,7 +273,10 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
 
 /// Output of a program where the DUT's commands run.
 pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
-    let (dut, job) = (lab.lanes[0].dut.as_ref().unwrap(), linerate_linux::process::Job::new(program, args));
+    let (dut, job) = (
+        lab.lanes[0].dut.as_ref().unwrap(),
+        linerate_linux::process::Job::new(program, args),
+    );
     let run = match dut.entry() {
         Some(entry) => job.run(|path| entry.command(path), None),
         None => job.run(|path| dut.namespace.command(path), None),

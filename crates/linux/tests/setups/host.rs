@@ -20,15 +20,25 @@ pub fn one_at_a_time() -> MutexGuard<'static, ()> {
 }
 
 fn max() -> u64 {
-    std::fs::read_to_string(MAX).unwrap().trim().parse().unwrap()
+    std::fs::read_to_string(MAX)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
 }
 
 fn wants_more() -> Setup {
-    Setup { room: Some(max() / 2 + 1), host: vec![more()], ..built_in("nft-stateful") }
+    Setup {
+        room: Some(max() / 2 + 1),
+        host: vec![more()],
+        ..built_in("nft-stateful")
+    }
 }
 
 fn more() -> Change {
-    Change::sysctl("net.netfilter.nf_conntrack_max", &(max() + 1).to_string()).unwrap().or_more()
+    Change::sysctl("net.netfilter.nf_conntrack_max", &(max() + 1).to_string())
+        .unwrap()
+        .or_more()
 }
 
 #[test]
@@ -39,18 +49,25 @@ fn alone_the_host_is_changed_with_consent_only_and_put_back() {
     let setup = wants_more();
     let refused = refusal(&setup);
     assert!(refused.to_string().contains("without consent"), "{refused}");
-    assert!(
-        refused.to_string().contains(&format!("sysctl -w net.netfilter.nf_conntrack_max={}", before + 1))
-    );
+    assert!(refused.to_string().contains(&format!(
+        "sysctl -w net.netfilter.nf_conntrack_max={}",
+        before + 1
+    )));
     assert_eq!(max(), before);
-    let spec = LabSpec { host_changes: Consent::Allowed, ..spec() };
+    let spec = LabSpec {
+        host_changes: Consent::Allowed,
+        ..spec()
+    };
     let lab = EmbeddedLab::build(spec.clone(), &[setup]).unwrap();
     assert_eq!(max(), before + 1);
     send(&lab, Frames::of(Family::V4)).is_whole("stateful with room");
     drop(lab);
     assert_eq!(max(), before);
     // Room for the states is made by itself.
-    let states = Setup { room: Some(before + 5), ..built_in("nft-stateful") };
+    let states = Setup {
+        room: Some(before + 5),
+        ..built_in("nft-stateful")
+    };
     let lab = EmbeddedLab::build(spec, &[states]).unwrap();
     assert_eq!(max(), (before + 5) * 2);
     drop(lab);
@@ -62,21 +79,35 @@ fn alone_the_host_is_changed_with_consent_only_and_put_back() {
 fn lanes_that_want_different_hosts_do_not_stand_side_by_side() {
     let with = |value: &str| {
         let mut setup = Setup::of(Dut::Forwarding);
-        setup.settings.sysctls.insert("kernel.panic".into(), value.into());
+        setup
+            .settings
+            .sysctls
+            .insert("kernel.panic".into(), value.into());
         setup
     };
-    let spec = LabSpec { host_changes: Consent::Allowed, ..spec() };
+    let spec = LabSpec {
+        host_changes: Consent::Allowed,
+        ..spec()
+    };
     let before = std::fs::read_to_string("/proc/sys/kernel/panic").unwrap();
-    let error = EmbeddedLab::build(spec, &[with("301"), with("302")]).err().unwrap().to_string();
+    let error = EmbeddedLab::build(spec, &[with("301"), with("302")])
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("cannot stand side by side"), "{error}");
-    assert_eq!(std::fs::read_to_string("/proc/sys/kernel/panic").unwrap(), before);
+    assert_eq!(
+        std::fs::read_to_string("/proc/sys/kernel/panic").unwrap(),
+        before
+    );
 }
 
 /// Not a test of its own: run by the next one as the process to be killed.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn holder_of_a_host_change() {
-    let Ok(state) = std::env::var("LINERATE_TEST_JOURNAL") else { return };
+    let Ok(state) = std::env::var("LINERATE_TEST_JOURNAL") else {
+        return;
+    };
     let mut changes = Host::new(state, "/").begin();
     changes.set(&more()).unwrap();
     changes
@@ -90,10 +121,16 @@ fn holder_of_a_host_change() {
 #[ignore = "needs root: run by make test as root"]
 fn alone_the_next_start_puts_back_what_a_killed_process_changed() {
     let _one = one_at_a_time();
-    let state: PathBuf = std::env::temp_dir().join(format!("linerate-killed-{}", std::process::id()));
+    let state: PathBuf =
+        std::env::temp_dir().join(format!("linerate-killed-{}", std::process::id()));
     let before = max();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "host::holder_of_a_host_change", "--include-ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "host::holder_of_a_host_change",
+            "--include-ignored",
+            "--nocapture",
+        ])
         .env("LINERATE_TEST_JOURNAL", &state)
         .stderr(Stdio::piped())
         .stdout(Stdio::null())

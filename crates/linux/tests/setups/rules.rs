@@ -18,7 +18,11 @@ fn iptables(flavour: &str, text: &str) -> Job {
 }
 
 fn with_rules(name: &str, rules: Vec<Job>) -> Setup {
-    Setup { name: name.into(), rules, ..Setup::of(Dut::Forwarding) }
+    Setup {
+        name: name.into(),
+        rules,
+        ..Setup::of(Dut::Forwarding)
+    }
 }
 
 /// Drops the frames to one of the destinations of the traffic below.
@@ -47,7 +51,11 @@ COMMIT
 
 /// 1,000 frames in 100 flows to 5 destinations: as many to each.
 fn to_first_destination(shown: &super::bench::Shown) -> u64 {
-    assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
+    assert!(
+        shown.account.balances(&shown.sent, &shown.received),
+        "{:?}",
+        shown.account
+    );
     shown.dropped()
 }
 
@@ -56,9 +64,21 @@ fn to_first_destination(shown: &super::bench::Shown) -> u64 {
 fn drops_are_located_whatever_the_tool() {
     let cases = [
         ("nft", vec![nft(NFT_DROPS)], "counter dropped"),
-        ("legacy", vec![iptables("legacy", IPTABLES_DROPS)], "rules and policies"),
-        ("iptables-nft", vec![iptables("nft", IPTABLES_DROPS)], "rules and policies"),
-        ("policy", vec![iptables("legacy", IPTABLES_POLICY)], "rules and policies"),
+        (
+            "legacy",
+            vec![iptables("legacy", IPTABLES_DROPS)],
+            "rules and policies",
+        ),
+        (
+            "iptables-nft",
+            vec![iptables("nft", IPTABLES_DROPS)],
+            "rules and policies",
+        ),
+        (
+            "policy",
+            vec![iptables("legacy", IPTABLES_POLICY)],
+            "rules and policies",
+        ),
     ];
     for (name, rules, place) in cases {
         let lab = lab(&with_rules(name, rules));
@@ -67,8 +87,16 @@ fn drops_are_located_whatever_the_tool() {
         assert!(lost > 0 && lost < 1000, "{name}: {lost}");
         // The kernel may report over IPv6 that an interface came up, which the rules drop as well.
         let located = shown.lost("DUT: dropped by the rule set");
-        assert!((lost..=lost + 1).contains(&located), "{name}: {lost} {:?}", shown.account.losses);
-        let named = shown.account.losses.iter().any(|loss| loss.place.contains(place));
+        assert!(
+            (lost..=lost + 1).contains(&located),
+            "{name}: {lost} {:?}",
+            shown.account.losses
+        );
+        let named = shown
+            .account
+            .losses
+            .iter()
+            .any(|loss| loss.place.contains(place));
         assert!(named, "{name}: {:?}", shown.account.losses);
     }
 }
@@ -84,19 +112,44 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
     };
     assert!(states(&lab) >= 100, "{}", states(&lab));
     let steps: [(&str, Vec<Job>, bool, bool); 6] = [
-        ("legacy", vec![iptables("legacy", IPTABLES_DROPS)], false, true),
+        (
+            "legacy",
+            vec![iptables("legacy", IPTABLES_DROPS)],
+            false,
+            true,
+        ),
         ("none", vec![], false, false),
-        ("iptables-nft", vec![iptables("nft", IPTABLES_DROPS)], false, true),
+        (
+            "iptables-nft",
+            vec![iptables("nft", IPTABLES_DROPS)],
+            false,
+            true,
+        ),
         ("nft", vec![nft(NFT_DROPS)], false, true),
         ("nat", built_in("nat").rules, true, false),
-        ("policy", vec![iptables("legacy", IPTABLES_POLICY)], false, true),
+        (
+            "policy",
+            vec![iptables("legacy", IPTABLES_POLICY)],
+            false,
+            true,
+        ),
     ];
     for (name, rules, tracks, drops) in steps {
         replace_rules(&mut lab, rules, tracks);
         assert_eq!(states(&lab), 0, "{name}: states of the old rules are left");
         let shown = send(&lab, frames);
-        assert_eq!(shown.dropped() > 0, drops, "{name}: {:?}", shown.account.losses);
-        assert_eq!(shown.lost("inside the DUT"), 0, "{name}: {:?}", shown.account.losses);
+        assert_eq!(
+            shown.dropped() > 0,
+            drops,
+            "{name}: {:?}",
+            shown.account.losses
+        );
+        assert_eq!(
+            shown.lost("inside the DUT"),
+            0,
+            "{name}: {:?}",
+            shown.account.losses
+        );
     }
     replace_rules(&mut lab, vec![], false);
     assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "");
@@ -109,10 +162,14 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
 fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
     let plain = built_in("forwarding");
     let mut other = built_in("nft-stateless");
-    other.settings.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
+    other
+        .settings
+        .sysctls
+        .insert("net.ipv4.ip_early_demux".into(), "0".into());
     let mut lab = lab(&plain);
-    let demux =
-        |lab: &linerate_linux::lab::EmbeddedLab| ask(lab, "cat", &["/proc/sys/net/ipv4/ip_early_demux"]);
+    let demux = |lab: &linerate_linux::lab::EmbeddedLab| {
+        ask(lab, "cat", &["/proc/sys/net/ipv4/ip_early_demux"])
+    };
     assert_eq!(demux(&lab), "1\n");
     lab.lanes[0].exchange(&other).unwrap();
     assert_eq!(demux(&lab), "0\n");
@@ -121,10 +178,15 @@ fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
     lab.lanes[0].exchange(&plain).unwrap();
     assert_eq!(demux(&lab), "1\n");
     assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "");
-    let refused = lab.lanes[0].exchange(&Setup::of(Dut::Bridge)).unwrap_err().to_string();
+    let refused = lab.lanes[0]
+        .exchange(&Setup::of(Dut::Bridge))
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("a lane of its own"), "{refused}");
     let mut host = plain.clone();
-    host.settings.sysctls.insert("kernel.panic".into(), "77".into());
+    host.settings
+        .sysctls
+        .insert("kernel.panic".into(), "77".into());
     let refused = lab.lanes[0].exchange(&host).unwrap_err().to_string();
     assert!(refused.contains("a lab of its own"), "{refused}");
 }
@@ -132,7 +194,11 @@ fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
 /// Exchanges the rule set of the lane.
 fn replace_rules(lab: &mut linerate_linux::lab::EmbeddedLab, rules: Vec<Job>, tracks: bool) {
     let lane = &mut lab.lanes[0];
-    let setup = Setup { rules, tracks, ..lane.setup.clone() };
+    let setup = Setup {
+        rules,
+        tracks,
+        ..lane.setup.clone()
+    };
     lane.exchange(&setup).unwrap();
 }
 
@@ -149,15 +215,27 @@ fn rule_sets_of_plans_load_pass_and_go() {
         (Firewall::Iptables, Kind::Stateful, 5, None),
         (Firewall::Iptables, Kind::Nat, 0, None),
     ] {
-        let rules = RuleSet { rules_before: before, table, hash_sized: false, ..RuleSet::new(tool, filter) };
-        let settings = Settings { rules: Some(rules), ..Settings::default() };
+        let rules = RuleSet {
+            rules_before: before,
+            table,
+            hash_sized: false,
+            ..RuleSet::new(tool, filter)
+        };
+        let settings = Settings {
+            rules: Some(rules),
+            ..Settings::default()
+        };
         let name = format!("{tool:?} {filter:?} {before} {table:?}");
         let families = [Family::V4, Family::V6];
         let setup = Setup::from_settings(&name, 0, &settings, &families).unwrap();
         assert_eq!(setup.lacking(), Vec::<String>::new());
         let mut lab = lab(&setup);
         for family in families {
-            let frames = Frames { len_fcs: 90, count: 400, ..Frames::of(family) };
+            let frames = Frames {
+                len_fcs: 90,
+                count: 400,
+                ..Frames::of(family)
+            };
             send(&lab, frames).is_whole(&format!("{name} {family}"));
         }
         replace_rules(&mut lab, vec![], false);
@@ -173,15 +251,22 @@ fn rule_sets_of_plans_load_pass_and_go() {
 fn large_sets_are_streamed_into_the_tool() {
     const ENTRIES: u32 = 20_000;
     let text = |out: &mut dyn std::io::Write| {
-        writeln!(out, "table inet linerate {{ set many {{ type ipv4_addr; elements = {{ 10.0.0.0")?;
+        writeln!(
+            out,
+            "table inet linerate {{ set many {{ type ipv4_addr; elements = {{ 10.0.0.0"
+        )?;
         for n in 1..ENTRIES {
             writeln!(out, ", {}", std::net::Ipv4Addr::from(0x0a00_0000 + n))?;
         }
-        writeln!(out, "}} }}; chain forward {{ type filter hook forward priority filter;")?;
+        writeln!(
+            out,
+            "}} }}; chain forward {{ type filter hook forward priority filter;"
+        )?;
         writeln!(out, "ip daddr @many drop; accept; }}; }}")
     };
-    let rules =
-        Job::new("nft", &["-f", "-"]).with_input(Input::writer(text)).within(Duration::from_secs(120));
+    let rules = Job::new("nft", &["-f", "-"])
+        .with_input(Input::writer(text))
+        .within(Duration::from_secs(120));
     let mut lab = lab(&with_rules("set", vec![rules]));
     send(&lab, Frames::of(Family::V4)).is_whole("a large set");
     replace_rules(&mut lab, vec![nft(NFT_DROPS)], false);
@@ -192,15 +277,31 @@ fn large_sets_are_streamed_into_the_tool() {
 #[ignore = "needs root: run by make test as root"]
 fn loaders_that_fail_or_hang_are_reported_and_ended() {
     let wrong = refusal(&with_rules("wrong", vec![nft("table inet x { chain")])).to_string();
-    assert!(wrong.starts_with("cannot load the rule set of wrong: nft failed"), "{wrong}");
+    assert!(
+        wrong.starts_with("cannot load the rule set of wrong: nft failed"),
+        "{wrong}"
+    );
     assert!(wrong.contains("syntax error"), "{wrong}");
-    let missing = refusal(&with_rules("missing", vec![Job::new("no-such-loader", &[])])).to_string();
-    assert!(missing.contains("no-such-loader is not installed"), "{missing}");
+    let missing = refusal(&with_rules(
+        "missing",
+        vec![Job::new("no-such-loader", &[])],
+    ))
+    .to_string();
+    assert!(
+        missing.contains("no-such-loader is not installed"),
+        "{missing}"
+    );
     let began = Instant::now();
     let hanging = Job::new("sleep", &["70"]).within(Duration::from_millis(300));
     let hung = refusal(&with_rules("hung", vec![hanging])).to_string();
-    assert!(hung.contains("did not end within 0.3 s and was killed"), "{hung}");
-    assert!(began.elapsed() < Duration::from_secs(60), "it was waited for");
+    assert!(
+        hung.contains("did not end within 0.3 s and was killed"),
+        "{hung}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "it was waited for"
+    );
 }
 
 /// The limit of states is the host's: without consent nothing is changed, and the message names the setting to change.
@@ -211,9 +312,20 @@ fn alone_too_many_states_are_refused_with_what_to_set() {
     let limit = "/proc/sys/net/netfilter/nf_conntrack_max";
     let before = std::fs::read_to_string(limit).unwrap();
     let states: u64 = before.trim().parse::<u64>().unwrap() + 1;
-    let setup = Setup { room: Some(states), ..built_in("nft-stateful") };
+    let setup = Setup {
+        room: Some(states),
+        ..built_in("nft-stateful")
+    };
     let refused = refusal(&setup);
-    assert!(matches!(refused, linerate_linux::Error::Refused(_)), "{refused}");
-    assert!(refused.to_string().contains(&format!("nf_conntrack_max={}", states * 2)), "{refused}");
+    assert!(
+        matches!(refused, linerate_linux::Error::Refused(_)),
+        "{refused}"
+    );
+    assert!(
+        refused
+            .to_string()
+            .contains(&format!("nf_conntrack_max={}", states * 2)),
+        "{refused}"
+    );
     assert_eq!(std::fs::read_to_string(limit).unwrap(), before);
 }

@@ -16,18 +16,26 @@ fn plain() -> Setup {
 }
 
 fn with(settings: Settings) -> Setup {
-    Setup { settings, ..plain() }
+    Setup {
+        settings,
+        ..plain()
+    }
 }
 
 /// How many of a card's queues are in use.
 fn count_of(lab: &EmbeddedLab, queues: &str) -> usize {
-    let there =
-        |n: &u32| linerate_linux::net::sysfs::exists(namespace(lab), &format!("class/net/{queues}-{n}"));
+    let there = |n: &u32| {
+        linerate_linux::net::sysfs::exists(namespace(lab), &format!("class/net/{queues}-{n}"))
+    };
     (0..).take_while(there).count()
 }
 
 fn command(line: &str) -> Command {
-    Command { run: line.into(), undo: None, within_ns: None }
+    Command {
+        run: line.into(),
+        undo: None,
+        within_ns: None,
+    }
 }
 
 fn namespace(lab: &EmbeddedLab) -> &Netns {
@@ -35,8 +43,15 @@ fn namespace(lab: &EmbeddedLab) -> &Netns {
 }
 
 fn feature(lab: &EmbeddedLab, card: &str, name: &str) -> bool {
-    let features = Ethtool::open(namespace(lab)).unwrap().features(card).unwrap();
-    features.into_iter().find(|f| f.name == name).unwrap().active
+    let features = Ethtool::open(namespace(lab))
+        .unwrap()
+        .features(card)
+        .unwrap();
+    features
+        .into_iter()
+        .find(|f| f.name == name)
+        .unwrap()
+        .active
 }
 
 #[test]
@@ -66,9 +81,17 @@ fn sysctls_that_cannot_be_set_are_named() {
     for (key, value, words) in [
         ("net.ipv4.no_such_key", "1", "no_such_key"),
         ("net.ipv4.ip_forward", "x", "ip_forward"),
-        ("net.netfilter.nf_conntrack_max", "123456789", "sysctl -w net.netfilter.nf_conntrack_max=123456789"),
+        (
+            "net.netfilter.nf_conntrack_max",
+            "123456789",
+            "sysctl -w net.netfilter.nf_conntrack_max=123456789",
+        ),
         ("kernel.panic", "77", "sysctl -w kernel.panic=77"),
-        ("net.core.netdev_budget", "301", "sysctl -w net.core.netdev_budget=301"),
+        (
+            "net.core.netdev_budget",
+            "301",
+            "sysctl -w net.core.netdev_budget=301",
+        ),
         ("net..ipv4", "1", "net..ipv4"),
         ("../../etc/passwd", "1", "../../etc/passwd"),
         ("net.ipv4.ip_forward\n", "1", "ip_forward"),
@@ -77,8 +100,14 @@ fn sysctls_that_cannot_be_set_are_named() {
         setup.settings.sysctls.insert(key.into(), value.into());
         let refused = refusal(&setup).to_string();
         // A network namespace other than the first does not have it.
-        let there = std::path::Path::new("/proc/sys").join(key.replace('.', "/")).exists();
-        let words = if key.starts_with("net.core.") && !there { "netdev_budget" } else { words };
+        let there = std::path::Path::new("/proc/sys")
+            .join(key.replace('.', "/"))
+            .exists();
+        let words = if key.starts_with("net.core.") && !there {
+            "netdev_budget"
+        } else {
+            words
+        };
         assert!(refused.contains(words), "{key}: {refused}");
     }
 }
@@ -92,32 +121,51 @@ fn mtus_are_set_at_the_duts_ends_alone() {
     assert_eq!(sysfs(&lab, "class/net/in0/mtu"), "1400");
     assert_eq!(sysfs(&lab, "class/net/out0/mtu"), "9000");
     let mtu = |end: &Interface| end.link().unwrap().mtu;
-    assert_eq!((mtu(&lab.lanes[0].generator), mtu(&lab.lanes[0].receiver)), (1500, 1500));
+    assert_eq!(
+        (mtu(&lab.lanes[0].generator), mtu(&lab.lanes[0].receiver)),
+        (1500, 1500)
+    );
     // The receiver's program is on the other end of a link of 9000 bytes.
     send(&lab, Frames::of(Family::V4)).is_whole("mtu 9000");
     setup.settings.inside = setup.settings.outside.clone();
     let both = setup;
-    send(&super::bench::lab(&both), Frames { len_fcs: 1518, ..Frames::of(Family::V4) })
-        .is_whole("mtu 9000 on both");
+    send(
+        &super::bench::lab(&both),
+        Frames {
+            len_fcs: 1518,
+            ..Frames::of(Family::V4)
+        },
+    )
+    .is_whole("mtu 9000 on both");
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn offloads_are_switched() {
     let mut setup = plain();
-    for (name, on) in
-        [(Feature::Gro, false), (Feature::Gso, false), (Feature::Tso, false), (Feature::RxChecksum, false)]
-    {
+    for (name, on) in [
+        (Feature::Gro, false),
+        (Feature::Gso, false),
+        (Feature::Tso, false),
+        (Feature::RxChecksum, false),
+    ] {
         setup.settings.inside.features.insert(name, on);
     }
-    for (name, on) in [(Feature::TxChecksum, false), (Feature::UdpGroForwarding, true), (Feature::Lro, false)]
-    {
+    for (name, on) in [
+        (Feature::TxChecksum, false),
+        (Feature::UdpGroForwarding, true),
+        (Feature::Lro, false),
+    ] {
         setup.settings.outside.features.insert(name, on);
     }
     let lab = lab(&setup);
-    for name in
-        ["rx-gro", "tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "rx-checksum"]
-    {
+    for name in [
+        "rx-gro",
+        "tx-generic-segmentation",
+        "tx-tcp-segmentation",
+        "tx-tcp6-segmentation",
+        "rx-checksum",
+    ] {
         assert!(!feature(&lab, "in0", name), "{name}");
     }
     assert!(!feature(&lab, "out0", "tx-checksum-ip-generic"));
@@ -126,12 +174,27 @@ fn offloads_are_switched() {
     send(&lab, Frames::of(Family::V4)).is_whole("without GRO");
     let mut merged = plain();
     merged.settings.inside.features.insert(Feature::Gro, true);
-    merged.settings.inside.features.insert(Feature::UdpGroForwarding, true);
+    merged
+        .settings
+        .inside
+        .features
+        .insert(Feature::UdpGroForwarding, true);
     let lab = super::bench::lab(&merged);
     assert!(feature(&lab, "in0", "rx-gro") && feature(&lab, "in0", "rx-udp-gro-forwarding"));
-    send(&lab, Frames { flows: 1, ..Frames::of(Family::V4) }).is_whole("frames merged and cut up again");
+    send(
+        &lab,
+        Frames {
+            flows: 1,
+            ..Frames::of(Family::V4)
+        },
+    )
+    .is_whole("frames merged and cut up again");
     let mut impossible = plain();
-    impossible.settings.inside.features.insert(Feature::Lro, true);
+    impossible
+        .settings
+        .inside
+        .features
+        .insert(Feature::Lro, true);
     assert!(refusal(&impossible).to_string().contains("rx-lro"));
 }
 
@@ -144,12 +207,28 @@ fn queues_and_steering_are_set() {
     setup.settings.inside.rps = Some(vec![0, 1]);
     setup.settings.outside.xps = Some(vec![1, 0]);
     let lab = lab(&setup);
-    let in_use = ["in0/queues/rx", "in0/queues/tx", "out0/queues/rx", "out0/queues/tx"];
+    let in_use = [
+        "in0/queues/rx",
+        "in0/queues/tx",
+        "out0/queues/rx",
+        "out0/queues/tx",
+    ];
     assert_eq!(in_use.map(|queues| count_of(&lab, queues)), [2, 2, 3, 3]);
     for queue in ["rx-0", "rx-1"] {
-        assert_eq!(mask(&sysfs(&lab, &format!("class/net/in0/queues/{queue}/rps_cpus"))), 3);
+        assert_eq!(
+            mask(&sysfs(
+                &lab,
+                &format!("class/net/in0/queues/{queue}/rps_cpus")
+            )),
+            3
+        );
     }
-    let xps = |queue: &str| mask(&sysfs(&lab, &format!("class/net/out0/queues/{queue}/xps_cpus")));
+    let xps = |queue: &str| {
+        mask(&sysfs(
+            &lab,
+            &format!("class/net/out0/queues/{queue}/xps_cpus"),
+        ))
+    };
     assert_eq!((xps("tx-0"), xps("tx-1"), xps("tx-2")), (2, 1, 0));
     send(&lab, Frames::of(Family::V4)).is_whole("queues");
 }
@@ -161,8 +240,19 @@ fn what_steering_loses_is_located() {
     let mut setup = plain();
     setup.settings.inside.rps = Some(vec![1]);
     let lab = lab(&setup);
-    let shown = send(&lab, Frames { count: 30_000, rate: None, ..Frames::of(Family::V4) });
-    assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
+    let shown = send(
+        &lab,
+        Frames {
+            count: 30_000,
+            rate: None,
+            ..Frames::of(Family::V4)
+        },
+    );
+    assert!(
+        shown.account.balances(&shown.sent, &shown.received),
+        "{:?}",
+        shown.account
+    );
     println!("{:?} {:?}", shown.account.losses, shown.account.dut);
     assert_eq!(shown.lost("inside the DUT"), 0, "{:?}", shown.account);
 }
@@ -179,28 +269,46 @@ fn a_dut_may_have_fewer_queues_than_the_generator_has_cpus() {
     let mut setup = plain();
     setup.settings.inside.queues = Some(1);
     setup.settings.inside.features.insert(Feature::Gro, true);
-    let spec = LabSpec { generator_cpus: vec![0, 1], ..spec() };
+    let spec = LabSpec {
+        generator_cpus: vec![0, 1],
+        ..spec()
+    };
     let lab = EmbeddedLab::build(spec, &[setup]).unwrap();
     assert_eq!(count_of(&lab, "in0/queues/rx"), 1);
     let shown = send(&lab, Frames::of(Family::V4));
-    assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
+    assert!(
+        shown.account.balances(&shown.sent, &shown.received),
+        "{:?}",
+        shown.account
+    );
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn napi_threads_run_where_the_setup_says() {
     let mut setup = plain();
-    setup.settings.inside.features.insert(Feature::ThreadedNapi, true);
+    setup
+        .settings
+        .inside
+        .features
+        .insert(Feature::ThreadedNapi, true);
     setup.settings.inside.irq = Some(vec![1]);
     let lab = lab(&setup);
     assert_eq!(sysfs(&lab, "class/net/in0/threaded"), "1");
     let threads = napi::threads(namespace(&lab), "in0").unwrap();
     assert_eq!(threads.len(), 1);
     let status = std::fs::read_to_string(format!("/proc/{}/status", threads[0].pid)).unwrap();
-    let cpus = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpus = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))
+        .unwrap();
     assert_eq!(cpus.trim(), "1");
     let shown = send(&lab, Frames::of(Family::V4));
-    assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
+    assert!(
+        shown.account.balances(&shown.sent, &shown.received),
+        "{:?}",
+        shown.account
+    );
 }
 
 #[test]
@@ -224,56 +332,93 @@ fn routes_and_neighbours_are_there_and_take_no_frame() {
                 route("2001:db8::/32", Some("2001:2:0:8000::2"), End::Out),
             ],
         },
-        neighbours: More { count: Some(2000), explicit: vec![neighbour] },
+        neighbours: More {
+            count: Some(2000),
+            explicit: vec![neighbour],
+        },
         ..Settings::default()
     });
     let lab = lab(&setup);
     let lines = |args: &[&str]| {
         let count = format!("ip {} | wc -l", args.join(" "));
-        ask(&lab, "sh", &["-c", &count]).trim().parse::<usize>().unwrap()
+        ask(&lab, "sh", &["-c", &count])
+            .trim()
+            .parse::<usize>()
+            .unwrap()
     };
     assert!(lines(&["-4", "route"]) >= 5001);
     assert!(lines(&["-6", "route"]) >= 5001);
     assert!((5001..5010).contains(&lines(&["-4", "route"])));
     assert!(lines(&["-4", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 2001);
     assert!(lines(&["-6", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 2000);
-    assert!(ask(&lab, "ip", &["route", "show", "203.0.113.0/24"]).contains("via 198.18.1.2 dev in0"));
-    assert!(ask(&lab, "ip", &["neighbour", "show", "198.19.0.3"]).contains("02:00:00:00:00:03 PERMANENT"));
+    assert!(
+        ask(&lab, "ip", &["route", "show", "203.0.113.0/24"]).contains("via 198.18.1.2 dev in0")
+    );
+    assert!(
+        ask(&lab, "ip", &["neighbour", "show", "198.19.0.3"])
+            .contains("02:00:00:00:00:03 PERMANENT")
+    );
     send(&lab, Frames::of(Family::V4)).is_whole("routes");
-    send(&lab, Frames { len_fcs: 90, ..Frames::of(Family::V6) }).is_whole("routes");
+    send(
+        &lab,
+        Frames {
+            len_fcs: 90,
+            ..Frames::of(Family::V6)
+        },
+    )
+    .is_whole("routes");
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn many_routes_are_added_and_errors_are_located() {
     let lab = lab(&plain());
-    let (route, out) =
-        (Route::open(namespace(&lab)).unwrap(), lab.lanes[0].dut.as_ref().unwrap().outside.index);
-    let gateway =
-        [Family::V4, Family::V6].map(|f| addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
-    for (family, gateway, count) in [(Family::V4, gateway[0], 40_000), (Family::V6, gateway[1], 10_000)] {
+    let (route, out) = (
+        Route::open(namespace(&lab)).unwrap(),
+        lab.lanes[0].dut.as_ref().unwrap().outside.index,
+    );
+    let gateway = [Family::V4, Family::V6]
+        .map(|f| addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
+    for (family, gateway, count) in [
+        (Family::V4, gateway[0], 40_000),
+        (Family::V6, gateway[1], 10_000),
+    ] {
         let routes = addresses::routes(family, count);
-        let added = route.add_routes(routes, Some(gateway), out, || true).unwrap();
+        let added = route
+            .add_routes(routes, Some(gateway), out, || true)
+            .unwrap();
         assert_eq!(added, u64::from(count));
     }
     let bad = std::net::IpAddr::from([10, 0, 0, 1]);
     let mixed = (0..3000u32).map(|n| (bad, if n == 2345 { 8 } else { 32 }));
-    let error = route.add_routes(mixed, Some(gateway[0]), out, || true).unwrap_err().to_string();
-    assert!(error.starts_with("cannot add route number 2346 of many on interface out0"), "{error}");
+    let error = route
+        .add_routes(mixed, Some(gateway[0]), out, || true)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot add route number 2346 of many on interface out0"),
+        "{error}"
+    );
     let mut asked = 0;
     let routes = addresses::routes(Family::V4, 100_000);
     let stopped = route.add_routes(routes, Some(gateway[0]), out, || {
         asked += 1;
         asked < 3
     });
-    assert!((1..100_000).contains(&stopped.unwrap()), "it did not stop when told to");
+    assert!(
+        (1..100_000).contains(&stopped.unwrap()),
+        "it did not stop when told to"
+    );
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn files_and_commands_are_the_lanes_own() {
     let setup = with(Settings {
-        files: vec![File { path: "etc/x.conf".into(), text: "hello\n".into() }],
+        files: vec![File {
+            path: "etc/x.conf".into(),
+            text: "hello\n".into(),
+        }],
         commands: vec![
             command("echo 1 > /sys/class/net/out0/gro_flush_timeout"),
             // A daemon: it leaves its group before the command ends.
@@ -285,7 +430,10 @@ fn files_and_commands_are_the_lanes_own() {
     });
     let lab = lab(&setup);
     let said = |line| ask(&lab, "sh", &["-c", line]);
-    assert_eq!(said("pwd; cat etc/x.conf"), "/run/linerate/scratch\nhello\n");
+    assert_eq!(
+        said("pwd; cat etc/x.conf"),
+        "/run/linerate/scratch\nhello\n"
+    );
     assert_eq!(said("ls /sys/class/net"), "in0\nlo\nout0\n");
     assert_eq!(sysfs(&lab, "class/net/out0/gro_flush_timeout"), "1");
     let scratch = std::fs::read_dir("/run/linerate/scratch").unwrap().count();
@@ -293,14 +441,19 @@ fn files_and_commands_are_the_lanes_own() {
     let sleeping = || {
         let tasks = std::fs::read_dir("/proc").unwrap().flatten();
         tasks
-            .filter(|t| std::fs::read(t.path().join("cmdline")).is_ok_and(|c| c == b"sleep\x00171\0"))
+            .filter(|t| {
+                std::fs::read(t.path().join("cmdline")).is_ok_and(|c| c == b"sleep\x00171\0")
+            })
             .count()
     };
     assert_eq!(sleeping(), 1);
     drop(lab);
     let end = Instant::now() + Duration::from_secs(60);
     while sleeping() > 0 {
-        assert!(Instant::now() < end, "what a command left running outlives the lab");
+        assert!(
+            Instant::now() < end,
+            "what a command left running outlives the lab"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -310,17 +463,35 @@ fn files_and_commands_are_the_lanes_own() {
 fn commands_that_fail_or_hang_end_the_building_and_are_undone() {
     let mark = std::env::temp_dir().join(format!("linerate-undone-{}", std::process::id()));
     let _ = std::fs::remove_file(&mark);
-    let run = |commands| refusal(&with(Settings { commands, ..Settings::default() })).to_string();
+    let run = |commands| {
+        refusal(&with(Settings {
+            commands,
+            ..Settings::default()
+        }))
+        .to_string()
+    };
     let undo = Some(format!("touch {}", mark.display()));
-    let refused = run(vec![Command { undo, ..command("true") }, command("echo why >&2; false")]);
+    let refused = run(vec![
+        Command {
+            undo,
+            ..command("true")
+        },
+        command("echo why >&2; false"),
+    ]);
     assert!(
         refused.contains("cannot run 'echo why >&2; false': sh failed (exit status: 1): why"),
         "{refused}"
     );
     assert!(mark.exists(), "the first command was not undone");
     std::fs::remove_file(&mark).unwrap();
-    let hung = run(vec![Command { within_ns: Some(200_000_000), ..command("sleep 72") }]);
-    assert!(hung.contains("did not end within 0.2 s and was killed"), "{hung}");
+    let hung = run(vec![Command {
+        within_ns: Some(200_000_000),
+        ..command("sleep 72")
+    }]);
+    assert!(
+        hung.contains("did not end within 0.2 s and was killed"),
+        "{hung}"
+    );
 }
 
 #[test]
@@ -340,7 +511,10 @@ fn hostile_interface_names_are_refused() {
 fn modules_are_checked_by_name() {
     let modules = |names: &[&str]| {
         let modules = names.iter().map(|name| (*name).into()).collect();
-        with(Settings { modules, ..Settings::default() })
+        with(Settings {
+            modules,
+            ..Settings::default()
+        })
     };
     lab(&modules(&["vxlan", "nf_conntrack"]));
     let missing = refusal(&modules(&["no_such_module"])).to_string();

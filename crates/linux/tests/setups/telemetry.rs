@@ -37,17 +37,36 @@ fn drops_have_their_reason_and_their_number() {
     let drops = Drops::load(&namespaces(&lab)).unwrap();
     let address = "198.19.0.0/16";
     ask(&lab, "ip", &["route", "replace", "prohibit", address]);
-    let prohibited = send(&lab, Frames { count: 300, ..Frames::of(Family::V4) });
+    let prohibited = send(
+        &lab,
+        Frames {
+            count: 300,
+            ..Frames::of(Family::V4)
+        },
+    );
     ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
-    let refused = send(&lab, Frames { count: 700, ..Frames::of(Family::V4) });
+    let refused = send(
+        &lab,
+        Frames {
+            count: 700,
+            ..Frames::of(Family::V4)
+        },
+    );
     // Frames that found the DUT's ring full never were in its stack.
     let entered = [&prohibited, &refused].map(|shown| shown.entered());
     assert_eq!([prohibited.dropped(), refused.dropped()], entered);
     assert!(entered[0] > 150 && entered[1] > 350, "{entered:?}");
     let drops = counters(drops);
     println!("{drops:?}");
-    assert_eq!(drops.values().sum::<u64>(), entered[0] + entered[1], "{drops:?}");
-    assert!(drops.keys().all(|name| name.ends_with(" in ip_error")), "{drops:?}");
+    assert_eq!(
+        drops.values().sum::<u64>(),
+        entered[0] + entered[1],
+        "{drops:?}"
+    );
+    assert!(
+        drops.keys().all(|name| name.ends_with(" in ip_error")),
+        "{drops:?}"
+    );
 }
 
 /// The times of frames, and how many entered the DUT.
@@ -68,9 +87,18 @@ fn times(lab: &EmbeddedLab, frames: Frames) -> (StackTimes, u64) {
 fn frames_pass_the_stages_of_the_stack() {
     let lab = lab(&Setup::of(Dut::Forwarding));
     for family in [Family::V4, Family::V6] {
-        let frames = Frames { len_fcs: 90, count: 6_100, rate: Some(50_000.0), ..Frames::of(family) };
+        let frames = Frames {
+            len_fcs: 90,
+            count: 6_100,
+            rate: Some(50_000.0),
+            ..Frames::of(family)
+        };
         let (times, entered) = times(&lab, frames);
-        let steps: Vec<(&str, &str)> = times.steps.iter().map(|s| (s.from.as_str(), s.to.as_str())).collect();
+        let steps: Vec<(&str, &str)> = times
+            .steps
+            .iter()
+            .map(|s| (s.from.as_str(), s.to.as_str()))
+            .collect();
         let lookup = "fib_table_lookup";
         assert_eq!(
             steps,
@@ -85,11 +113,24 @@ fn frames_pass_the_stages_of_the_stack() {
         );
         // The kernel itself may have sent a frame or two meanwhile.
         let followed = entered / 61;
-        assert!((followed..=followed + 1).contains(&times.followed), "{}", times.followed);
-        assert!(times.steps.iter().all(|step| step.times.count() == times.followed), "{times:?}");
+        assert!(
+            (followed..=followed + 1).contains(&times.followed),
+            "{}",
+            times.followed
+        );
+        assert!(
+            times
+                .steps
+                .iter()
+                .all(|step| step.times.count() == times.followed),
+            "{times:?}"
+        );
         assert_eq!(times.whole.count(), times.followed);
         let mean = |step: &Step| step.times.mean().unwrap();
-        let (parts, whole) = (times.steps[..4].iter().map(mean).sum::<f64>(), times.whole.mean().unwrap());
+        let (parts, whole) = (
+            times.steps[..4].iter().map(mean).sum::<f64>(),
+            times.whole.mean().unwrap(),
+        );
         assert!((parts / whole - 1.0).abs() < 0.05, "{parts} {whole}");
     }
 }
@@ -100,20 +141,43 @@ fn frames_pass_the_stages_of_the_stack() {
 fn dropped_frames_have_no_way() {
     let lab = lab(&Setup::of(Dut::Forwarding));
     ask(&lab, "sysctl", &["-qw", "net.ipv4.conf.all.forwarding=0"]);
-    let (times, entered) = times(&lab, Frames { count: 1220, ..Frames::of(Family::V4) });
+    let (times, entered) = times(
+        &lab,
+        Frames {
+            count: 1220,
+            ..Frames::of(Family::V4)
+        },
+    );
     let followed = entered / 61;
-    assert!((followed..=followed + 1).contains(&times.followed), "{times:?}");
+    assert!(
+        (followed..=followed + 1).contains(&times.followed),
+        "{times:?}"
+    );
     assert!(times.whole.count() <= 1, "{times:?}");
 }
 
 /// Waits of CPUs while frames pass a DUT whose one queue they share.
 fn waits(generator_cpus: Vec<u32>) -> (Waited, u64) {
-    let spec = LabSpec { generator_cpus: generator_cpus.clone(), ..spec() };
+    let spec = LabSpec {
+        generator_cpus: generator_cpus.clone(),
+        ..spec()
+    };
     let lab = EmbeddedLab::build(spec, &[Setup::of(Dut::Forwarding)]).unwrap();
-    ask(&lab, "tc", &["qdisc", "replace", "dev", "out0", "root", "pfifo"]);
+    ask(
+        &lab,
+        "tc",
+        &["qdisc", "replace", "dev", "out0", "root", "pfifo"],
+    );
     let mut locks = Locks::load(&generator_cpus).unwrap();
     locks.start().unwrap();
-    let shown = send(&lab, Frames { count: 200_000, rate: None, ..Frames::of(Family::V4) });
+    let shown = send(
+        &lab,
+        Frames {
+            count: 200_000,
+            rate: None,
+            ..Frames::of(Family::V4)
+        },
+    );
     locks.stop();
     match locks.found().unwrap() {
         Artefact::Waited(waited) => (waited, shown.sent.frames),
@@ -134,7 +198,11 @@ fn cpus_that_share_a_queue_wait_for_its_lock() {
 /// Nanoseconds of waiting for the lock of a queue.
 fn of_queue(waited: &Waited) -> u64 {
     let functions = waited.functions();
-    functions.iter().filter(|f| f.name.contains("xmit")).map(|f| f.own).sum()
+    functions
+        .iter()
+        .filter(|f| f.name.contains("xmit"))
+        .map(|f| f.own)
+        .sum()
 }
 
 #[test]
@@ -156,12 +224,22 @@ fn figures_waits_for_the_lock_of_a_queue_are_a_part_of_each_frame() {
 #[ignore = "needs root: run by make test as root"]
 fn cpus_count_what_happens_between_two_readings() {
     let lab = lab(&Setup::of(Dut::Forwarding));
-    let clock = Event::software("cpu-clock", aya_obj::generated::perf_sw_ids::PERF_COUNT_SW_CPU_CLOCK);
+    let clock = Event::software(
+        "cpu-clock",
+        aya_obj::generated::perf_sw_ids::PERF_COUNT_SW_CPU_CLOCK,
+    );
     let counting = Counting::begin(&[0, 1], &[&EVENTS[..], &[clock]].concat());
     let began = std::time::Instant::now();
     let then = counting.read().unwrap();
     let read = std::time::Instant::now();
-    send(&lab, Frames { rate: None, count: 20_000, ..Frames::of(Family::V4) });
+    send(
+        &lab,
+        Frames {
+            rate: None,
+            count: 20_000,
+            ..Frames::of(Family::V4)
+        },
+    );
     let least = read.elapsed().as_nanos() as f64;
     let now = counting.read().unwrap();
     let most = began.elapsed().as_nanos() as f64;
@@ -169,16 +247,26 @@ fn cpus_count_what_happens_between_two_readings() {
     println!("{counted:?}, {:?}", counting.refused());
     // The clocks of both CPUs, which count from one reading to the other.
     let each = counted["cpu-clock"] as f64 / 2.0;
-    assert!((0.99 * least..=1.01 * most).contains(&each), "{counted:?} in {least} to {most} ns");
+    assert!(
+        (0.99 * least..=1.01 * most).contains(&each),
+        "{counted:?} in {least} to {most} ns"
+    );
     assert!(counted["context-switches"] > 0, "{counted:?}");
     // Each event is counted, or there is a reason.
     let refused = counting.refused().unwrap_or_default();
     assert!(
-        EVENTS.iter().all(|event| counted.contains_key(event.name) != refused.contains(event.name)),
+        EVENTS
+            .iter()
+            .all(|event| counted.contains_key(event.name) != refused.contains(event.name)),
         "{refused}"
     );
     if let Some(cycles) = counted.get("cycles") {
         assert!(*cycles > 20_000 * 100, "{counted:?}");
     }
-    assert!(Counting::begin(&[9999], &EVENTS).refused().unwrap().contains("context-switches"));
+    assert!(
+        Counting::begin(&[9999], &EVENTS)
+            .refused()
+            .unwrap()
+            .contains("context-switches")
+    );
 }

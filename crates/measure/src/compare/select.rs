@@ -25,15 +25,28 @@ pub struct Rates {
 impl Rates {
     /// The rates of a campaign's slot.
     pub fn of_slot(name: String, slot: usize, campaign: &Campaign, trials: &[TrialRecord]) -> Self {
-        let valid: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot && t.audit.valid).collect();
+        let valid: Vec<&TrialRecord> = trials
+            .iter()
+            .filter(|t| t.slot == slot && t.audit.valid)
+            .collect();
         let (dropped, lost) = (dropped_share(campaign, &valid), lost_share(&valid));
-        let mut rates = Rates { name, dropped, lost, ..Rates::default() };
+        let mut rates = Rates {
+            name,
+            dropped,
+            lost,
+            ..Rates::default()
+        };
         for trial in trials.iter().filter(|t| t.slot == slot) {
             match trial.rates.filter(|_| trial.audit.valid) {
                 Some(found) => {
                     rates.values.push(found.received);
                     rates.blocks.push(trial.block);
-                    rates.handled.push(trial.handled().filter(|_| dropped > 0.0).unwrap_or(found.received));
+                    rates.handled.push(
+                        trial
+                            .handled()
+                            .filter(|_| dropped > 0.0)
+                            .unwrap_or(found.received),
+                    );
                 }
                 None => rates.left_out += 1,
             }
@@ -43,45 +56,78 @@ impl Rates {
 
     /// The frames/s that were taken in, in place of those that arrived.
     pub fn of_handled(&self) -> Rates {
-        Rates { values: self.handled.clone(), ..self.clone() }
+        Rates {
+            values: self.handled.clone(),
+            ..self.clone()
+        }
     }
 
     fn by_block(&self) -> BTreeMap<u32, f64> {
-        self.blocks.iter().copied().zip(self.values.iter().copied()).collect()
+        self.blocks
+            .iter()
+            .copied()
+            .zip(self.values.iter().copied())
+            .collect()
     }
 
     /// Values of the blocks that both have, as (`self`, `other`), in the order of blocks.
     pub fn paired_with(&self, other: &Rates) -> Vec<(f64, f64)> {
         let others = other.by_block();
-        self.by_block().iter().filter_map(|(block, value)| Some((*value, *others.get(block)?))).collect()
+        self.by_block()
+            .iter()
+            .filter_map(|(block, value)| Some((*value, *others.get(block)?)))
+            .collect()
     }
 
     /// These rates as shares of another's in the same block, which removes the drift of the machine.
     pub fn as_share_of(&self, ceiling: &Rates) -> Rates {
         let tops = ceiling.by_block();
-        let share =
-            |(value, block): (&f64, &u32)| Some((value / tops.get(block).filter(|top| **top > 0.0)?, *block));
-        let (values, blocks) = self.values.iter().zip(&self.blocks).filter_map(share).unzip();
+        let share = |(value, block): (&f64, &u32)| {
+            Some((value / tops.get(block).filter(|top| **top > 0.0)?, *block))
+        };
+        let (values, blocks) = self
+            .values
+            .iter()
+            .zip(&self.blocks)
+            .filter_map(share)
+            .unzip();
         let left_out = self.left_out + ceiling.left_out;
-        Rates { name: self.name.clone(), left_out, values, blocks, ..Rates::default() }
+        Rates {
+            name: self.name.clone(),
+            left_out,
+            values,
+            blocks,
+            ..Rates::default()
+        }
     }
 }
 
 /// Slots that `wanted` names: a number as the tables have it, from 1 on, a variant, or the first words of a name (`forwarding IPv6`). All of them without a name.
 pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot> {
     let slots = campaign.slots.iter();
-    let Some(wanted) = wanted else { return slots.collect() };
+    let Some(wanted) = wanted else {
+        return slots.collect();
+    };
     let lower = wanted.to_lowercase();
-    if let Some(slot) = lower.parse().ok().and_then(|n: usize| campaign.slots.get(n.checked_sub(1)?)) {
+    if let Some(slot) = lower
+        .parse()
+        .ok()
+        .and_then(|n: usize| campaign.slots.get(n.checked_sub(1)?))
+    {
         return vec![slot];
     }
-    let exact: Vec<&Slot> = slots.clone().filter(|s| s.variant.to_lowercase() == lower).collect();
+    let exact: Vec<&Slot> = slots
+        .clone()
+        .filter(|s| s.variant.to_lowercase() == lower)
+        .collect();
     if !exact.is_empty() {
         return exact;
     }
     let begins = |name: &str| {
-        let rest =
-            name.to_lowercase().strip_prefix(&lower).map(|rest| rest.starts_with(char::is_alphanumeric));
+        let rest = name
+            .to_lowercase()
+            .strip_prefix(&lower)
+            .map(|rest| rest.starts_with(char::is_alphanumeric));
         rest == Some(false)
     };
     slots.filter(|s| begins(&s.name)).collect()
@@ -138,8 +184,11 @@ mod tests {
 
     #[test]
     fn slots_pair_by_traffic_and_by_variant_where_asked() {
-        let [a, b, c] =
-            [slot(0, "forwarding", "IPv4"), slot(1, "forwarding", "IPv6"), slot(2, "nat", "IPv4")];
+        let [a, b, c] = [
+            slot(0, "forwarding", "IPv4"),
+            slot(1, "forwarding", "IPv6"),
+            slot(2, "nat", "IPv4"),
+        ];
         let (pairs, alone) = partners(&[&a, &b], &[&c], false);
         assert_eq!((pairs, alone.len()), (vec![(&a, &c)], 0));
         let (pairs, alone) = partners(&[&a, &b], &[&c, &b], true);
@@ -160,9 +209,20 @@ mod tests {
             "slots": [slot(0, "nft, rules 10", "IPv4"), slot(1, "nft, rules 1000", "IPv4"), slot(2, "nft, order zipf:1.1", "IPv4")],
         });
         let campaign: Campaign = serde_json::from_value(campaign).unwrap();
-        let ids = |wanted| chosen(&campaign, Some(wanted)).iter().map(|s| s.id).collect::<Vec<_>>();
-        assert_eq!((ids("nft, rules 10"), ids("NFT, Rules 1000")), (vec![0], vec![1]));
-        assert_eq!((ids("nft, order zipf:1.1"), ids("nft")), (vec![2], vec![0, 1, 2]));
+        let ids = |wanted| {
+            chosen(&campaign, Some(wanted))
+                .iter()
+                .map(|s| s.id)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (ids("nft, rules 10"), ids("NFT, Rules 1000")),
+            (vec![0], vec![1])
+        );
+        assert_eq!(
+            (ids("nft, order zipf:1.1"), ids("nft")),
+            (vec![2], vec![0, 1, 2])
+        );
         assert!(ids("nft, rules 100").is_empty());
     }
 
@@ -174,9 +234,15 @@ mod tests {
             blocks: blocks.into(),
             ..Rates::default()
         };
-        let (dut, top) = (rates(&[3.0, 1.0, 5.0], &[2, 0, 7]), rates(&[4.0, 6.0, 0.0], &[0, 2, 7]));
+        let (dut, top) = (
+            rates(&[3.0, 1.0, 5.0], &[2, 0, 7]),
+            rates(&[4.0, 6.0, 0.0], &[0, 2, 7]),
+        );
         assert_eq!(dut.paired_with(&top), [(1.0, 4.0), (3.0, 6.0), (5.0, 0.0)]);
         let shares = dut.as_share_of(&top);
-        assert_eq!((shares.values, shares.blocks), (vec![0.5, 0.25], vec![2, 0]));
+        assert_eq!(
+            (shares.values, shares.blocks),
+            (vec![0.5, 0.25], vec![2, 0])
+        );
     }
 }

@@ -4,24 +4,40 @@ const CONFIDENCE: f64 = 0.95;
 
 fn rates(name: &str, values: &[f64]) -> Rates {
     let blocks = (0..values.len() as u32).collect();
-    Rates { name: name.into(), values: values.into(), blocks, ..Rates::default() }
+    Rates {
+        name: name.into(),
+        values: values.into(),
+        blocks,
+        ..Rates::default()
+    }
 }
 
 #[test]
 fn a_drift_that_both_share_is_taken_out_by_pairing() {
     let drift: Vec<f64> = (0..12).map(|i| 7.0e6 + 0.4e6 * f64::from(i)).collect();
-    let slower: Vec<f64> =
-        drift.iter().enumerate().map(|(i, v)| v * (0.69 + 0.001 * (i % 3) as f64)).collect();
+    let slower: Vec<f64> = drift
+        .iter()
+        .enumerate()
+        .map(|(i, v)| v * (0.69 + 0.001 * (i % 3) as f64))
+        .collect();
     let (a, b) = (rates("a", &drift), rates("b", &slower));
     let paired = compare(&a, &b, true, CONFIDENCE).unwrap();
     assert_eq!((paired.outcome, paired.blocks), (Outcome::Slower, Some(12)));
-    assert!((paired.change.ratio.median - 0.69).abs() < 0.002, "{:?}", paired.change);
+    assert!(
+        (paired.change.ratio.median - 0.69).abs() < 0.002,
+        "{:?}",
+        paired.change
+    );
     let ratio = paired.deciding().ratio;
     assert!(is_slower(&ratio, 0.3) && !is_slower(&ratio, 0.35) && !may_be_slower(&ratio, 0.35));
     let unpaired = compare(&a, &b, false, CONFIDENCE).unwrap();
     let width = |c: &Comparison| c.change.ratio.high.unwrap() - c.change.ratio.low.unwrap();
     assert!(width(&unpaired) > 20.0 * width(&paired));
-    assert!(unpaired.warnings.iter().any(|w| w.contains("drifted")), "{:?}", unpaired.warnings);
+    assert!(
+        unpaired.warnings.iter().any(|w| w.contains("drifted")),
+        "{:?}",
+        unpaired.warnings
+    );
 }
 
 #[test]
@@ -29,26 +45,48 @@ fn five_blocks_have_an_interval_that_says_what_it_assumes() {
     let a = rates("a", &[100.0, 110.0, 90.0, 105.0, 95.0]);
     let b = rates("b", &[70.0, 75.9, 63.0, 72.0, 66.0]);
     let found = compare(&a, &b, true, CONFIDENCE).unwrap();
-    assert_eq!((found.outcome, found.change.method), (Outcome::Slower, Method::PairedT));
+    assert_eq!(
+        (found.outcome, found.change.method),
+        (Outcome::Slower, Method::PairedT)
+    );
     assert!(found.warnings.iter().any(|w| w.contains("near normal")));
     let one = compare(&rates("a", &[1.0]), &rates("b", &[0.5]), true, CONFIDENCE).unwrap();
-    assert_eq!((one.outcome, one.change.ratio.low), (Outcome::NotShown, None));
+    assert_eq!(
+        (one.outcome, one.change.ratio.low),
+        (Outcome::NotShown, None)
+    );
     assert!(may_be_slower(&one.deciding().ratio, 0.03));
 }
 
 #[test]
 fn nothing_in_common_is_no_comparison() {
-    let a = Rates { blocks: vec![0], ..rates("a", &[1.0]) };
-    let b = Rates { blocks: vec![1], ..rates("b", &[1.0]) };
+    let a = Rates {
+        blocks: vec![0],
+        ..rates("a", &[1.0])
+    };
+    let b = Rates {
+        blocks: vec![1],
+        ..rates("b", &[1.0])
+    };
     assert!(compare(&a, &b, true, CONFIDENCE).is_none());
     assert!(compare(&rates("a", &[]), &rates("b", &[1.0]), false, CONFIDENCE).is_none());
-    assert!(compare(&rates("a", &[0.0; 6]), &rates("b", &[1.0; 6]), true, CONFIDENCE).is_none());
+    assert!(
+        compare(
+            &rates("a", &[0.0; 6]),
+            &rates("b", &[1.0; 6]),
+            true,
+            CONFIDENCE
+        )
+        .is_none()
+    );
 }
 
 #[test]
 fn shares_decide_where_there_are_any() {
-    let (a, b) =
-        (rates("a", &[10.0, 10.1, 9.9, 10.0, 10.2, 9.8]), rates("b", &[8.0, 8.1, 7.9, 8.0, 8.2, 7.8]));
+    let (a, b) = (
+        rates("a", &[10.0, 10.1, 9.9, 10.0, 10.2, 9.8]),
+        rates("b", &[8.0, 8.1, 7.9, 8.0, 8.2, 7.8]),
+    );
     let absolute = compare(&a, &b, false, CONFIDENCE).unwrap();
     assert_eq!(absolute.outcome, Outcome::Slower);
     let (share_a, share_b) = (
@@ -82,14 +120,39 @@ fn equal_sets_are_told_apart_as_rarely_as_promised() {
 #[test]
 fn what_is_dropped_is_told_from_what_is_slower() {
     let speeds: Vec<f64> = (0..12).map(|i| 1.0e6 + 0.03e6 * f64::from(i)).collect();
-    let passing = Rates { handled: speeds.clone(), ..rates("passing", &speeds) };
+    let passing = Rates {
+        handled: speeds.clone(),
+        ..rates("passing", &speeds)
+    };
     let half: Vec<f64> = speeds.iter().map(|v| v / 2.0).collect();
-    let wobbling = speeds.iter().enumerate().map(|(i, v)| v * (0.995 + 0.002 * (i % 6) as f64)).collect();
-    let dropping = Rates { handled: wobbling, dropped: 0.5, lost: 0.5, ..rates("dropping", &half) };
+    let wobbling = speeds
+        .iter()
+        .enumerate()
+        .map(|(i, v)| v * (0.995 + 0.002 * (i % 6) as f64))
+        .collect();
+    let dropping = Rates {
+        handled: wobbling,
+        dropped: 0.5,
+        lost: 0.5,
+        ..rates("dropping", &half)
+    };
     for paired in [true, false] {
         let found = compare(&passing, &dropping, paired, CONFIDENCE).unwrap();
-        assert_eq!((found.outcome, found.dropped, found.lost), (Outcome::Slower, [0.0, 0.5], [0.0, 0.5]));
-        assert_eq!(found.handled.unwrap().outcome(), Outcome::NotShown, "{:?}", found.handled);
+        assert_eq!(
+            (found.outcome, found.dropped, found.lost),
+            (Outcome::Slower, [0.0, 0.5], [0.0, 0.5])
+        );
+        assert_eq!(
+            found.handled.unwrap().outcome(),
+            Outcome::NotShown,
+            "{:?}",
+            found.handled
+        );
     }
-    assert_eq!(compare(&passing, &passing, true, CONFIDENCE).unwrap().handled, None);
+    assert_eq!(
+        compare(&passing, &passing, true, CONFIDENCE)
+            .unwrap()
+            .handled,
+        None
+    );
 }

@@ -5,7 +5,12 @@ use Judgement::{Met, Missed, Undecided};
 use proptest::prelude::*;
 
 fn estimate(low: f64, high: f64) -> Estimate {
-    Estimate { median: (low + high) / 2.0, low: Some(low), high: Some(high), n: 10 }
+    Estimate {
+        median: (low + high) / 2.0,
+        low: Some(low),
+        high: Some(high),
+        n: 10,
+    }
 }
 
 #[test]
@@ -27,9 +32,18 @@ fn intervals_decide() {
         (Claim::AtLeast(1e5), 1e4, 2e4, Missed),
         (Claim::AtMost(1e5), 1e4, 2e5, Undecided),
     ] {
-        assert_eq!(claim.judge(&estimate(low, high)), judgement, "{claim:?} {low} {high}");
+        assert_eq!(
+            claim.judge(&estimate(low, high)),
+            judgement,
+            "{claim:?} {low} {high}"
+        );
     }
-    let none = Estimate { median: 0.5, low: None, high: None, n: 2 };
+    let none = Estimate {
+        median: 0.5,
+        low: None,
+        high: None,
+        n: 2,
+    };
     assert_eq!(Claim::Slower(0.0).judge(&none), Undecided);
 }
 

@@ -23,7 +23,9 @@ pub fn add(
     let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for slot in &campaign.slots {
         let measured = rates(slot);
-        let Some(rate) = Figure::of_runs(&measured.values) else { continue };
+        let Some(rate) = Figure::of_runs(&measured.values) else {
+            continue;
+        };
         let mut key = key(campaign, host, slot);
         // A variant may be compared with itself: its second slot is a time line of its own.
         let again = seen.entry(key.clone()).or_default();
@@ -34,13 +36,29 @@ pub fn add(
         let mut facts = facts.clone();
         facts.insert(DROPPED.into(), format!("{:.0} %", 100.0 * measured.dropped));
         // Relative to the tester alone, or to the baseline, which removes the drift of the machine's speed.
-        let reference = slot.ceiling.or(slot.baseline).and_then(|id| campaign.slots.get(id)).map(rates);
+        let reference = slot
+            .ceiling
+            .or(slot.baseline)
+            .and_then(|id| campaign.slots.get(id))
+            .map(rates);
         let relative = reference.and_then(|reference| {
             let figure = Figure::of_runs(&measured.as_share_of(&reference).values)?;
-            Some(Relative { to: reference.name, figure })
+            Some(Relative {
+                to: reference.name,
+                figure,
+            })
         });
         let place = Place::at_time(&campaign.started);
-        timelines.add(key, Point { place, rate, relative, facts, source: source.into() });
+        timelines.add(
+            key,
+            Point {
+                place,
+                rate,
+                relative,
+                facts,
+                source: source.into(),
+            },
+        );
     }
 }
 
@@ -48,10 +66,18 @@ pub fn add(
 pub fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
     let asked = &campaign.asked;
     let simulated = asked.lab == LabKind::Simulated;
-    let unit = if slot.lengths_fcs.len() == 1 { " B" } else { "" };
+    let unit = if slot.lengths_fcs.len() == 1 {
+        " B"
+    } else {
+        ""
+    };
     Key {
         simulated,
-        machine: if simulated { "SIMULATED".into() } else { machine(host) },
+        machine: if simulated {
+            "SIMULATED".into()
+        } else {
+            machine(host)
+        },
         card: format!("lab of {}, {}", asked.lab, asked.mode),
         variant: slot.variant.clone(),
         family: slot.family.clone(),
@@ -62,8 +88,15 @@ pub fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
 }
 
 fn machine(host: &HostFacts) -> String {
-    let model = if host.cpu_model.is_empty() { "unknown machine" } else { &host.cpu_model };
-    let under = host.hypervisor.as_ref().map_or(String::new(), |h| format!(" under {h}"));
+    let model = if host.cpu_model.is_empty() {
+        "unknown machine"
+    } else {
+        &host.cpu_model
+    };
+    let under = host
+        .hypervisor
+        .as_ref()
+        .map_or(String::new(), |h| format!(" under {h}"));
     format!("{model} x {}{under}", host.cpus)
 }
 
@@ -84,7 +117,12 @@ fn load(asked: &Asked, slot: &Slot) -> String {
 /// Everything recorded that might explain a change.
 fn facts(campaign: &Campaign, host: &HostFacts) -> BTreeMap<String, String> {
     let asked = &campaign.asked;
-    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let list = |cpus: &[u32]| {
+        cpus.iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let roles = &campaign.roles;
     let mut facts: BTreeMap<String, String> = [
         ("kernel", host.kernel.clone()),
@@ -110,7 +148,11 @@ fn facts(campaign: &Campaign, host: &HostFacts) -> BTreeMap<String, String> {
         ("setting", &host.settings),
     ];
     for (group, values) in groups {
-        facts.extend(values.iter().map(|(name, value)| (format!("{group} {name}"), value.clone())));
+        facts.extend(
+            values
+                .iter()
+                .map(|(name, value)| (format!("{group} {name}"), value.clone())),
+        );
     }
     facts.retain(|_, value| !value.is_empty());
     facts

@@ -48,7 +48,9 @@ fn telling(name: &str) -> bool {
 /// Facts that differ between points `at - 1` and `at`, most likely cause first: those with the fewest other changes, and among
 /// equals settings before versions.
 pub fn causes(points: &[Point], at: usize) -> Vec<Cause> {
-    let Some((before, after)) = at.checked_sub(1).and_then(|b| Some((points.get(b)?, points.get(at)?)))
+    let Some((before, after)) = at
+        .checked_sub(1)
+        .and_then(|b| Some((points.get(b)?, points.get(at)?)))
     else {
         return Vec::new();
     };
@@ -62,8 +64,12 @@ pub fn causes(points: &[Point], at: usize) -> Vec<Cause> {
             commits: None,
         })
     };
-    let mut causes: Vec<Cause> =
-        before.facts.keys().filter(|n| telling(n)).filter_map(|n| differs(n)).collect();
+    let mut causes: Vec<Cause> = before
+        .facts
+        .keys()
+        .filter(|n| telling(n))
+        .filter_map(|n| differs(n))
+        .collect();
     causes.extend(source(points, before, after));
     let rank = |c: &Cause| (c.elsewhere, !c.what.starts_with("setting"), c.what.clone());
     causes.sort_by_key(rank);
@@ -72,8 +78,14 @@ pub fn causes(points: &[Point], at: usize) -> Vec<Cause> {
 
 /// The range of source revisions.
 fn source(points: &[Point], before: &Point, after: &Point) -> Option<Cause> {
-    let (old, new) = (before.place.revision.as_ref()?, after.place.revision.as_ref()?);
-    let moves = points.windows(2).filter(|w| w[0].place.revision != w[1].place.revision).count();
+    let (old, new) = (
+        before.place.revision.as_ref()?,
+        after.place.revision.as_ref()?,
+    );
+    let moves = points
+        .windows(2)
+        .filter(|w| w[0].place.revision != w[1].place.revision)
+        .count();
     (old != new).then(|| Cause {
         what: "source".into(),
         before: old.to_string(),
@@ -95,6 +107,8 @@ pub fn mixed_setup(points: &[Point]) -> Vec<String> {
     names.sort();
     names.dedup();
     let of_the_setup = |name: &str| name.starts_with("sender") || name.starts_with("receiver");
-    let mixed = names.into_iter().filter(|n| of_the_setup(n) && telling(n) && transitions(points, n) > 0);
+    let mixed = names
+        .into_iter()
+        .filter(|n| of_the_setup(n) && telling(n) && transitions(points, n) > 0);
     mixed.cloned().collect()
 }

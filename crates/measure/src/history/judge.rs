@@ -121,7 +121,10 @@ pub struct Outlier {
 impl Judged {
     /// The largest loss, negative; 0 without losses.
     pub fn worst(&self) -> f64 {
-        self.changes.iter().map(|c| c.relative()).fold(0.0, f64::min)
+        self.changes
+            .iter()
+            .map(|c| c.relative())
+            .fold(0.0, f64::min)
     }
 }
 
@@ -138,22 +141,38 @@ pub fn judge(timelines: &[Timeline], mut each: impl FnMut(usize)) -> History {
     let long_enough = judged.iter().filter(|j| j.p.is_some()).count();
     // Stable: those without a regression stay in the order of their keys.
     judged.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
-    History { timelines: judged, long_enough, expected_by_chance: expected }
+    History {
+        timelines: judged,
+        long_enough,
+        expected_by_chance: expected,
+    }
 }
 
 fn timeline(timeline: &Timeline) -> (Judged, f64) {
     let points = &timeline.points;
-    let Some(to) = reference(points) else { return followed(timeline, "rate", points, |p| p.rate) };
+    let Some(to) = reference(points) else {
+        return followed(timeline, "rate", points, |p| p.rate);
+    };
     let ratio = |p: &Point| p.relative.as_ref().filter(|r| r.to == to).map(|r| r.figure);
-    let known: Vec<Point> = points.iter().filter(|p| ratio(p).is_some()).cloned().collect();
-    let (mut judged, level) =
-        followed(timeline, &format!("ratio to {to}"), &known, |p| ratio(p).unwrap_or(p.rate));
+    let known: Vec<Point> = points
+        .iter()
+        .filter(|p| ratio(p).is_some())
+        .cloned()
+        .collect();
+    let (mut judged, level) = followed(timeline, &format!("ratio to {to}"), &known, |p| {
+        ratio(p).unwrap_or(p.rate)
+    });
     let (by_rate, _) = followed(timeline, "rate", &known, |p| p.rate);
-    judged.of_the_machine =
-        by_rate.changes.into_iter().filter(|c| !judged.changes.iter().any(|j| same(j, c))).collect();
+    judged.of_the_machine = by_rate
+        .changes
+        .into_iter()
+        .filter(|c| !judged.changes.iter().any(|j| same(j, c)))
+        .collect();
     let lost = points.len() - known.len();
     if lost > 0 {
-        judged.warnings.push(format!("{lost} points have no ratio to {to}, and are left out"));
+        judged.warnings.push(format!(
+            "{lost} points have no ratio to {to}, and are left out"
+        ));
     }
     (judged, level)
 }
@@ -161,7 +180,10 @@ fn timeline(timeline: &Timeline) -> (Judged, f64) {
 /// The common reference of nearly all points.
 fn reference(points: &[Point]) -> Option<String> {
     let to = &points.iter().find_map(|p| p.relative.as_ref())?.to;
-    let with = points.iter().filter(|p| p.relative.as_ref().is_some_and(|r| r.to == *to)).count();
+    let with = points
+        .iter()
+        .filter(|p| p.relative.as_ref().is_some_and(|r| r.to == *to))
+        .count();
     (with as f64 >= MOSTLY * points.len() as f64).then(|| to.clone())
 }
 
@@ -177,8 +199,13 @@ fn followed(
     figure: impl Fn(&Point) -> Figure,
 ) -> (Judged, f64) {
     let figures: Vec<Figure> = points.iter().map(&figure).collect();
-    let series: Vec<changepoint::Point> =
-        figures.iter().map(|f| changepoint::Point { value: f.value, error: f.error }).collect();
+    let series: Vec<changepoint::Point> = figures
+        .iter()
+        .map(|f| changepoint::Point {
+            value: f.value,
+            error: f.error,
+        })
+        .collect();
     let found = changepoint::changes(&series, SEED);
     let modes = residual_modes(&found);
     let judged = Judged {
@@ -187,14 +214,24 @@ fn followed(
         points: points
             .iter()
             .zip(&figures)
-            .map(|(p, f)| Followed { place: p.place.name.clone(), figure: *f, source: p.source.clone() })
+            .map(|(p, f)| Followed {
+                place: p.place.name.clone(),
+                figure: *f,
+                source: p.source.clone(),
+            })
             .collect(),
         p: found.p,
         noise: found.noise,
         levels: found.segments.clone(),
-        changes: (0..found.changes.len()).map(|i| change(points, &found, i)).collect(),
+        changes: (0..found.changes.len())
+            .map(|i| change(points, &found, i))
+            .collect(),
         overall: overall(&found),
-        outliers: if modes.is_some() { Vec::new() } else { off_level(points, &figures, &found) },
+        outliers: if modes.is_some() {
+            Vec::new()
+        } else {
+            off_level(points, &figures, &found)
+        },
         of_the_machine: Vec::new(),
         warnings: Vec::new(),
     };
@@ -214,9 +251,24 @@ fn change(points: &[Point], found: &Changes, i: usize) -> Found {
     let (old, new) = (found.segments[i].level, found.segments[i + 1].level);
     let down = new.median < old.median;
     // Back within the old level's interval, or beyond it.
-    let back = |v: f64| if down { Some(v) >= old.low } else { old.high.is_none_or(|high| v <= high) };
-    let later = found.segments.iter().skip(i + 2).find(|s| back(s.level.median));
-    let name = |index: usize| points.get(index).map(|p| p.place.name.clone()).unwrap_or_default();
+    let back = |v: f64| {
+        if down {
+            Some(v) >= old.low
+        } else {
+            old.high.is_none_or(|high| v <= high)
+        }
+    };
+    let later = found
+        .segments
+        .iter()
+        .skip(i + 2)
+        .find(|s| back(s.level.median));
+    let name = |index: usize| {
+        points
+            .get(index)
+            .map(|p| p.place.name.clone())
+            .unwrap_or_default()
+    };
     Found {
         index: change.at,
         after: name(change.at - 1),
@@ -249,11 +301,18 @@ fn off_level(points: &[Point], figures: &[Figure], found: &Changes) -> Vec<Outli
         .collect()
 }
 
-fn warnings(points: &[Point], judged: &Judged, found: &Changes, modes: Option<(f64, f64)>) -> Vec<String> {
+fn warnings(
+    points: &[Point],
+    judged: &Judged,
+    found: &Changes,
+    modes: Option<(f64, f64)>,
+) -> Vec<String> {
     let n = points.len();
     let mut out = Vec::new();
     if found.p.is_none() {
-        out.push(format!("{n} points are too few: from {FEWEST} on a change can be shown"));
+        out.push(format!(
+            "{n} points are too few: from {FEWEST} on a change can be shown"
+        ));
     }
     if let Some((low, high)) = modes {
         out.push(format!(
@@ -285,8 +344,10 @@ fn slow(points: &[Point], judged: &Judged) -> Option<String> {
     let values: Vec<f64> = judged.points.iter().map(|p| p.figure.value).collect();
     let trend = mann_kendall(&values).filter(|t| t.p < LEVEL && points.len() >= FEWEST)?;
     let third = values.len() / 3;
-    let (first, last) =
-        (linerate_stats::median(&values[..third])?, linerate_stats::median(&values[values.len() - third..])?);
+    let (first, last) = (
+        linerate_stats::median(&values[..third])?,
+        linerate_stats::median(&values[values.len() - third..])?,
+    );
     Some(format!(
         "no step, but a slow {}: {:+.1} % from the first third to the last",
         if trend.tau > 0.0 { "rise" } else { "decline" },
@@ -296,7 +357,10 @@ fn slow(points: &[Point], judged: &Judged) -> Option<String> {
 
 /// The largest gap between neighbouring revisions or days.
 fn gap(points: &[Point]) -> Option<String> {
-    let steps: Vec<f64> = points.windows(2).map(|w| distance(&w[0], &w[1])).collect::<Option<_>>()?;
+    let steps: Vec<f64> = points
+        .windows(2)
+        .map(|w| distance(&w[0], &w[1]))
+        .collect::<Option<_>>()?;
     let usual = linerate_stats::median(&steps).filter(|u| *u > 0.0 && steps.len() >= FEWEST)?;
     let (at, largest) = steps.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
     (*largest > GAP * usual).then(|| {
@@ -331,9 +395,17 @@ fn setups(points: &[Point]) -> Option<String> {
 /// A possible change that begins with the newest points.
 fn at_the_end(judged: &Judged) -> Option<String> {
     let n = judged.points.len();
-    let last: Vec<&Outlier> = judged.outliers.iter().filter(|o| o.index + 2 >= n).collect();
+    let last: Vec<&Outlier> = judged
+        .outliers
+        .iter()
+        .filter(|o| o.index + 2 >= n)
+        .collect();
     let newest = last.last().filter(|o| o.index + 1 == n)?;
-    let many = if last.len() == 2 { "the last two points are" } else { "the last point is" };
+    let many = if last.len() == 2 {
+        "the last two points are"
+    } else {
+        "the last point is"
+    };
     Some(format!(
         "{many} off the level ({}: {:+.1} %): an outlier, or the beginning of a change; three points tell",
         newest.place,

@@ -32,7 +32,9 @@ impl Revision {
         let word = word.rsplit('_').next()?;
         let digits = word.trim_start_matches(['r', 'n', 'c']);
         let prefix = &word[..word.len() - digits.len()];
-        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let end = digits
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(digits.len());
         let (number, patch) = digits.split_at(end);
         if number.len() != 6 {
             return None;
@@ -52,12 +54,17 @@ impl Revision {
 
     /// The first revision among the words of a name, these separated by dots and dashes.
     pub fn find(name: &str) -> Option<Self> {
-        name.split(['.', '-']).find_map(|word| Some(Self::parse(word)?.0))
+        name.split(['.', '-'])
+            .find_map(|word| Some(Self::parse(word)?.0))
     }
 
     /// How many commits lie between two revisions of one counter.
     pub fn since(&self, earlier: &Self) -> Option<u32> {
-        if self.counter == earlier.counter { self.number.checked_sub(earlier.number) } else { None }
+        if self.counter == earlier.counter {
+            self.number.checked_sub(earlier.number)
+        } else {
+            None
+        }
     }
 }
 
@@ -98,13 +105,20 @@ impl Release {
     /// Reads names of the archive's folders: `fbsd11.1-yandex`, `fbsd12-head.r320657`, `fbsd11-stable.r312663`, `fbsd16-n311215`.
     pub fn of_label(label: &str) -> Option<Self> {
         let text = label.strip_prefix("fbsd").unwrap_or(label);
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let (major, rest) = text.split_at(end);
         let major = major.parse().ok().filter(|m| (1..100).contains(m))?;
-        let minor =
-            rest.strip_prefix('.').map(|r| r.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(""));
+        let minor = rest
+            .strip_prefix('.')
+            .map(|r| r.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(""));
         let minor = minor.filter(|m| m.len() <= 2).and_then(|m| m.parse().ok());
-        Some(Release { major, stable: minor.is_some() || rest.starts_with("-stable"), minor })
+        Some(Release {
+            major,
+            stable: minor.is_some() || rest.starts_with("-stable"),
+            minor,
+        })
     }
 }
 
@@ -122,12 +136,20 @@ pub struct Place {
 impl Place {
     /// A moment: RFC 3339 in UTC, which sorts by time.
     pub fn at_time(time: &str) -> Self {
-        Place { name: time.into(), release: None, revision: None }
+        Place {
+            name: time.into(),
+            release: None,
+            revision: None,
+        }
     }
 
     /// A revision of one branch.
     pub fn at_revision(revision: Revision) -> Self {
-        Place { name: revision.to_string(), release: None, revision: Some(revision) }
+        Place {
+            name: revision.to_string(),
+            release: None,
+            revision: Some(revision),
+        }
     }
 }
 
@@ -140,7 +162,11 @@ impl PartialOrd for Place {
 impl Ord for Place {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         // A name only decides where nothing else does: digits in names do not sort.
-        (self.release, &self.revision, &self.name).cmp(&(other.release, &other.revision, &other.name))
+        (self.release, &self.revision, &self.name).cmp(&(
+            other.release,
+            &other.revision,
+            &other.name,
+        ))
     }
 }
 
@@ -148,10 +174,17 @@ impl Ord for Place {
 pub fn days(time: &str) -> Option<f64> {
     let number = |range: std::ops::Range<usize>| time.get(range)?.parse::<u32>().ok();
     let separators = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
-    if !separators.iter().all(|(at, mark)| time.get(*at..at + 1) == Some(mark)) {
+    if !separators
+        .iter()
+        .all(|(at, mark)| time.get(*at..at + 1) == Some(mark))
+    {
         return None;
     }
-    let day = calendar::days(number(0..4)?.into(), number(5..7)?.into(), number(8..10)?.into());
+    let day = calendar::days(
+        number(0..4)?.into(),
+        number(5..7)?.into(),
+        number(8..10)?.into(),
+    );
     let seconds = 3600 * number(11..13)? + 60 * number(14..16)? + number(17..19)?;
     Some(day as f64 + f64::from(seconds) / 86_400.0)
 }
@@ -172,26 +205,65 @@ mod tests {
         assert_eq!(parsed("MAIN_n268154"), Some(("n268154".into(), "")));
         assert_eq!(parsed("c276570"), Some(("n276570".into(), "")));
         // Sizes, counts, years, masks, hashes, lengths.
-        for word in
-            ["262144", "200000", "131072", "2015", "351", "f1e5c15", "1518", "", "_", "forwarding", "1000000"]
-        {
+        for word in [
+            "262144",
+            "200000",
+            "131072",
+            "2015",
+            "351",
+            "f1e5c15",
+            "1518",
+            "",
+            "_",
+            "forwarding",
+            "1000000",
+        ] {
             assert_eq!(parsed(word), None, "{word}");
         }
-        assert_eq!(Revision::find("fbsd13-r368606.D27401v4").unwrap().to_string(), "r368606");
+        assert_eq!(
+            Revision::find("fbsd13-r368606.D27401v4")
+                .unwrap()
+                .to_string(),
+            "r368606"
+        );
         assert_eq!(Revision::find("fbsd11.2-BSDRP.1.90"), None);
     }
 
     #[test]
     fn releases_of_labels_and_of_uname() {
-        let release = |major, stable, minor| Some(Release { major, stable, minor });
-        assert_eq!(Release::of_label("fbsd11.1-yandex"), release(11, true, Some(1)));
-        assert_eq!(Release::of_label("fbsd12-head.r320657.D11476"), release(12, false, None));
-        assert_eq!(Release::of_label("fbsd11-stable.r312663"), release(11, true, None));
-        assert_eq!(Release::of_label("fbsd16-n311215"), release(16, false, None));
-        assert_eq!(Release::of_label("13-r354862-polling"), release(13, false, None));
+        let release = |major, stable, minor| {
+            Some(Release {
+                major,
+                stable,
+                minor,
+            })
+        };
+        assert_eq!(
+            Release::of_label("fbsd11.1-yandex"),
+            release(11, true, Some(1))
+        );
+        assert_eq!(
+            Release::of_label("fbsd12-head.r320657.D11476"),
+            release(12, false, None)
+        );
+        assert_eq!(
+            Release::of_label("fbsd11-stable.r312663"),
+            release(11, true, None)
+        );
+        assert_eq!(
+            Release::of_label("fbsd16-n311215"),
+            release(16, false, None)
+        );
+        assert_eq!(
+            Release::of_label("13-r354862-polling"),
+            release(13, false, None)
+        );
         assert_eq!(Release::of_label("fbsd.2017"), None);
         assert_eq!(Release::of_label("fbsd111vsr322996"), None);
-        assert_eq!(Release::of_uname("11.1-RELEASE-p1"), release(11, true, Some(1)));
+        assert_eq!(
+            Release::of_uname("11.1-RELEASE-p1"),
+            release(11, true, Some(1))
+        );
         assert_eq!(Release::of_uname("12.0-CURRENT"), release(12, false, None));
         assert_eq!(Release::of_uname("nothing"), None);
     }
@@ -240,8 +312,13 @@ mod tests {
         let between = |a: &str, b: &str| days(b).unwrap() - days(a).unwrap();
         assert_eq!(between("2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"), 1.0);
         assert_eq!(between("2024-02-28T00:00:00Z", "2024-03-01T12:00:00Z"), 2.5);
-        assert_eq!(between("1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), 20454.0);
-        assert!((between("2025-12-31T23:59:30Z", "2026-01-01T00:00:00Z") - 0.5 / 1440.0).abs() < 1e-8);
+        assert_eq!(
+            between("1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+            20454.0
+        );
+        assert!(
+            (between("2025-12-31T23:59:30Z", "2026-01-01T00:00:00Z") - 0.5 / 1440.0).abs() < 1e-8
+        );
         assert!(
             days("r284739").is_none()
                 && days("2026-1-01T00:00:00Z").is_none()

@@ -44,14 +44,20 @@ impl ConnectionTrial {
     /// Connections that failed before each stage. `None`: some stage was reached by more than the one before it.
     pub fn failed(&self) -> Option<Vec<u64>> {
         let before = std::iter::once(&self.attempted).chain(&self.reached);
-        before.zip(&self.reached).map(|(before, reached)| before.checked_sub(*reached)).collect()
+        before
+            .zip(&self.reached)
+            .map(|(before, reached)| before.checked_sub(*reached))
+            .collect()
     }
 
     /// Counts that contradict each other, and rates that are not the DUT's, in words. `load_ns`: the length of the load.
     pub fn faults(&self, spec: &ConnectionSpec, load_ns: u64) -> Vec<String> {
         let mut faults = Vec::new();
-        let counted =
-            self.arrived.iter().zip(&self.again).map(|(arrived, again)| arrived.saturating_sub(*again));
+        let counted = self
+            .arrived
+            .iter()
+            .zip(&self.again)
+            .map(|(arrived, again)| arrived.saturating_sub(*again));
         if !counted.eq(self.reached.iter().copied()) {
             faults.push(format!(
                 "the counts of frames and of connections differ: of {:?} frames {:?} were repeated; {}",
@@ -96,13 +102,24 @@ impl ConnectionTrial {
     /// The stages with the number of connections that reached each.
     fn stages(&self, spec: &ConnectionSpec) -> String {
         let stages = spec.exchange.stages().iter().zip(&self.reached);
-        stages.map(|(stage, reached)| format!("{stage} {reached}")).collect::<Vec<_>>().join(", ")
+        stages
+            .map(|(stage, reached)| format!("{stage} {reached}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Connections that failed, by the frame that did not arrive.
-    pub fn failures<'a>(&'a self, exchange: Exchange) -> impl Iterator<Item = (&'static str, u64)> + 'a {
+    pub fn failures<'a>(
+        &'a self,
+        exchange: Exchange,
+    ) -> impl Iterator<Item = (&'static str, u64)> + 'a {
         let failed = self.failed().unwrap_or_default();
-        exchange.stages().iter().copied().zip(failed).filter(|(_, failed)| *failed > 0)
+        exchange
+            .stages()
+            .iter()
+            .copied()
+            .zip(failed)
+            .filter(|(_, failed)| *failed > 0)
     }
 }
 
@@ -125,28 +142,62 @@ mod tests {
     fn those_that_failed_and_those_that_closed_are_all() {
         let found = trial([990, 990, 980, 975, 975, 970]);
         assert_eq!(found.failed().unwrap(), [10, 0, 10, 5, 0, 5]);
-        assert_eq!(found.failed().unwrap().iter().sum::<u64>() + found.closed(), found.attempted);
+        assert_eq!(
+            found.failed().unwrap().iter().sum::<u64>() + found.closed(),
+            found.attempted
+        );
         let named: Vec<_> = found.failures(Exchange::Request).collect();
-        assert_eq!(named, [("SYN", 10), ("request", 10), ("answer with FIN", 5), ("last ACK", 5)]);
+        assert_eq!(
+            named,
+            [
+                ("SYN", 10),
+                ("request", 10),
+                ("answer with FIN", 5),
+                ("last ACK", 5)
+            ]
+        );
     }
 
     #[test]
     fn counts_that_contradict_each_other_are_found() {
         let spec = ConnectionSpec::new(Exchange::Request, 6);
-        assert_eq!(trial([1000; 6]).faults(&spec, 1_000_000), Vec::<String>::new());
+        assert_eq!(
+            trial([1000; 6]).faults(&spec, 1_000_000),
+            Vec::<String>::new()
+        );
         assert!(
             trial([990, 991, 990, 990, 990, 990]).faults(&spec, 1_000_000)[0]
                 .contains("SYN 990, SYN/ACK 991")
         );
-        let busy = ConnectionTrial { given_up: 11, ..trial([990; 6]) };
+        let busy = ConnectionTrial {
+            given_up: 11,
+            ..trial([990; 6])
+        };
         assert!(busy.faults(&spec, 1_000_000)[0].contains("11 connections were given up"));
-        assert!(ConnectionTrial { given_up: 10, ..trial([990; 6]) }.faults(&spec, 1_000_000).is_empty());
-        let idle = ConnectionTrial { idle_ns: 30_000, given_up: 10, ..trial([990; 6]) };
+        assert!(
+            ConnectionTrial {
+                given_up: 10,
+                ..trial([990; 6])
+            }
+            .faults(&spec, 1_000_000)
+            .is_empty()
+        );
+        let idle = ConnectionTrial {
+            idle_ns: 30_000,
+            given_up: 10,
+            ..trial([990; 6])
+        };
         assert!(idle.faults(&spec, 1_000_000)[0].contains("for 3.0 % of the time"));
         assert!(idle.faults(&spec, 2_000_000).is_empty());
-        let twice = ConnectionTrial { again: vec![1, 0, 0, 0, 0, 0], ..trial([1000; 6]) };
+        let twice = ConnectionTrial {
+            again: vec![1, 0, 0, 0, 0, 0],
+            ..trial([1000; 6])
+        };
         assert!(twice.faults(&spec, 1_000_000)[0].contains("connections differ"));
-        let changed = ConnectionTrial { changed: 7, ..trial([1000, 0, 0, 0, 0, 0]) };
+        let changed = ConnectionTrial {
+            changed: 7,
+            ..trial([1000, 0, 0, 0, 0, 0])
+        };
         assert!(changed.faults(&spec, 1_000_000)[0].contains("changes sequence numbers"));
     }
 }

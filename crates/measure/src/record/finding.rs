@@ -117,8 +117,13 @@ pub enum After {
 impl After {
     /// By the explanation of the DUT with the change.
     pub fn of(cause: &str, explanation: Option<&Explanation>) -> After {
-        let Some(explanation) = explanation else { return After::Unknown };
-        let found = explanation.findings.iter().any(|finding| finding.cause == cause);
+        let Some(explanation) = explanation else {
+            return After::Unknown;
+        };
+        let found = explanation
+            .findings
+            .iter()
+            .any(|finding| finding.cause == cause);
         match found {
             true => After::StillThere,
             false if explanation.absent.iter().any(|absent| absent == cause) => After::Gone,
@@ -152,7 +157,12 @@ impl Proof {
             (_, Some(high)) if high < 1.0 + MATTERS => Verdict::Refuted,
             _ => Verdict::Undecided,
         };
-        Proof { verdict, ratio: Some(ratio), records: Some(records), reason: None }
+        Proof {
+            verdict,
+            ratio: Some(ratio),
+            records: Some(records),
+            reason: None,
+        }
     }
 
     /// The answer about a cause: one that is still there, or may be, is not refuted by a rate that stays the same, nor proven by a gain.
@@ -161,10 +171,16 @@ impl Proof {
         let reason = match (after, self.verdict) {
             (_, Verdict::NotRun) => return self,
             (After::StillThere, _) => "the change did not remove the cause here",
-            (After::Unknown, Verdict::Refuted) => "nothing tells whether the change removed the cause",
+            (After::Unknown, Verdict::Refuted) => {
+                "nothing tells whether the change removed the cause"
+            }
             _ => return self,
         };
-        Proof { verdict: Verdict::Undecided, reason: Some(reason.into()), ..self }
+        Proof {
+            verdict: Verdict::Undecided,
+            reason: Some(reason.into()),
+            ..self
+        }
     }
 
     /// The answer where the DUT forwards nothing without the change: both rates, received frames/s. `None` unless their intervals
@@ -173,19 +189,33 @@ impl Proof {
         let most = before.high.unwrap_or(before.median);
         let proven = before.n > 0 && most == 0.0 && after.low.unwrap_or(after.median) > 0.0;
         let rate = after.median;
-        let reason = format!("the DUT forwards no frame as measured, and {rate:.0} frames/s with the change");
-        let of = |records| Proof { verdict: Verdict::Proven, ratio: None, records, reason: Some(reason) };
+        let reason = format!(
+            "the DUT forwards no frame as measured, and {rate:.0} frames/s with the change"
+        );
+        let of = |records| Proof {
+            verdict: Verdict::Proven,
+            ratio: None,
+            records,
+            reason: Some(reason),
+        };
         proven.then(|| of(Some(records)))
     }
 
     /// No answer.
     pub fn not_run(reason: impl Into<String>) -> Proof {
-        Proof { verdict: Verdict::NotRun, ratio: None, records: None, reason: Some(reason.into()) }
+        Proof {
+            verdict: Verdict::NotRun,
+            ratio: None,
+            records: None,
+            reason: Some(reason.into()),
+        }
     }
 }
 
 /// How a cause is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
     /// The DUT is set up so, and others lost rate by it: nothing measured here shows it.
@@ -215,7 +245,16 @@ mod tests {
     #[test]
     fn intervals_decide() {
         let verdict = |low: Option<f64>, high: Option<f64>| {
-            Proof::of(Estimate { median: 1.01, low, high, n: 9 }, String::new()).verdict
+            Proof::of(
+                Estimate {
+                    median: 1.01,
+                    low,
+                    high,
+                    n: 9,
+                },
+                String::new(),
+            )
+            .verdict
         };
         assert_eq!(verdict(Some(1.001), Some(1.01)), Verdict::Proven);
         assert_eq!(verdict(Some(0.9), Some(0.99)), Verdict::Refuted);
@@ -228,21 +267,43 @@ mod tests {
     fn a_cause_that_is_still_there_is_neither_proven_nor_refuted() {
         let about = |range: [f64; 2], after| {
             let [low, high] = range.map(Some);
-            Proof::of(Estimate { median: 1.0, low, high, n: 9 }, String::new()).about(after).verdict
+            Proof::of(
+                Estimate {
+                    median: 1.0,
+                    low,
+                    high,
+                    n: 9,
+                },
+                String::new(),
+            )
+            .about(after)
+            .verdict
         };
         use After::{Gone, StillThere, Unknown};
         use Verdict::{Proven, Refuted, Undecided};
         let (gain, none) = ([1.1, 1.2], [0.99, 1.01]);
-        assert_eq!([Gone, StillThere, Unknown].map(|after| about(gain, after)), [Proven, Undecided, Proven]);
+        assert_eq!(
+            [Gone, StillThere, Unknown].map(|after| about(gain, after)),
+            [Proven, Undecided, Proven]
+        );
         assert_eq!(
             [Gone, StillThere, Unknown].map(|after| about(none, after)),
             [Refuted, Undecided, Undecided]
         );
-        let finding = Finding { cause: "bridge".into(), ..Finding::default() };
-        let found =
-            Explanation { findings: vec![finding], absent: vec!["logging".into()], ..Explanation::default() };
+        let finding = Finding {
+            cause: "bridge".into(),
+            ..Finding::default()
+        };
+        let found = Explanation {
+            findings: vec![finding],
+            absent: vec!["logging".into()],
+            ..Explanation::default()
+        };
         let after = |cause| After::of(cause, Some(&found));
-        assert_eq!(["bridge", "logging", "steal"].map(after), [StillThere, Gone, Unknown]);
+        assert_eq!(
+            ["bridge", "logging", "steal"].map(after),
+            [StillThere, Gone, Unknown]
+        );
         assert_eq!(After::of("bridge", None), Unknown);
     }
 }

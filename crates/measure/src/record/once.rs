@@ -12,13 +12,17 @@ pub(super) fn serialize<S: Serializer>(slots: &[Slot], serializer: S) -> Result<
 }
 
 /// Reads slots, and puts the fields that follow from their traffic back.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Slot>, D::Error> {
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Slot>, D::Error> {
     let slots: Vec<Slot> = Deserialize::deserialize(deserializer)?;
     Ok(slots.into_iter().map(joined).collect())
 }
 
 fn joined(slot: Slot) -> Slot {
-    let Some(traffic) = &slot.traffic else { return slot };
+    let Some(traffic) = &slot.traffic else {
+        return slot;
+    };
     let frames = Slot {
         family: traffic.frame.family.to_string(),
         transport: traffic.frame.transport.to_string(),
@@ -35,6 +39,26 @@ fn joined(slot: Slot) -> Slot {
 
 /// A slot with the frames of another.
 fn with_frames_of(slot: Slot, other: &Slot) -> Slot {
-    let Slot { family, transport, frame, lengths_fcs, l4_checksum, signed, flows, order, .. } = other.clone();
-    Slot { family, transport, frame, lengths_fcs, l4_checksum, signed, flows, order, ..slot }
+    let Slot {
+        family,
+        transport,
+        frame,
+        lengths_fcs,
+        l4_checksum,
+        signed,
+        flows,
+        order,
+        ..
+    } = other.clone();
+    Slot {
+        family,
+        transport,
+        frame,
+        lengths_fcs,
+        l4_checksum,
+        signed,
+        flows,
+        order,
+        ..slot
+    }
 }

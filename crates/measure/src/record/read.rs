@@ -18,7 +18,9 @@ pub enum RecordError {
         reason: String,
     },
     /// Written by a newer linerate.
-    #[error("{what} has record format {found}, this linerate reads up to {VERSION}: use a newer linerate")]
+    #[error(
+        "{what} has record format {found}, this linerate reads up to {VERSION}: use a newer linerate"
+    )]
     TooNew {
         /// The file.
         what: String,
@@ -31,12 +33,19 @@ pub enum RecordError {
 ///
 /// # Errors
 /// Malformed JSON, or a newer format.
-pub fn read_document<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, RecordError> {
+pub fn read_document<T: serde::de::DeserializeOwned>(
+    what: &str,
+    text: &str,
+) -> Result<T, RecordError> {
     let malformed = |e: serde_json::Error| RecordError::Malformed {
         what: what.into(),
         // A document that was converted has no lines.
         line: e.line().max(1),
-        reason: if e.is_eof() { "the file is cut off".into() } else { e.to_string() },
+        reason: if e.is_eof() {
+            "the file is cut off".into()
+        } else {
+            e.to_string()
+        },
     };
     #[derive(Deserialize)]
     struct Versioned {
@@ -44,7 +53,10 @@ pub fn read_document<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> 
     }
     let Versioned { version } = serde_json::from_str(text).map_err(malformed)?;
     if version > VERSION {
-        return Err(RecordError::TooNew { what: what.into(), found: version });
+        return Err(RecordError::TooNew {
+            what: what.into(),
+            found: version,
+        });
     }
     if version == VERSION {
         return serde_json::from_str(text).map_err(malformed);
@@ -67,21 +79,37 @@ const LACKING: [(&str, &str); 7] = [
 
 /// Makes a document of version 1 one of this version.
 fn upgrade(document: &mut Value) {
-    let Some(fields) = document.as_object_mut() else { return };
+    let Some(fields) = document.as_object_mut() else {
+        return;
+    };
     fields.insert("version".into(), VERSION.into());
     // Only a summary has rows.
     let summary = fields.contains_key("rows");
-    for (place, value) in LACKING.iter().filter(|(place, _)| summary || *place != "searches") {
-        fill(document, place, &serde_json::from_str(value).unwrap_or_default());
+    for (place, value) in LACKING
+        .iter()
+        .filter(|(place, _)| summary || *place != "searches")
+    {
+        fill(
+            document,
+            place,
+            &serde_json::from_str(value).unwrap_or_default(),
+        );
     }
 }
 
 fn fill(within: &mut Value, place: &str, value: &Value) {
-    let (first, rest) = place.split_once('/').map_or((place, None), |(first, rest)| (first, Some(rest)));
+    let (first, rest) = place
+        .split_once('/')
+        .map_or((place, None), |(first, rest)| (first, Some(rest)));
     match (rest, within) {
-        (Some(rest), Value::Array(items)) => items.iter_mut().for_each(|item| fill(item, rest, value)),
+        (Some(rest), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| fill(item, rest, value))
+        }
         (Some(rest), Value::Object(fields)) => {
-            fields.get_mut(first).into_iter().for_each(|inner| fill(inner, rest, value));
+            fields
+                .get_mut(first)
+                .into_iter()
+                .for_each(|inner| fill(inner, rest, value));
         }
         (None, Value::Object(fields)) => drop(fields.entry(first).or_insert_with(|| value.clone())),
         _ => {}
@@ -115,15 +143,25 @@ pub fn read_lines<T: serde::de::DeserializeOwned>(
     text: &str,
 ) -> Result<(Vec<T>, bool), RecordError> {
     let mut documents = Vec::new();
-    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()).peekable();
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty())
+        .peekable();
     while let Some((index, line)) = lines.next() {
         match read_document(what, line) {
             Ok(document) => documents.push(document),
-            Err(RecordError::Malformed { .. }) if lines.peek().is_none() && !text.ends_with('\n') => {
+            Err(RecordError::Malformed { .. })
+                if lines.peek().is_none() && !text.ends_with('\n') =>
+            {
                 return Ok((documents, true));
             }
             Err(RecordError::Malformed { what, reason, .. }) => {
-                return Err(RecordError::Malformed { what, line: index + 1, reason });
+                return Err(RecordError::Malformed {
+                    what,
+                    line: index + 1,
+                    reason,
+                });
             }
             Err(error) => return Err(error),
         }
@@ -138,17 +176,33 @@ mod tests {
 
     #[test]
     fn what_older_records_lack_is_filled_in() {
-        let campaign = Campaign { imported: Some(Box::default()), ..Campaign::default() };
+        let campaign = Campaign {
+            imported: Some(Box::default()),
+            ..Campaign::default()
+        };
         let mut older = serde_json::to_value(&campaign).unwrap();
         older["version"] = 1.into();
-        older["imported"].as_object_mut().unwrap().remove("throughputs");
+        older["imported"]
+            .as_object_mut()
+            .unwrap()
+            .remove("throughputs");
         let read: Campaign = read_document("campaign.json", &older.to_string()).unwrap();
-        assert_eq!((read.version, read.imported.as_deref()), (VERSION, Some(&Imported::default())));
+        assert_eq!(
+            (read.version, read.imported.as_deref()),
+            (VERSION, Some(&Imported::default()))
+        );
         // In this version such a lack is a fault.
         older["version"] = VERSION.into();
         assert!(read_document::<Campaign>("campaign.json", &older.to_string()).is_err());
-        for odd in ["[1]", "1", "{\"version\": 1, \"rows\": 7, \"searches\": [[{}]]}"] {
-            assert!(read_document::<Campaign>("campaign.json", odd).is_err(), "{odd}");
+        for odd in [
+            "[1]",
+            "1",
+            "{\"version\": 1, \"rows\": 7, \"searches\": [[{}]]}",
+        ] {
+            assert!(
+                read_document::<Campaign>("campaign.json", odd).is_err(),
+                "{odd}"
+            );
         }
     }
 }

@@ -322,7 +322,9 @@ pub struct Ministat {
 }
 
 /// How ministat and paired ratios disagree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Disagreement {
     /// Pairs prove a difference that ministat does not see.

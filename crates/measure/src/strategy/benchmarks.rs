@@ -109,9 +109,22 @@ impl Rfc2544 {
     pub fn new(design: Design) -> Rfc2544 {
         let asked = &design.trials.tests;
         let needed = asked.iter().any(|test| test.needs_throughput());
-        let tests = asked.iter().copied().filter(|test| *test != Benchmark::Throughput).collect();
+        let tests = asked
+            .iter()
+            .copied()
+            .filter(|test| *test != Benchmark::Throughput)
+            .collect();
         let searches = Searches::of_throughput(design.clone(), needed);
-        Rfc2544 { design, searches, tests, begun: 0, courses: Vec::new(), due: None, trials: 0, turn: 0 }
+        Rfc2544 {
+            design,
+            searches,
+            tests,
+            begun: 0,
+            courses: Vec::new(),
+            due: None,
+            trials: 0,
+            turn: 0,
+        }
     }
 
     fn request(&mut self, history: &History<'_>) -> Option<TrialRequest> {
@@ -144,7 +157,14 @@ impl Rfc2544 {
     fn throughput(&self, slot: usize) -> Result<(f64, bool), Why> {
         match self.searches.bounds(slot) {
             Some((_, Some(Ended::Silent))) => Err(Why::Silent),
-            Some((Outcome { lower: Some(lower), upper, .. }, _)) => Ok((lower, upper.is_none())),
+            Some((
+                Outcome {
+                    lower: Some(lower),
+                    upper,
+                    ..
+                },
+                _,
+            )) => Ok((lower, upper.is_none())),
             Some((_, Some(Ended::Known))) => Err(Why::NoThroughput),
             Some((_, Some(Ended::Tester))) => Err(Why::Tester),
             _ => Err(Why::Unfinished),
@@ -155,20 +175,38 @@ impl Rfc2544 {
         let kind = self.kind(test, slot);
         let why = kind.as_ref().err().copied();
         let (kind, passed) = (kind.unwrap_or(Kind::Nothing), self.throughput(slot).is_ok());
-        Course { slot, test, kind, valid: false, failed: Vec::new(), passed, silent: 0, why }
+        Course {
+            slot,
+            test,
+            kind,
+            valid: false,
+            failed: Vec::new(),
+            passed,
+            silent: 0,
+            why,
+        }
     }
 
     fn kind(&self, test: Benchmark, slot: usize) -> Result<Kind, Why> {
         let trials = &self.design.trials;
         let highest = self.searches.highest(slot).ok_or(Why::Tester)?;
         if !test.needs_throughput() {
-            let curve = Curve::new(highest, trials.step.unwrap_or(CURVE_STEP), trials.load_ns(test));
-            return Ok(Kind::Curve { curve, max: highest });
+            let curve = Curve::new(
+                highest,
+                trials.step.unwrap_or(CURVE_STEP),
+                trials.load_ns(test),
+            );
+            return Ok(Kind::Curve {
+                curve,
+                max: highest,
+            });
         }
         let (throughput, at_highest) = self.throughput(slot)?;
         let after_ns = trials.before_ns(test);
         let (load, shape) = match test {
-            Benchmark::BackToBack | Benchmark::Recovery if at_highest => return Err(Why::AtMaximum),
+            Benchmark::BackToBack | Benchmark::Recovery if at_highest => {
+                return Err(Why::AtMaximum);
+            }
             Benchmark::BackToBack => {
                 let frames = |ns: u64| (highest * ns as f64 / 1e9) as u64;
                 let width = trials.width.unwrap_or(SEARCH_WIDTH);
@@ -186,17 +224,30 @@ impl Rfc2544 {
             }
             Benchmark::Recovery => {
                 let load = (OVERLOAD * throughput).min(highest);
-                (load, Shape::Step { after_ns, fps: REDUCED * load })
+                (
+                    load,
+                    Shape::Step {
+                        after_ns,
+                        fps: REDUCED * load,
+                    },
+                )
             }
             Benchmark::Reset if !self.design.slots[slot].event => return Err(Why::NoEvent),
             Benchmark::Reset => (throughput, Shape::Event { after_ns }),
             _ => (throughput, Shape::Constant),
         };
-        Ok(Kind::Runs { load, shape, left: trials.runs(test) })
+        Ok(Kind::Runs {
+            load,
+            shape,
+            left: trials.runs(test),
+        })
     }
 
     fn benched(&self, test: Benchmark, slot: usize) -> Benched {
-        let course = self.courses.iter().find(|course| course.slot == slot && course.test == test);
+        let course = self
+            .courses
+            .iter()
+            .find(|course| course.slot == slot && course.test == test);
         let throughput = self.throughput(slot);
         let bursts = course.and_then(|course| match &course.kind {
             Kind::Bursts(bursts) => Some(bursts),
@@ -231,7 +282,10 @@ impl Strategy for Rfc2544 {
             return Err(Stopped::Budget);
         }
         if self.due.is_none() {
-            self.due = self.request(history).map(|request| TrialRequest { block: self.trials, ..request });
+            self.due = self.request(history).map(|request| TrialRequest {
+                block: self.trials,
+                ..request
+            });
         }
         self.due.ok_or(Stopped::Precise)
     }
@@ -239,7 +293,9 @@ impl Strategy for Rfc2544 {
     fn observe(&mut self, trial: &Observed) {
         self.due = None;
         self.trials += 1;
-        let TrialRequest { slot, benchmark, .. } = trial.request;
+        let TrialRequest {
+            slot, benchmark, ..
+        } = trial.request;
         let course = |course: &Course| course.slot == slot && Some(course.test) == benchmark;
         match self.courses.iter().position(course) {
             Some(at) => {
@@ -254,7 +310,10 @@ impl Strategy for Rfc2544 {
     fn finish(&mut self, stopped: Stopped) {
         self.searches.finish(stopped);
         if stopped == Stopped::Precise {
-            let _ = self.request(&History { elapsed_ns: 0, trials: &[] });
+            let _ = self.request(&History {
+                elapsed_ns: 0,
+                trials: &[],
+            });
         }
     }
 
@@ -275,14 +334,29 @@ impl Strategy for Rfc2544 {
 
     fn benchmarks(&self) -> Vec<Benched> {
         let tests = &self.design.trials.tests;
-        let has = |slot: usize, test: Benchmark| test != Benchmark::Reset || self.design.slots[slot].shortest;
-        let of_slot = |slot: usize| {
-            tests.iter().filter(move |test| has(slot, **test)).map(move |test| self.benched(*test, slot))
+        let has = |slot: usize, test: Benchmark| {
+            test != Benchmark::Reset || self.design.slots[slot].shortest
         };
-        self.searches.slots().into_iter().flat_map(of_slot).collect()
+        let of_slot = |slot: usize| {
+            tests
+                .iter()
+                .filter(move |test| has(slot, **test))
+                .map(move |test| self.benched(*test, slot))
+        };
+        self.searches
+            .slots()
+            .into_iter()
+            .flat_map(of_slot)
+            .collect()
     }
 
-    fn ratio(&self, of: usize, than: usize, figure: Figure, trials: &[Observed]) -> Option<Estimate> {
+    fn ratio(
+        &self,
+        of: usize,
+        than: usize,
+        figure: Figure,
+        trials: &[Observed],
+    ) -> Option<Estimate> {
         self.searches.ratio(of, than, figure, trials)
     }
 }
@@ -313,12 +387,20 @@ impl Course {
             }
             Kind::Nothing => return None,
         };
-        if load.is_some_and(|load| load * (duration_ns as f64) < 1e9) && !matches!(shape, Shape::Burst { .. })
+        if load.is_some_and(|load| load * (duration_ns as f64) < 1e9)
+            && !matches!(shape, Shape::Burst { .. })
         {
             self.why = Some(Why::NoFrame);
             return None;
         }
-        Some(TrialRequest { slot: self.slot, block: 0, load, duration_ns, shape, benchmark: Some(self.test) })
+        Some(TrialRequest {
+            slot: self.slot,
+            block: 0,
+            load,
+            duration_ns,
+            shape,
+            benchmark: Some(self.test),
+        })
     }
 
     fn observe(&mut self, trial: &Observed) {
@@ -332,15 +414,27 @@ impl Course {
         self.valid = true;
         self.failed.clear();
         self.passed |= trial.loss_ratio < 1.0;
-        self.silent = if self.passed && trial.loss_ratio >= 1.0 { self.silent + 1 } else { 0 };
+        self.silent = if self.passed && trial.loss_ratio >= 1.0 {
+            self.silent + 1
+        } else {
+            0
+        };
         if self.silent >= ATTEMPTS {
             self.why = Some(Why::Silent);
         }
         match &mut self.kind {
             Kind::Runs { left, .. } => *left = left.saturating_sub(1),
             Kind::Curve { curve, .. } => {
-                let (load, duration_ns) = (trial.request.load.unwrap_or_default(), trial.request.duration_ns);
-                curve.observe(Trial { load, duration_ns, effective_ns: duration_ns, loss: trial.loss_ratio });
+                let (load, duration_ns) = (
+                    trial.request.load.unwrap_or_default(),
+                    trial.request.duration_ns,
+                );
+                curve.observe(Trial {
+                    load,
+                    duration_ns,
+                    effective_ns: duration_ns,
+                    loss: trial.loss_ratio,
+                });
             }
             Kind::Bursts(bursts) => bursts.observe(trial.loss_ratio > 0.0),
             Kind::Nothing => {}
@@ -349,9 +443,14 @@ impl Course {
 
     /// Beside a busy DUT the tester may be slower than alone: the loads begin again below the rate that it kept.
     fn give_up(&mut self) {
-        let kept = OF_CEILING * std::mem::take(&mut self.failed).into_iter().fold(f64::INFINITY, f64::min);
+        let kept = OF_CEILING
+            * std::mem::take(&mut self.failed)
+                .into_iter()
+                .fold(f64::INFINITY, f64::min);
         match &mut self.kind {
-            Kind::Curve { curve, max } if !self.valid && kept > 0.0 && kept < OF_CEILING * 0.995 * *max => {
+            Kind::Curve { curve, max }
+                if !self.valid && kept > 0.0 && kept < OF_CEILING * 0.995 * *max =>
+            {
                 (*curve, *max) = (curve.from(kept), kept);
             }
             _ => self.why = Some(Why::Tester),
@@ -395,26 +494,49 @@ const MOST_TRIALS: usize = 1_000_000;
 
 /// Runs the tests, or searches, after the `past` trials without packets: against DUTs that forward the highest rate of their past
 /// trials, or else the assumed DUT. `took`: the time of a trial in nanoseconds.
-pub fn estimate(design: Design, past: &[Observed], took: impl Fn(&TrialRequest) -> u64) -> Vec<Estimated> {
+pub fn estimate(
+    design: Design,
+    past: &[Observed],
+    took: impl Fn(&TrialRequest) -> u64,
+) -> Vec<Estimated> {
     let mut all: Vec<Estimated> = Vec::new();
-    let trials = Trials { budget_ns: None, extended_ns: None, ..design.trials };
-    let slots = design.slots.iter().map(|slot| (slot.tester, slot.direction.ways().len() as f64));
+    let trials = Trials {
+        budget_ns: None,
+        extended_ns: None,
+        ..design.trials
+    };
+    let slots = design
+        .slots
+        .iter()
+        .map(|slot| (slot.tester, slot.direction.ways().len() as f64));
     let slots: Vec<(bool, f64)> = slots.collect();
     let mut seen = vec![0.0f64; slots.len()];
     let mut strategy = super::strategy(Design { trials, ..design });
     let mut past = past.iter();
     for _ in 0..MOST_TRIALS {
-        let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
+        let Ok(request) = strategy.next(&History {
+            elapsed_ns: 0,
+            trials: &[],
+        }) else {
+            break;
+        };
         let (tester, ways) = slots[request.slot];
         if let Some(trial) = past.next() {
             seen[request.slot] = seen[request.slot].max(trial.received.unwrap_or(0.0) / ways);
             strategy.observe(trial);
             continue;
         }
-        let at = all.iter().position(|known| known.test == request.benchmark).unwrap_or_else(|| {
-            all.push(Estimated { test: request.benchmark, trials: 0, ns: 0 });
-            all.len() - 1
-        });
+        let at = all
+            .iter()
+            .position(|known| known.test == request.benchmark)
+            .unwrap_or_else(|| {
+                all.push(Estimated {
+                    test: request.benchmark,
+                    trials: 0,
+                    ns: 0,
+                });
+                all.len() - 1
+            });
         all[at].trials += 1;
         all[at].ns = all[at].ns.saturating_add(took(&request));
         let limit = match seen[request.slot] {
@@ -433,7 +555,11 @@ pub fn estimate(design: Design, past: &[Observed], took: impl Fn(&TrialRequest) 
             received: Some(ways * received),
             handled: Some(ways * received),
             offered: Some(ways * offered),
-            loss_ratio: if loses { (1.0 - received / offered).max(0.01) } else { 0.0 },
+            loss_ratio: if loses {
+                (1.0 - received / offered).max(0.01)
+            } else {
+                0.0
+            },
         });
     }
     all

@@ -40,13 +40,21 @@ impl Blocks {
     /// References to slots that do not exist are left out.
     pub fn new(design: Design) -> Blocks {
         let design = design.sound();
-        let comparisons = design.comparisons.iter().map(|c| Comparison::new(*c, &design)).collect();
+        let comparisons = design
+            .comparisons
+            .iter()
+            .map(|c| Comparison::new(*c, &design))
+            .collect();
         let mut blocks = Blocks {
             queue: Vec::new(),
             begun: 0,
             trials: 0,
             outcomes: Outcomes::default(),
-            dropped: design.slots.iter().map(|s| s.skipped.then_some(0)).collect(),
+            dropped: design
+                .slots
+                .iter()
+                .map(|s| s.skipped.then_some(0))
+                .collect(),
             comparisons,
             design,
             looks: Vec::new(),
@@ -70,7 +78,11 @@ impl Blocks {
             return Err(Stopped::Trials);
         }
         let over = probably_over(elapsed_ns, self.trials, queue.len() as u64);
-        if self.begun > 0 && trials.budget_ns.is_some_and(|budget| over > u128::from(budget)) {
+        if self.begun > 0
+            && trials
+                .budget_ns
+                .is_some_and(|budget| over > u128::from(budget))
+        {
             return Err(Stopped::Budget);
         }
         (self.queue, self.begun) = (queue, self.begun + 1);
@@ -93,7 +105,10 @@ impl Blocks {
     }
 
     fn look(&mut self, share: f64) {
-        let look = Look { blocks: self.complete, share };
+        let look = Look {
+            blocks: self.complete,
+            share,
+        };
         self.looks.push(look);
         for comparison in &mut self.comparisons {
             let (of, than) = comparison.slots();
@@ -132,14 +147,20 @@ impl Blocks {
                 needed[slot] |= open;
             }
         }
-        let ceilings: Vec<usize> = slots.iter().filter(|s| !s.skipped).filter_map(|s| s.ceiling).collect();
+        let ceilings: Vec<usize> = slots
+            .iter()
+            .filter(|s| !s.skipped)
+            .filter_map(|s| s.ceiling)
+            .collect();
         for (slot, needed) in needed.iter_mut().enumerate() {
             *needed |= !deciding[slot] && !ceilings.contains(&slot);
             *needed &= !slots[slot].skipped;
         }
         // A ceiling has none of its own, so once is enough.
-        let served: Vec<usize> =
-            (0..slots.len()).filter(|s| needed[*s]).filter_map(|s| slots[s].ceiling).collect();
+        let served: Vec<usize> = (0..slots.len())
+            .filter(|s| needed[*s])
+            .filter_map(|s| slots[s].ceiling)
+            .collect();
         for ceiling in served {
             needed[ceiling] = !slots[ceiling].skipped;
         }
@@ -148,7 +169,11 @@ impl Blocks {
 
     /// The looks at which both slots were still taking trials.
     fn looks_at(&self, of: usize, than: usize) -> &[Look] {
-        let until = self.dropped[of].into_iter().chain(self.dropped[than]).min().unwrap_or(self.looks.len());
+        let until = self.dropped[of]
+            .into_iter()
+            .chain(self.dropped[than])
+            .min()
+            .unwrap_or(self.looks.len());
         &self.looks[..until]
     }
 
@@ -176,7 +201,8 @@ impl Blocks {
 impl Strategy for Blocks {
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
         if self.queue.is_empty() {
-            self.begin_block(history.elapsed_ns).inspect_err(|stopped| self.finish(*stopped))?;
+            self.begin_block(history.elapsed_ns)
+                .inspect_err(|stopped| self.finish(*stopped))?;
         }
         let slot = self.queue.pop().ok_or(Stopped::Trials)?;
         (self.trials, self.elapsed_ns) = (self.trials + 1, history.elapsed_ns);
@@ -205,15 +231,29 @@ impl Strategy for Blocks {
 
     /// The repeated interval that is valid now: that of the last look at which both slots were still taking trials, and none before the
     /// first look.
-    fn ratio(&self, of: usize, than: usize, figure: Figure, trials: &[Observed]) -> Option<Estimate> {
+    fn ratio(
+        &self,
+        of: usize,
+        than: usize,
+        figure: Figure,
+        trials: &[Observed],
+    ) -> Option<Estimate> {
         let slots = (of, than);
         if of.max(than) >= self.dropped.len() {
             return None;
         }
         if figure == Figure::Handled {
-            return comparison::repeated(&Outcomes::of(figure, trials), slots, self.looks_at(of, than));
+            return comparison::repeated(
+                &Outcomes::of(figure, trials),
+                slots,
+                self.looks_at(of, than),
+            );
         }
-        let known = self.comparisons.iter().find(|c| c.slots() == slots).and_then(|c| c.known);
+        let known = self
+            .comparisons
+            .iter()
+            .find(|c| c.slots() == slots)
+            .and_then(|c| c.known);
         known.or_else(|| comparison::repeated(&self.outcomes, slots, self.looks_at(of, than)))
     }
 }
@@ -234,6 +274,8 @@ fn block_order(design: &Design, block: u32) -> Vec<usize> {
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     shuffle(&mut groups, &mut random);
-    groups.iter_mut().for_each(|slots| shuffle(slots, &mut random));
+    groups
+        .iter_mut()
+        .for_each(|slots| shuffle(slots, &mut random));
     groups.concat()
 }

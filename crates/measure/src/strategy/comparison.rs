@@ -37,9 +37,16 @@ pub(super) struct Comparison {
 
 impl Comparison {
     pub(super) fn new(watched: experiment::Comparison, design: &Design) -> Comparison {
-        let skipped = [watched.of, watched.than].iter().any(|slot| design.slots[*slot].skipped);
+        let skipped = [watched.of, watched.than]
+            .iter()
+            .any(|slot| design.slots[*slot].skipped);
         let state = if skipped { State::Nothing } else { State::Open };
-        Comparison { watched, state, boundary: Boundary::default(), known: None }
+        Comparison {
+            watched,
+            state,
+            boundary: Boundary::default(),
+            known: None,
+        }
     }
 
     pub(super) fn slots(&self) -> (usize, usize) {
@@ -59,7 +66,9 @@ impl Comparison {
         }
         let pairs = outcomes.pairs(self.slots(), look.blocks);
         self.known = paired_ratio_between(&pairs, |n| self.boundary.look(n, look.share));
-        let narrow = relative_width.zip(self.known).is_some_and(|(width, e)| e.relative_width() < width);
+        let narrow = relative_width
+            .zip(self.known)
+            .is_some_and(|(width, e)| e.relative_width() < width);
         if self.watched.decides && narrow {
             self.state = State::Precise;
         }
@@ -67,7 +76,11 @@ impl Comparison {
 }
 
 /// The ratio of two slots as of the last of these looks; without looks, of all blocks and without an interval.
-pub(super) fn repeated(outcomes: &Outcomes, slots: (usize, usize), looks: &[Look]) -> Option<Estimate> {
+pub(super) fn repeated(
+    outcomes: &Outcomes,
+    slots: (usize, usize),
+    looks: &[Look],
+) -> Option<Estimate> {
     let Some((last, before)) = looks.split_last() else {
         return paired_ratio_between(&outcomes.pairs(slots, u32::MAX), |_| 0);
     };
@@ -75,5 +88,7 @@ pub(super) fn repeated(outcomes: &Outcomes, slots: (usize, usize), looks: &[Look
     for look in before {
         boundary.look(outcomes.pairs(slots, look.blocks).len(), look.share);
     }
-    paired_ratio_between(&outcomes.pairs(slots, last.blocks), |n| boundary.look(n, last.share))
+    paired_ratio_between(&outcomes.pairs(slots, last.blocks), |n| {
+        boundary.look(n, last.share)
+    })
 }

@@ -21,6 +21,9 @@ impl List {
 
 impl Strategy for List {
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
-        self.0.get(history.trials.len()).copied().ok_or(Stopped::Trials)
+        self.0
+            .get(history.trials.len())
+            .copied()
+            .ok_or(Stopped::Trials)
     }
 }

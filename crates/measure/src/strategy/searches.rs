@@ -8,8 +8,8 @@ use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, SEARCH_WIDTH, Tr
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
 use crate::trial::Shape;
 use linerate_search::{
-    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, STEPS, Search, Trial, interval,
-    outcome,
+    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, STEPS, Search, Trial,
+    interval, outcome,
 };
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
@@ -77,7 +77,12 @@ impl Alone {
     /// Stalls a second, from the share of trials without one. If every trial has stalls, the least number that fits.
     fn stalls(&self) -> Option<f64> {
         let trials = self.stalled.len() as f64;
-        let clean = self.stalled.iter().filter(|stalled| !**stalled).count().max(1) as f64;
+        let clean = self
+            .stalled
+            .iter()
+            .filter(|stalled| !**stalled)
+            .count()
+            .max(1) as f64;
         (trials > 0.0).then(|| (trials / clean).ln() / (ALONE_NS as f64 / 1e9))
     }
 }
@@ -105,9 +110,16 @@ impl Searches {
         let searched: Vec<usize> = (0..design.slots.len())
             .filter(|s| !design.slots[*s].tester && !design.slots[*s].skipped)
             .collect();
-        let alone = searched.iter().filter_map(|slot| design.slots[*slot].ceiling);
-        let alone = alone.filter(|slot| !design.slots[*slot].skipped).map(|slot| (slot, Alone::default()));
-        let limits = Limits { min: LEAST_FPS, max: LEAST_FPS };
+        let alone = searched
+            .iter()
+            .filter_map(|slot| design.slots[*slot].ceiling);
+        let alone = alone
+            .filter(|slot| !design.slots[*slot].skipped)
+            .map(|slot| (slot, Alone::default()));
+        let limits = Limits {
+            min: LEAST_FPS,
+            max: LEAST_FPS,
+        };
         let cell = |slot| Cell {
             slot,
             goals: Vec::new(),
@@ -140,9 +152,17 @@ impl Searches {
     /// The searches of RFC 2544's throughput. `needed`: false finds only the highest loads.
     pub(super) fn of_throughput(design: Design, needed: bool) -> Searches {
         let goals = vec![design.trials.throughput_goal()];
-        let trials = Trials { measure: Measure::Search, goals, ..design.trials };
+        let trials = Trials {
+            measure: Measure::Search,
+            goals,
+            ..design.trials
+        };
         let searches = Searches::new(Design { trials, ..design });
-        Searches { benchmark: Some(Benchmark::Throughput), only_limits: !needed, ..searches }
+        Searches {
+            benchmark: Some(Benchmark::Throughput),
+            only_limits: !needed,
+            ..searches
+        }
     }
 
     /// The slots that are searched.
@@ -163,7 +183,8 @@ impl Searches {
         let (_, (slot, alone)) = self.alone.iter().enumerate().find(unknown)?;
         // Frames of a burst follow each other at the link's rate: no load in bursts is higher.
         let line = self.design.line_rate(*slot).unwrap_or(f64::INFINITY);
-        let load = (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default().min(line) / 2.0);
+        let load =
+            (alone.full.len() >= FULL).then(|| alone.ceiling().unwrap_or_default().min(line) / 2.0);
         Some(TrialRequest {
             slot: *slot,
             block: self.blocks,
@@ -181,9 +202,16 @@ impl Searches {
         for at in 0..self.cells.len() {
             let number = (self.turn + at) % self.cells.len();
             let cell = &mut self.cells[number];
-            let ceiling = self.design.slots[cell.slot].ceiling.and_then(|slot| self.alone.get(&slot));
+            let ceiling = self.design.slots[cell.slot]
+                .ceiling
+                .and_then(|slot| self.alone.get(&slot));
             let stalls = self.alone.values().next().and_then(Alone::stalls);
-            cell.begin(&self.design.trials, self.design.line_rate(cell.slot), ceiling, stalls);
+            cell.begin(
+                &self.design.trials,
+                self.design.line_rate(cell.slot),
+                ceiling,
+                stalls,
+            );
             if self.only_limits {
                 continue;
             }
@@ -218,17 +246,29 @@ impl Strategy for Searches {
         self.blocks += 1;
         let trial = &self.design.of_each(trial);
         if let Some(alone) = self.alone.get_mut(&trial.request.slot) {
-            alone.failed = if trial.received.is_some() { 0 } else { alone.failed + 1 };
+            alone.failed = if trial.received.is_some() {
+                0
+            } else {
+                alone.failed + 1
+            };
             if trial.request.load.is_some() {
                 // A stall can also keep the tester from its rate.
-                alone.stalled.push(trial.received.is_none() || trial.loss_ratio > 0.0);
+                alone
+                    .stalled
+                    .push(trial.received.is_none() || trial.loss_ratio > 0.0);
                 alone.failed = 0;
             } else {
                 alone.full.extend(trial.received);
             }
             return;
         }
-        let Some(at) = self.cells.iter().position(|cell| cell.slot == trial.request.slot) else { return };
+        let Some(at) = self
+            .cells
+            .iter()
+            .position(|cell| cell.slot == trial.request.slot)
+        else {
+            return;
+        };
         self.cells[at].observe(&self.design.trials, trial);
         self.turn = at + 1;
     }
@@ -244,12 +284,19 @@ impl Strategy for Searches {
         if self.alone().is_some() {
             return Some("the tester alone".into());
         }
-        let over = self.cells.iter().filter(|cell| cell.ended.is_some()).count();
+        let over = self
+            .cells
+            .iter()
+            .filter(|cell| cell.ended.is_some())
+            .count();
         Some(format!("{over} of {} searches done", self.cells.len()))
     }
 
     fn searches(&self) -> Vec<Searched> {
-        self.cells.iter().map(|cell| cell.found(&self.design.trials)).collect()
+        self.cells
+            .iter()
+            .map(|cell| cell.found(&self.design.trials))
+            .collect()
     }
 
     fn highest(&self, slot: usize) -> Option<f64> {
@@ -261,24 +308,43 @@ impl Strategy for Searches {
     fn ratio(&self, of: usize, than: usize, figure: Figure, _: &[Observed]) -> Option<Estimate> {
         let rate = |slot: usize| {
             let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
-            let of_each = cell.outcome(cell.goals.first()?).conditional.filter(|rate| *rate > 0.0);
+            let of_each = cell
+                .outcome(cell.goals.first()?)
+                .conditional
+                .filter(|rate| *rate > 0.0);
             of_each.map(|rate| rate * self.design.slots[slot].direction.ways().len() as f64)
         };
-        let median = (figure == Figure::Received).then(|| Some(rate(of)? / rate(than)?)).flatten()?;
-        Some(Estimate { median, low: None, high: None, n: 1 })
+        let median = (figure == Figure::Received)
+            .then(|| Some(rate(of)? / rate(than)?))
+            .flatten()?;
+        Some(Estimate {
+            median,
+            low: None,
+            high: None,
+            n: 1,
+        })
     }
 }
 
 impl Cell {
     /// Makes the search once the tester is known.
-    fn begin(&mut self, trials: &Trials, line: Option<f64>, alone: Option<&Alone>, stalls: Option<f64>) {
+    fn begin(
+        &mut self,
+        trials: &Trials,
+        line: Option<f64>,
+        alone: Option<&Alone>,
+        stalls: Option<f64>,
+    ) {
         if self.search.is_some() || self.ended.is_some() {
             return;
         }
         self.stalls = stalls;
         self.goals = trials.search_goals(suited(trials.duration_ns, self.stalls));
         let ceiling = alone.and_then(Alone::ceiling).map(|rate| OF_CEILING * rate);
-        let max = [trials.max_fps, line, ceiling].into_iter().flatten().reduce(f64::min);
+        let max = [trials.max_fps, line, ceiling]
+            .into_iter()
+            .flatten()
+            .reduce(f64::min);
         let min = trials.min_fps.unwrap_or(LEAST_FPS);
         match (alone.is_some() && ceiling.is_none(), max) {
             (false, Some(max)) => self.restart(trials, min, max),
@@ -308,16 +374,27 @@ impl Cell {
     }
 
     fn observe(&mut self, trials: &Trials, trial: &Observed) {
-        let Some(load) = trial.request.load else { return };
+        let Some(load) = trial.request.load else {
+            return;
+        };
         if trial.received.is_some() {
             self.failed.clear();
             self.passed |= trial.loss_ratio < 1.0;
-            self.silent = if self.passed && trial.loss_ratio >= 1.0 { self.silent + 1 } else { 0 };
+            self.silent = if self.passed && trial.loss_ratio >= 1.0 {
+                self.silent + 1
+            } else {
+                0
+            };
             if self.silent >= ATTEMPTS {
                 self.ended = Some(Ended::Silent);
             }
             let duration_ns = trial.request.duration_ns;
-            let trial = Trial { load, duration_ns, effective_ns: duration_ns, loss: trial.loss_ratio };
+            let trial = Trial {
+                load,
+                duration_ns,
+                effective_ns: duration_ns,
+                loss: trial.loss_ratio,
+            };
             self.trials.push(trial);
             if let Some(search) = &mut self.search {
                 search.observe(trial);
@@ -329,7 +406,9 @@ impl Cell {
             return;
         }
         // Beside a busy DUT the tester may be slower than alone: the search begins again below the rate that it kept.
-        let kept = std::mem::take(&mut self.failed).into_iter().fold(f64::INFINITY, f64::min);
+        let kept = std::mem::take(&mut self.failed)
+            .into_iter()
+            .fold(f64::INFINITY, f64::min);
         if self.trials.is_empty() && kept < load * 0.995 && kept * OF_CEILING > self.limits.min {
             self.restart(trials, self.limits.min, kept * OF_CEILING);
         } else {
@@ -347,7 +426,12 @@ impl Cell {
                     (None, Some(high)) if high <= self.limits.min => Some(Irregular::MinLoad),
                     _ => Some(Irregular::Unfinished),
                 };
-                Outcome { lower, upper, conditional: lower, irregular }
+                Outcome {
+                    lower,
+                    upper,
+                    conditional: lower,
+                    irregular,
+                }
             }
             None => outcome(goal, self.limits, &self.trials),
         }
@@ -355,7 +439,9 @@ impl Cell {
 
     fn found(&self, trials: &Trials) -> Searched {
         let mut loads: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        self.trials.iter().for_each(|t| loads.entry(t.load.to_bits()).or_default().push(t.loss));
+        self.trials
+            .iter()
+            .for_each(|t| loads.entry(t.load.to_bits()).or_default().push(t.loss));
         let load = |(load, losses): (u64, Vec<f64>)| SearchedLoad {
             load: f64::from_bits(load),
             trials: losses.len(),
@@ -381,22 +467,34 @@ impl Cell {
 }
 
 /// The search of a plan.
-fn searching(trials: &Trials, goals: &[Goal], limits: Limits) -> Result<Box<dyn Search>, GoalError> {
+fn searching(
+    trials: &Trials,
+    goals: &[Goal],
+    limits: Limits,
+) -> Result<Box<dyn Search>, GoalError> {
     let limits = Limits::new(limits.min, limits.max)?;
     Ok(match (trials.measure, trials.method, goals) {
-        (Measure::LossCurve, ..) => {
-            Box::new(Curve::new(limits.max, trials.step.unwrap_or(CURVE_STEP), trials.duration_ns))
-        }
-        (_, Method::Bisection, [goal, ..]) => {
-            Box::new(Bisection::new(limits, goal.loss, goal.width, goal.final_ns, trials.verify)?)
-        }
+        (Measure::LossCurve, ..) => Box::new(Curve::new(
+            limits.max,
+            trials.step.unwrap_or(CURVE_STEP),
+            trials.duration_ns,
+        )),
+        (_, Method::Bisection, [goal, ..]) => Box::new(Bisection::new(
+            limits,
+            goal.loss,
+            goal.width,
+            goal.final_ns,
+            trials.verify,
+        )?),
         _ => Box::new(Mlr::new(goals, limits)?),
     })
 }
 
 /// The longest trial in which a stall is unlikely, in nanoseconds, at most `longest`. `stalls`: a second.
 fn suited(longest: u64, stalls: Option<f64>) -> u64 {
-    let between = stalls.filter(|stalls| *stalls > 0.0).map_or(f64::INFINITY, |stalls| 1e9 / stalls / STALLS);
+    let between = stalls
+        .filter(|stalls| *stalls > 0.0)
+        .map_or(f64::INFINITY, |stalls| 1e9 / stalls / STALLS);
     let suited = (longest as f64).min(between.max(SHORTEST_NS as f64)) as u64;
     // Whole milliseconds are easier to read.
     (suited / 1_000_000 * 1_000_000).max(1_000_000)
@@ -407,9 +505,15 @@ impl Trials {
     pub fn search_goals(&self, suited_ns: u64) -> Vec<Goal> {
         let goal = |wanted: &WantedGoal| {
             let [initial_ns, final_ns, sum_ns] =
-                wanted.times_ns.unwrap_or([suited_ns, suited_ns, SUM * suited_ns]);
+                wanted
+                    .times_ns
+                    .unwrap_or([suited_ns, suited_ns, SUM * suited_ns]);
             let width = self.width.unwrap_or(SEARCH_WIDTH);
-            Goal { initial_ns, width, ..Goal::new(wanted.loss, wanted.exceed, final_ns, sum_ns) }
+            Goal {
+                initial_ns,
+                width,
+                ..Goal::new(wanted.loss, wanted.exceed, final_ns, sum_ns)
+            }
         };
         if self.measure == Measure::Rfc2544 {
             return vec![goal(&self.throughput_goal())];
@@ -421,7 +525,12 @@ impl Trials {
     fn throughput_goal(&self) -> WantedGoal {
         let duration = self.duration_ns;
         let times_ns = Some([duration.min(FIRST_NS), duration, duration]);
-        WantedGoal { name: "rfc2544".into(), loss: 0.0, exceed: 0, times_ns }
+        WantedGoal {
+            name: "rfc2544".into(),
+            loss: 0.0,
+            exceed: 0,
+            times_ns,
+        }
     }
 
     /// Checks the goals, the step and the limits of the loads.
@@ -429,7 +538,10 @@ impl Trials {
     /// # Errors
     /// The first fault.
     pub fn check_goals(&self) -> Result<(), GoalError> {
-        let limits = Limits::new(self.min_fps.unwrap_or(LEAST_FPS), self.max_fps.unwrap_or(f64::MAX))?;
+        let limits = Limits::new(
+            self.min_fps.unwrap_or(LEAST_FPS),
+            self.max_fps.unwrap_or(f64::MAX),
+        )?;
         if let Some(step) = self.step.filter(|step| !STEPS.contains(step)) {
             return Err(GoalError::Step(step));
         }

@@ -25,17 +25,31 @@ pub struct Sequential {
 impl Sequential {
     /// The slots of a design, in its order.
     pub fn new(design: Design) -> Sequential {
-        let to_come: Vec<usize> =
-            (0..design.slots.len()).rev().filter(|slot| !design.slots[*slot].skipped).collect();
+        let to_come: Vec<usize> = (0..design.slots.len())
+            .rev()
+            .filter(|slot| !design.slots[*slot].skipped)
+            .collect();
         let slots = to_come.len();
-        Sequential { design, to_come, slots, own: 0, trials: 0, cut: false, looks: Vec::new() }
+        Sequential {
+            design,
+            to_come,
+            slots,
+            own: 0,
+            trials: 0,
+            cut: false,
+            looks: Vec::new(),
+        }
     }
 }
 
 impl Strategy for Sequential {
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
         while let Some(&slot) = self.to_come.last() {
-            let full = self.design.trials.blocks.is_some_and(|most| self.own >= most);
+            let full = self
+                .design
+                .trials
+                .blocks
+                .is_some_and(|most| self.own >= most);
             let turn = (self.slots - self.to_come.len() + 1) as u128;
             let late = self.design.trials.budget_ns.is_some_and(|budget| {
                 probably_over(history.elapsed_ns, self.trials, 1)
@@ -48,19 +62,32 @@ impl Strategy for Sequential {
             self.cut |= !full;
             (self.own, _) = (0, self.to_come.pop());
         }
-        let stopped = if self.cut { Stopped::Budget } else { Stopped::Trials };
+        let stopped = if self.cut {
+            Stopped::Budget
+        } else {
+            Stopped::Trials
+        };
         self.finish(stopped);
         Err(stopped)
     }
 
     fn finish(&mut self, stopped: Stopped) {
         if matches!(stopped, Stopped::Budget | Stopped::Trials) {
-            self.looks = vec![Look { blocks: u32::MAX, share: 1.0 }];
+            self.looks = vec![Look {
+                blocks: u32::MAX,
+                share: 1.0,
+            }];
         }
     }
 
     /// No interval before the end: the strategy has not looked at the data.
-    fn ratio(&self, of: usize, than: usize, figure: Figure, trials: &[Observed]) -> Option<Estimate> {
+    fn ratio(
+        &self,
+        of: usize,
+        than: usize,
+        figure: Figure,
+        trials: &[Observed],
+    ) -> Option<Estimate> {
         comparison::repeated(&Outcomes::of(figure, trials), (of, than), &self.looks)
     }
 }

@@ -27,7 +27,8 @@ pub struct TrialRequest {
 impl fmt::Display for TrialRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block {}, slot {}", self.block, self.slot)?;
-        self.load.map_or(Ok(()), |load| write!(f, " at {load} frames/s"))?;
+        self.load
+            .map_or(Ok(()), |load| write!(f, " at {load} frames/s"))?;
         write!(f, " for {} ms", self.duration_ns / 1_000_000)
     }
 }
@@ -135,8 +136,17 @@ pub trait Strategy {
 
     /// The median of the ratios of two slots paired by block. Its interval must allow for all looks at the rates by which the strategy
     /// decided; this one is for those that decide by none. `None` without pairs.
-    fn ratio(&self, of: usize, than: usize, figure: Figure, trials: &[Observed]) -> Option<Estimate> {
-        paired_ratio(&Outcomes::of(figure, trials).pairs((of, than), u32::MAX), 0.95)
+    fn ratio(
+        &self,
+        of: usize,
+        than: usize,
+        figure: Figure,
+        trials: &[Observed],
+    ) -> Option<Estimate> {
+        paired_ratio(
+            &Outcomes::of(figure, trials).pairs((of, than), u32::MAX),
+            0.95,
+        )
     }
 }
 
@@ -162,6 +172,8 @@ impl Outcomes {
     /// The pairs of the first blocks, `blocks` in number.
     pub(super) fn pairs(&self, (of, than): (usize, usize), blocks: u32) -> Vec<(f64, f64)> {
         let numerators = self.0.range((of, 0)..(of, blocks));
-        numerators.filter_map(|((_, block), a)| Some((*a, *self.0.get(&(than, *block))?))).collect()
+        numerators
+            .filter_map(|((_, block), a)| Some((*a, *self.0.get(&(than, *block))?)))
+            .collect()
     }
 }

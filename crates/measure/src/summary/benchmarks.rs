@@ -18,20 +18,35 @@ pub(super) fn benchmarked(courses: &[Benched], trials: &[TrialRecord]) -> Vec<Be
     let of_slot = |courses: &[Benched]| Benchmarked {
         slot: courses[0].slot,
         maximum: maximum(&courses[0]),
-        tests: courses.iter().map(|course| tested(course, trials)).collect(),
+        tests: courses
+            .iter()
+            .map(|course| tested(course, trials))
+            .collect(),
     };
-    courses.chunk_by(|a, b| a.slot == b.slot).map(of_slot).collect()
+    courses
+        .chunk_by(|a, b| a.slot == b.slot)
+        .map(of_slot)
+        .collect()
 }
 
 fn maximum(course: &Benched) -> Option<Maximum> {
     let tester_fps = course.highest?;
-    Some(Maximum { fps: course.line.unwrap_or(tester_fps), medium: course.line.is_some(), tester_fps })
+    Some(Maximum {
+        fps: course.line.unwrap_or(tester_fps),
+        medium: course.line.is_some(),
+        tester_fps,
+    })
 }
 
 fn tested(course: &Benched, trials: &[TrialRecord]) -> Tested {
-    let of_test = |trial: &&TrialRecord| trial.slot == course.slot && trial.benchmark == Some(course.test);
+    let of_test =
+        |trial: &&TrialRecord| trial.slot == course.slot && trial.benchmark == Some(course.test);
     let all: Vec<&TrialRecord> = trials.iter().filter(of_test).collect();
-    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| trial.audit.valid).collect();
+    let valid: Vec<&TrialRecord> = all
+        .iter()
+        .copied()
+        .filter(|trial| trial.audit.valid)
+        .collect();
     let figures = maximum(course).and_then(|maximum| figures(course, maximum, &valid));
     Tested {
         test: course.test,
@@ -44,7 +59,12 @@ fn tested(course: &Benched, trials: &[TrialRecord]) -> Tested {
 
 fn figures(course: &Benched, maximum: Maximum, valid: &[&TrialRecord]) -> Option<Figures> {
     let load = || valid.first().and_then(|trial| trial.asked_fps);
-    let loads = || -> Vec<AtLoad> { valid.iter().filter_map(|trial| at_load(trial, maximum)).collect() };
+    let loads = || -> Vec<AtLoad> {
+        valid
+            .iter()
+            .filter_map(|trial| at_load(trial, maximum))
+            .collect()
+    };
     let some = !valid.is_empty();
     Some(match course.test {
         Benchmark::Throughput => Figures::Throughput(throughput(course, valid)?),
@@ -59,7 +79,10 @@ fn figures(course: &Benched, maximum: Maximum, valid: &[&TrialRecord]) -> Option
 }
 
 fn lost(trial: &TrialRecord) -> u64 {
-    trial.generator.frames.saturating_sub(trial.receiver.unique())
+    trial
+        .generator
+        .frames
+        .saturating_sub(trial.receiver.unique())
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -68,12 +91,18 @@ fn mean(values: &[f64]) -> Option<f64> {
 
 fn throughput(course: &Benched, valid: &[&TrialRecord]) -> Option<Throughput> {
     let fps = course.throughput?;
-    let at = valid.iter().filter(|trial| trial.asked_fps == Some(fps) && lost(trial) == 0);
+    let at = valid
+        .iter()
+        .filter(|trial| trial.asked_fps == Some(fps) && lost(trial) == 0);
     let longest = at.max_by_key(|trial| trial.timing.run_ns)?;
     let loses = |trial: &&&TrialRecord| lost(trial) > 0 && trial.asked_fps > Some(fps);
     Some(Throughput {
         fps,
-        upper: valid.iter().filter(loses).filter_map(|trial| trial.asked_fps).reduce(f64::min),
+        upper: valid
+            .iter()
+            .filter(loses)
+            .filter_map(|trial| trial.asked_fps)
+            .reduce(f64::min),
         frames: longest.generator.frames,
         seconds: longest.timing.load_ns() as f64 / 1e9,
         burst_s: (longest.generator.bursts > 0)
@@ -110,7 +139,10 @@ fn latency(load: f64, valid: &[&TrialRecord]) -> Option<Latency> {
         let all = sorted(tagged.iter().map(|tag| beyond(tag) as f64));
         Some(LatencyRun {
             tags: tagged.len(),
-            first_ns: tagged.iter().min_by_key(|(sent_ns, _)| *sent_ns).map(beyond)?,
+            first_ns: tagged
+                .iter()
+                .min_by_key(|(sent_ns, _)| *sent_ns)
+                .map(beyond)?,
             typical_ns: median(&all)?,
             worst_ns: quantile(&all, 0.999)?,
         })
@@ -147,14 +179,20 @@ fn variation(load: f64, valid: &[&TrialRecord]) -> Option<DelayVariation> {
         Some(VariationRun {
             frames: delays.frames,
             // The clocks' offset is part of both.
-            pdv_ns: (trial.receiver.latency.quantile(0.999)? as f64 - delays.min_ns as f64).max(0.0),
-            ipdv_ns: [delays.least_ns as f64, middle(delays)?, delays.most_ns as f64],
+            pdv_ns: (trial.receiver.latency.quantile(0.999)? as f64 - delays.min_ns as f64)
+                .max(0.0),
+            ipdv_ns: [
+                delays.least_ns as f64,
+                middle(delays)?,
+                delays.most_ns as f64,
+            ],
             broken: delays.broken,
         })
     };
     let runs: Vec<VariationRun> = valid.iter().filter_map(run).collect();
-    let middle =
-        |figure: &dyn Fn(&VariationRun) -> f64| median(&runs.iter().map(figure).collect::<Vec<f64>>());
+    let middle = |figure: &dyn Fn(&VariationRun) -> f64| {
+        median(&runs.iter().map(figure).collect::<Vec<f64>>())
+    };
     Some(DelayVariation {
         load,
         pdv_ns: middle(&|run| run.pdv_ns)?,
@@ -173,11 +211,18 @@ fn back_to_back(course: &Benched, maximum: Maximum, valid: &[&TrialRecord]) -> O
     let frames: Vec<f64> = bursts.iter().map(|frames| *frames as f64).collect();
     let (Moments { mean, stddev, .. }, throughput) = (Moments::of(&frames)?, course.throughput?);
     // Without a medium, bursts have the rate that the tester was asked for.
-    let rate = if maximum.medium { maximum.fps } else { maximum.tester_fps };
+    let rate = if maximum.medium {
+        maximum.fps
+    } else {
+        maximum.tester_fps
+    };
     let implied_s = mean / rate;
     let corrected_s = implied_s * (1.0 - throughput / rate).max(0.0);
     let actual = |trial: &&TrialRecord| {
-        let (frames, ns) = (trial.generator.frames / trial.ways() as u64, trial.generator.active_ns);
+        let (frames, ns) = (
+            trial.generator.frames / trial.ways() as u64,
+            trial.generator.active_ns,
+        );
         (ns > 0 && frames > 1).then(|| (frames - 1) as f64 * 1e9 / ns as f64)
     };
     let actual = median(&valid.iter().filter_map(actual).collect::<Vec<f64>>());
@@ -200,7 +245,9 @@ fn recovery(course: &Benched, valid: &[&TrialRecord]) -> Option<Recovery> {
     let mut loads = (0.0, 0.0);
     let mut runs = Vec::new();
     for trial in valid {
-        let (Shape::Step { after_ns, fps }, Some(load)) = (trial.shape, trial.asked_fps) else { continue };
+        let (Shape::Step { after_ns, fps }, Some(load)) = (trial.shape, trial.asked_fps) else {
+            continue;
+        };
         loads = (load, fps);
         let (falls, ends) = (trial.timing.warm_up_ns + after_ns, trial.timing.load_ns());
         let last = trial.receiver.last_loss_ns.unwrap_or(0);
@@ -213,40 +260,69 @@ fn recovery(course: &Benched, valid: &[&TrialRecord]) -> Option<Recovery> {
     }
     let known: Vec<f64> = runs.iter().filter_map(|run| Some(run.ns? as f64)).collect();
     let (throughput, (overload, reduced)) = (course.throughput?, loads);
-    (!runs.is_empty()).then(|| Recovery { throughput, overload, reduced, mean_ns: mean(&known), runs })
+    (!runs.is_empty()).then(|| Recovery {
+        throughput,
+        overload,
+        reduced,
+        mean_ns: mean(&known),
+        runs,
+    })
 }
 
 fn reset(valid: &[&TrialRecord]) -> Option<Reset> {
     let event = valid.iter().find_map(|trial| trial.event.clone())?;
-    let off_ns = if event.class == EventClass::PowerInterruption { POWER_OFF_NS } else { 0 };
+    let off_ns = if event.class == EventClass::PowerInterruption {
+        POWER_OFF_NS
+    } else {
+        0
+    };
     let run = |trial: &&TrialRecord| {
         let rate = trial.rates?.offered;
         let lost = lost(trial);
-        let outage = trial.receiver.outages.iter().filter(|outage| outage.missing > 0);
+        let outage = trial
+            .receiver
+            .outages
+            .iter()
+            .filter(|outage| outage.missing > 0);
         let longest = outage.max_by_key(|outage| outage.to_ns.saturating_sub(outage.from_ns));
         let last = trial.receiver.last_loss_ns.unwrap_or(0);
         Some(ResetRun {
             lost,
             by_loss_ns: (1e9 * lost as f64 / rate - off_ns as f64).max(0.0),
-            by_stamps_ns: longest
-                .map(|outage| outage.to_ns.saturating_sub(outage.from_ns).saturating_sub(off_ns)),
+            by_stamps_ns: longest.map(|outage| {
+                outage
+                    .to_ns
+                    .saturating_sub(outage.from_ns)
+                    .saturating_sub(off_ns)
+            }),
             back: (last as f64 + 2e9 / rate) < trial.timing.load_ns() as f64,
         })
     };
-    let runs: Vec<ResetRun> = valid.iter().filter_map(run).filter(|run| run.by_loss_ns.is_finite()).collect();
+    let runs: Vec<ResetRun> = valid
+        .iter()
+        .filter_map(run)
+        .filter(|run| run.by_loss_ns.is_finite())
+        .collect();
     let back = || runs.iter().filter(|run| run.back);
     Some(Reset {
         event,
         load: valid.first()?.asked_fps?,
         by_loss_ns: mean(&back().map(|run| run.by_loss_ns).collect::<Vec<f64>>()),
-        by_stamps_ns: mean(&back().filter_map(|run| Some(run.by_stamps_ns? as f64)).collect::<Vec<f64>>()),
+        by_stamps_ns: mean(
+            &back()
+                .filter_map(|run| Some(run.by_stamps_ns? as f64))
+                .collect::<Vec<f64>>(),
+        ),
         runs,
     })
 }
 
 fn forwarding(loads: Vec<AtLoad>) -> Option<ForwardingRate> {
     let highest = *loads.first()?;
-    let best = loads.iter().copied().reduce(|a, b| if b.forwarded > a.forwarded { b } else { a })?;
+    let best = loads
+        .iter()
+        .copied()
+        .reduce(|a, b| if b.forwarded > a.forwarded { b } else { a })?;
     Some(ForwardingRate {
         frmol: highest.forwarded,
         frmol_offered: highest.offered,

@@ -14,11 +14,23 @@ pub(super) fn unmeasured(
     trials: &[TrialRecord],
     stopped: Stopped,
 ) -> Vec<Unmeasured> {
-    let skipped = |slot: &Slot| campaign.planned.as_ref().is_some_and(|p| !p.lacking(slot.id).is_empty());
-    let slots = campaign.slots.iter().filter(|s| s.imported.is_none() && !skipped(s));
+    let skipped = |slot: &Slot| {
+        campaign
+            .planned
+            .as_ref()
+            .is_some_and(|p| !p.lacking(slot.id).is_empty())
+    };
+    let slots = campaign
+        .slots
+        .iter()
+        .filter(|s| s.imported.is_none() && !skipped(s));
     let of_slot = |slot: &Slot| {
         let why = why(campaign, slot, rows.get(slot.id)?, trials, stopped)?;
-        Some(Unmeasured { slot: slot.id, name: slot.name.clone(), why })
+        Some(Unmeasured {
+            slot: slot.id,
+            name: slot.name.clone(),
+            why,
+        })
     };
     slots.filter_map(of_slot).collect()
 }
@@ -33,37 +45,59 @@ pub(super) fn without_result(
     if matches!(stopped, Stopped::Interrupted | Stopped::Failed) {
         return Vec::new();
     }
-    let lacking = |slot: usize, why: String| Unmeasured { slot, name: campaign.name_of(slot).into(), why };
+    let lacking = |slot: usize, why: String| Unmeasured {
+        slot,
+        name: campaign.name_of(slot).into(),
+        why,
+    };
     if !benchmarks.is_empty() {
-        let tests = benchmarks.iter().flat_map(|of| of.tests.iter().map(|tested| (of.slot, tested)));
+        let tests = benchmarks
+            .iter()
+            .flat_map(|of| of.tests.iter().map(|tested| (of.slot, tested)));
         let none = tests.filter(|(_, tested)| tested.figures == Figures::None);
         let lacking = |(slot, tested): (usize, &Tested)| {
             let why = tested.why.filter(|why| *why != Why::AtMaximum)?;
             Some(lacking(
                 slot,
-                format!("has no result for {}: {}", tested.test.title(), why.words(tested.test)),
+                format!(
+                    "has no result for {}: {}",
+                    tested.test.title(),
+                    why.words(tested.test)
+                ),
             ))
         };
         return none.filter_map(lacking).collect();
     }
     let goals = searches.iter().flat_map(|search| {
-        let none = search.goals.iter().filter(|goal| goal.outcome.lower.is_none());
+        let none = search
+            .goals
+            .iter()
+            .filter(|goal| goal.outcome.lower.is_none());
         none.map(|goal| {
             let why = match goal.outcome.irregular {
                 Some(Irregular::MinLoad) => "even the lowest load misses it",
                 _ => search.stopped(stopped),
             };
-            (search.slot, format!("has no rate for the goal {}: {why}", goal.name))
+            (
+                search.slot,
+                format!("has no rate for the goal {}: {why}", goal.name),
+            )
         })
     });
-    let curves = searches.iter().filter(|search| search.goals.is_empty()).filter_map(|search| {
-        let why = match search.loads.is_empty() {
-            true => search.stopped(stopped),
-            false => Some(NOTHING_PASSES).filter(|_| search.is_silent())?,
-        };
-        Some((search.slot, format!("has no loss curve: {why}")))
-    });
-    goals.chain(curves).map(|(slot, why)| lacking(slot, why)).collect()
+    let curves = searches
+        .iter()
+        .filter(|search| search.goals.is_empty())
+        .filter_map(|search| {
+            let why = match search.loads.is_empty() {
+                true => search.stopped(stopped),
+                false => Some(NOTHING_PASSES).filter(|_| search.is_silent())?,
+            };
+            Some((search.slot, format!("has no loss curve: {why}")))
+        });
+    goals
+        .chain(curves)
+        .map(|(slot, why)| lacking(slot, why))
+        .collect()
 }
 
 fn why(
@@ -77,16 +111,26 @@ fn why(
     let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
     // Whatever else the audit found follows from that.
     if dropped_share(campaign, &of_slot) >= 1.0 {
-        return (!is_meant_to_drop(campaign, slot)).then(|| drops_all(campaign, slot, row, &of_slot));
+        return (!is_meant_to_drop(campaign, slot))
+            .then(|| drops_all(campaign, slot, row, &of_slot));
     }
-    let first = || of_slot.iter().find_map(|t| t.audit.failures().next()).unwrap_or_default();
+    let first = || {
+        of_slot
+            .iter()
+            .find_map(|t| t.audit.failures().next())
+            .unwrap_or_default()
+    };
     match (row.valid_trials, row.trials) {
         (0, 0) if cut_short => None,
         (0, 0) => Some("could not be measured: the time ran out before its first trial".into()),
-        (0, 1) => Some(format!("could not be measured: its only trial failed its audit ({})", first())),
-        (0, n) => {
-            Some(format!("could not be measured: all {n} trials failed their audit (the first: {})", first()))
-        }
+        (0, 1) => Some(format!(
+            "could not be measured: its only trial failed its audit ({})",
+            first()
+        )),
+        (0, n) => Some(format!(
+            "could not be measured: all {n} trials failed their audit (the first: {})",
+            first()
+        )),
         _ if row.received.n == 0 => Some("could not be measured: no trial had a window".into()),
         _ => None,
     }
@@ -98,23 +142,43 @@ fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
 }
 
 fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord]) -> String {
-    let addresses = if slot.family == "IPv6" { "2001:2::/48" } else { "198.18.0.0/15" };
+    let addresses = if slot.family == "IPv6" {
+        "2001:2::/48"
+    } else {
+        "198.18.0.0/15"
+    };
     let losses = losses_by_place(trials);
     let place = losses.first().map_or("", |loss| &loss.place);
     let between = match &campaign.planned {
         Some(_) => "{in} and {out}",
         None => "the DUT's two interfaces",
     };
-    let drops =
-        |rule: &str| rule.split_whitespace().any(|w| ["drop", "reject"].contains(&&*w.to_lowercase()));
-    let by = row.rules.iter().find(|(rule, _)| drops(rule)).map(|(rule, _)| format!(" by `{rule}`"));
-    let resets: u64 = trials.iter().filter_map(|t| t.opened.as_ref()).map(|opened| opened.resets).sum();
-    let answered = if resets > 0 { format!("; {resets} RST segments came instead") } else { String::new() };
+    let drops = |rule: &str| {
+        rule.split_whitespace()
+            .any(|w| ["drop", "reject"].contains(&&*w.to_lowercase()))
+    };
+    let by = row
+        .rules
+        .iter()
+        .find(|(rule, _)| drops(rule))
+        .map(|(rule, _)| format!(" by `{rule}`"));
+    let resets: u64 = trials
+        .iter()
+        .filter_map(|t| t.opened.as_ref())
+        .map(|opened| opened.resets)
+        .sum();
+    let answered = if resets > 0 {
+        format!("; {resets} RST segments came instead")
+    } else {
+        String::new()
+    };
     let by = by.unwrap_or_else(|| format!(" ({place}{answered})"));
     if slot.connections().is_some() {
         return format!(
             "let no connection pass{by}: its rules and settings must pass connections from {addresses} between {between}"
         );
     }
-    format!("dropped every test frame{by}: its rules and settings must pass {addresses} between {between}")
+    format!(
+        "dropped every test frame{by}: its rules and settings must pass {addresses} between {between}"
+    )
 }

@@ -8,35 +8,61 @@ use std::collections::BTreeSet;
 
 pub(super) fn warnings(campaign: &Campaign, trials: &[TrialRecord]) -> impl Iterator<Item = Said> {
     let stolen = stolen(campaign, trials);
-    other_programs(campaign, trials).into_iter().chain(stolen).chain(turns(trials))
+    other_programs(campaign, trials)
+        .into_iter()
+        .chain(stolen)
+        .chain(turns(trials))
 }
 
 /// The hypervisor's part of the time of CPUs: of this machine, or of each host.
 fn stolen(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
     let hosts: BTreeSet<&String> = trials.iter().flat_map(|t| t.tester_cpus.keys()).collect();
     let of = |host: Option<&str>, cpus: &mut dyn Iterator<Item = &CpuShare>| {
-        let steal = median(&cpus.map(|c| c.steal).collect::<Vec<_>>()).filter(|steal| *steal >= 0.01)?;
-        let whose = host.map_or("the CPUs' time".into(), |host| format!("the time of {host}'s CPUs"));
+        let steal =
+            median(&cpus.map(|c| c.steal).collect::<Vec<_>>()).filter(|steal| *steal >= 0.01)?;
+        let whose = host.map_or("the CPUs' time".into(), |host| {
+            format!("the time of {host}'s CPUs")
+        });
         let took = format!("the hypervisor took {:.1} % of {whose}", 100.0 * steal);
-        Some((format!("{took} (steal): absolute rates are too low; ratios suffer less"), Some(took)))
+        Some((
+            format!("{took} (steal): absolute rates are too low; ratios suffer less"),
+            Some(took),
+        ))
     };
     let dut = (campaign.asked.lab == LabKind::Hosts).then_some("the DUT");
-    let of_tester =
-        |host: &String| of(Some(host), &mut trials.iter().filter_map(|t| t.tester_cpus.get(host)).flatten());
+    let of_tester = |host: &String| {
+        of(
+            Some(host),
+            &mut trials
+                .iter()
+                .filter_map(|t| t.tester_cpus.get(host))
+                .flatten(),
+        )
+    };
     let of_dut = of(dut, &mut trials.iter().flat_map(|t| &t.cpus));
-    of_dut.into_iter().chain(hosts.into_iter().filter_map(of_tester)).collect()
+    of_dut
+        .into_iter()
+        .chain(hosts.into_iter().filter_map(of_tester))
+        .collect()
 }
 
 /// Time that others used on the CPUs of the lab, or of each of its hosts, in the mean trial.
 fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
-    let mean =
-        |of: &dyn Fn(&TrialRecord) -> f64| trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
-    let most = |cpus: &[CpuShare], of: &dyn Fn(&CpuShare) -> f64| cpus.iter().map(of).fold(0.0, f64::max);
+    let mean = |of: &dyn Fn(&TrialRecord) -> f64| {
+        trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64
+    };
+    let most =
+        |cpus: &[CpuShare], of: &dyn Fn(&CpuShare) -> f64| cpus.iter().map(of).fold(0.0, f64::max);
     let hosts = campaign.asked.lab == LabKind::Hosts;
     let of_dut = mean(&|trial| most(&trial.cpus, &|cpu| of_others(campaign, cpu).unwrap_or(0.0)));
     let of_tester = |host: &str| {
         let of = |cpu: &CpuShare| cpu.others.unwrap_or(0.0);
-        mean(&|trial| trial.tester_cpus.get(host).map_or(0.0, |cpus| most(cpus, &of)))
+        mean(&|trial| {
+            trial
+                .tester_cpus
+                .get(host)
+                .map_or(0.0, |cpus| most(cpus, &of))
+        })
     };
     let whose = match campaign.asked.mode {
         Mode::Hosts => "a CPU of the DUT that forwards".into(),
@@ -44,14 +70,28 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
         Mode::Inline | Mode::Threaded => "a CPU of the lab".to_string(),
     };
     let testers: BTreeSet<&String> = trials.iter().flat_map(|t| t.tester_cpus.keys()).collect();
-    let testers = testers.into_iter().map(|host| (format!("a CPU of {host}"), of_tester(host)));
-    let remedy = if hosts { "stop them" } else { "stop them, or give the lab other CPUs with --cpus" };
+    let testers = testers
+        .into_iter()
+        .map(|host| (format!("a CPU of {host}"), of_tester(host)));
+    let remedy = if hosts {
+        "stop them"
+    } else {
+        "stop them, or give the lab other CPUs with --cpus"
+    };
     let said = |(whose, taken): (String, f64)| {
         let took = format!("other programs took {:.0} % of {whose}", 100.0 * taken);
-        (taken >= NOTICEABLE)
-            .then(|| (format!("{took}: rates are too low and losses too high; {remedy}"), Some(took)))
+        (taken >= NOTICEABLE).then(|| {
+            (
+                format!("{took}: rates are too low and losses too high; {remedy}"),
+                Some(took),
+            )
+        })
     };
-    [(whose, of_dut)].into_iter().chain(testers).filter_map(said).collect()
+    [(whose, of_dut)]
+        .into_iter()
+        .chain(testers)
+        .filter_map(said)
+        .collect()
 }
 
 /// Softirqs of a router's CPU that forwards, as a share of its time.
@@ -64,17 +104,25 @@ pub const NOTICEABLE: f64 = 0.04;
 pub fn of_others(campaign: &Campaign, cpu: &CpuShare) -> Option<f64> {
     let roles = &campaign.roles;
     let by_xdp = campaign.asked.receiver == "xdp";
-    let works = [&roles.generator, &roles.dut, &roles.receiver].iter().any(|role| role.contains(&cpu.cpu));
+    let works = [&roles.generator, &roles.dut, &roles.receiver]
+        .iter()
+        .any(|role| role.contains(&cpu.cpu));
     match campaign.asked.mode {
         Mode::Hosts => (cpu.softirq >= FORWARDS).then_some(cpu.user),
-        Mode::Inline | Mode::Threaded => cpu.others.or(by_xdp.then_some(cpu.user)).filter(|_| works),
+        Mode::Inline | Mode::Threaded => {
+            cpu.others.or(by_xdp.then_some(cpu.user)).filter(|_| works)
+        }
         Mode::EndHosts => cpu.others,
     }
 }
 
 /// Another linerate, whose loads alternated with these.
 fn turns(trials: &[TrialRecord]) -> Option<Said> {
-    let waits: Vec<u64> = trials.iter().map(|t| t.waited_ns).filter(|ns| *ns > 0).collect();
+    let waits: Vec<u64> = trials
+        .iter()
+        .map(|t| t.waited_ns)
+        .filter(|ns| *ns > 0)
+        .collect();
     let seconds = waits.iter().sum::<u64>() as f64 / 1e9;
     let text = format!(
         "another linerate measured on the same CPUs: {} of {} waited for its loads, {seconds:.1} s together; they took turns",

@@ -2,12 +2,17 @@
 
 use super::machine;
 use crate::record::{
-    Campaign, Connections, Direction, DirectionRow, Limit, Row, Slot, States, Summary, TrialRecord, Warning,
+    Campaign, Connections, Direction, DirectionRow, Limit, Row, Slot, States, Summary, TrialRecord,
+    Warning,
 };
 use linerate_stats::{autocorrelation, median};
 use linerate_wire::units::counted;
 
-pub(super) fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<Warning> {
+pub(super) fn warnings(
+    campaign: &Campaign,
+    trials: &[TrialRecord],
+    summary: &Summary,
+) -> Vec<Warning> {
     let mut out = Vec::new();
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
         // Slots without a valid trial are reported as unmeasured; a search has trials beside those of its rate.
@@ -15,14 +20,20 @@ pub(super) fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Su
         if row.valid_trials > 0 || slot.imported.is_some() || searched {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
             let warnings = slot_warnings(row, slot, &of_slot, searched).into_iter();
-            out.extend(warnings.map(|(text, spoils)| Warning { slot: Some(slot.id), text, spoils }));
+            out.extend(warnings.map(|(text, spoils)| Warning {
+                slot: Some(slot.id),
+                text,
+                spoils,
+            }));
         }
     }
-    out.extend(machine::warnings(campaign, trials).map(|(text, spoils)| Warning {
-        slot: None,
-        text,
-        spoils,
-    }));
+    out.extend(
+        machine::warnings(campaign, trials).map(|(text, spoils)| Warning {
+            slot: None,
+            text,
+            spoils,
+        }),
+    );
     out
 }
 
@@ -44,8 +55,15 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
             }
             None => {
                 let why = first.audit.failures().next().unwrap_or_default();
-                let out = if n == 1 { "its audit and is" } else { "their audit and are" };
-                format!("{n} of {} failed {out} not in the verdict (the first: {why})", counted(all, "trial"))
+                let out = if n == 1 {
+                    "its audit and is"
+                } else {
+                    "their audit and are"
+                };
+                format!(
+                    "{n} of {} failed {out} not in the verdict (the first: {why})",
+                    counted(all, "trial")
+                )
             }
         });
     }
@@ -59,14 +77,17 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
         plain.push(match slot.no_ceiling {
             true => "the DUT lost no frame; it may be faster than this".into(),
             false => {
-                "too close to what the tester can do without a DUT; the DUT may be faster than this".into()
+                "too close to what the tester can do without a DUT; the DUT may be faster than this"
+                    .into()
             }
         });
     }
     if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() && !searched {
         let are = if valid_trials == 1 { "is" } else { "are" };
         let few = counted(valid_trials, "valid trial");
-        plain.push(format!("{few} {are} too few for a 95 % interval (6 are needed)"));
+        plain.push(format!(
+            "{few} {are} too few for a 95 % interval (6 are needed)"
+        ));
     }
     let valid = || trials.iter().filter(|t| t.audit.valid);
     let series: Vec<f64> = valid().filter_map(|t| Some(t.rates?.received)).collect();
@@ -76,18 +97,32 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
             100.0 * row.variation
         ));
     }
-    out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
+    out.extend(
+        valid()
+            .next_back()
+            .zip(row.connections)
+            .and_then(|(last, c)| few_new(c, last)),
+    );
     out.extend(one_way_only(row, trials));
     plain.extend(silent_since(trials).or_else(|| grown_loss(trials).filter(|_| searched)));
     if row.duplicates > 0 {
-        plain.push(format!("{} arrived more than once", counted(row.duplicates as usize, "frame")));
+        plain.push(format!(
+            "{} arrived more than once",
+            counted(row.duplicates as usize, "frame")
+        ));
     }
-    plain.into_iter().map(|text| (text, None)).chain(out).collect()
+    plain
+        .into_iter()
+        .map(|text| (text, None))
+        .chain(out)
+        .collect()
 }
 
 /// Since when no frame came through, although some did before.
 fn silent_since(trials: &[&TrialRecord]) -> Option<String> {
-    let last = trials.iter().rposition(|trial| trial.receiver.unique() > 0)?;
+    let last = trials
+        .iter()
+        .rposition(|trial| trial.receiver.unique() > 0)?;
     let silent = &trials[last + 1..];
     (silent.len() >= 3).then(|| {
         format!(
@@ -101,9 +136,12 @@ fn silent_since(trials: &[&TrialRecord]) -> Option<String> {
 /// Whether the last trials lost clearly larger shares than earlier ones at higher loads.
 pub(super) fn grown_loss(trials: &[&TrialRecord]) -> Option<String> {
     const LAST: usize = 5;
-    let valid = trials.iter().filter(|trial| trial.audit.valid && trial.shape.is_constant());
-    let valid: Vec<(f64, f64)> =
-        valid.filter_map(|trial| Some((trial.asked_fps?, trial.loss_ratio))).collect();
+    let valid = trials
+        .iter()
+        .filter(|trial| trial.audit.valid && trial.shape.is_constant());
+    let valid: Vec<(f64, f64)> = valid
+        .filter_map(|trial| Some((trial.asked_fps?, trial.loss_ratio)))
+        .collect();
     let (before, last) = valid.split_at(valid.len().checked_sub(LAST)?);
     let more = |(load, loss): &(f64, f64)| {
         let higher = before.iter().filter(|(other, _)| 0.99 * other >= *load);
@@ -121,10 +159,19 @@ fn one_way_only(row: &Row, trials: &[&TrialRecord]) -> Option<Said> {
     let passes = |way: &DirectionRow| way.loss_ratio < 1.0;
     let none = row.directions.iter().find(|way| !passes(way))?.direction;
     row.directions.iter().find(|way| passes(way))?;
-    let ways = trials.iter().flat_map(|t| &t.directions).filter(|way| way.direction == none);
-    let most = ways.flat_map(|way| &way.losses).max_by_key(|loss| loss.frames);
+    let ways = trials
+        .iter()
+        .flat_map(|t| &t.directions)
+        .filter(|way| way.direction == none);
+    let most = ways
+        .flat_map(|way| &way.losses)
+        .max_by_key(|loss| loss.frames);
     let place = most.map_or(String::new(), |loss| format!(" ({})", loss.place));
-    let end = if none == Direction::Reverse { "outside" } else { "inside" };
+    let end = if none == Direction::Reverse {
+        "outside"
+    } else {
+        "inside"
+    };
     let passed = format!("no frame came through in the {none} direction");
     let why = format!(
         "the DUT drops frames that open a connection from its {end}, or all frames from there; the rate is that of the other direction"
@@ -137,9 +184,13 @@ fn few_new(c: Connections, last: &TrialRecord) -> Option<Said> {
     let frames = last.receiver.unique();
     let share = c.tracked? as f64 / frames.max(1) as f64;
     (c.states == States::New && share < 0.95).then(|| {
-        let few = format!("only {:.1} % of the frames opened a connection", 100.0 * share);
-        let text =
-            format!("{few}: a trial has {frames} frames, so give it as many flows, in sequential order");
+        let few = format!(
+            "only {:.1} % of the frames opened a connection",
+            100.0 * share
+        );
+        let text = format!(
+            "{few}: a trial has {frames} frames, so give it as many flows, in sequential order"
+        );
         (text, Some(few))
     })
 }

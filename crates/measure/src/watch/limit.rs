@@ -51,26 +51,59 @@ pub enum Way {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Limit {
     /// A wire is full. `share` of its speed, at layer 1.
-    Wire { interface: String, way: Way, share: f64 },
+    Wire {
+        interface: String,
+        way: Way,
+        share: f64,
+    },
     /// A CPU has no time left. `others`: how busy the others are on average, if there are any. `interrupt`: the most frequent one of a
     /// device on it.
-    Cpu { cpu: u32, busy: f64, softirq: f64, irq: f64, others: Option<f64>, interrupt: Option<String> },
+    Cpu {
+        cpu: u32,
+        busy: f64,
+        softirq: f64,
+        irq: f64,
+        others: Option<f64>,
+        interrupt: Option<String>,
+    },
     /// The hypervisor takes this share of the CPUs' time.
     Steal { share: f64 },
     /// The table of connections is nearly full.
     States { entries: u64, limit: u64 },
     /// A queue drops frames. `share`: of the frames that arrive by the interface.
-    QueueDrops { interface: String, way: Way, queue: usize, pps: f64, share: f64 },
+    QueueDrops {
+        interface: String,
+        way: Way,
+        queue: usize,
+        pps: f64,
+        share: f64,
+    },
     /// An interface drops frames; `overruns`: most of them found no room in the card's ring.
-    Drops { interface: String, way: Way, pps: f64, overruns: bool },
+    Drops {
+        interface: String,
+        way: Way,
+        pps: f64,
+        overruns: bool,
+    },
     /// A CPU's backlog is full.
     Backlog { cpu: u32, pps: f64 },
     /// One queue takes all frames.
-    OneQueue { interface: String, way: Way, queue: usize, share: f64, queues: usize },
+    OneQueue {
+        interface: String,
+        way: Way,
+        queue: usize,
+        share: f64,
+        queues: usize,
+    },
     /// A CPU uses its budget up while there is more to do.
     Squeezed { cpu: u32, per_second: f64 },
     /// Queues have hardly any frames.
-    Starving { interface: String, way: Way, starving: Vec<usize>, queues: usize },
+    Starving {
+        interface: String,
+        way: Way,
+        starving: Vec<usize>,
+        queues: usize,
+    },
 }
 
 impl fmt::Display for Way {
@@ -82,32 +115,56 @@ impl fmt::Display for Way {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Limit::Cpu { cpu, busy, softirq, irq, others, interrupt } => {
+            Limit::Cpu {
+                cpu,
+                busy,
+                softirq,
+                irq,
+                others,
+                interrupt,
+            } => {
                 write!(f, "CPU {cpu} is {} busy", percent(*busy))?;
                 let parts = [("softirq", *softirq), ("interrupts", *irq)]
                     .into_iter()
                     .filter(|(_, share)| *share >= 0.01);
-                let parts: Vec<String> =
-                    parts.map(|(name, share)| format!("{} {name}", percent(share))).collect();
+                let parts: Vec<String> = parts
+                    .map(|(name, share)| format!("{} {name}", percent(share)))
+                    .collect();
                 if !parts.is_empty() {
                     write!(f, " ({})", parts.join(", "))?;
                 }
                 if let Some(interrupt) = interrupt {
                     write!(f, ", mostly for {interrupt}")?;
                 }
-                others.map_or(Ok(()), |others| write!(f, "; the others are {} busy", percent(others)))
+                others.map_or(Ok(()), |others| {
+                    write!(f, "; the others are {} busy", percent(others))
+                })
             }
             Limit::Steal { share } => {
-                write!(f, "the hypervisor takes {} of the CPUs' time for others", percent(*share))
+                write!(
+                    f,
+                    "the hypervisor takes {} of the CPUs' time for others",
+                    percent(*share)
+                )
             }
             Limit::States { entries, limit } => {
-                write!(f, "the table of connections is nearly full: {entries} of {limit}")
+                write!(
+                    f,
+                    "the table of connections is nearly full: {entries} of {limit}"
+                )
             }
             Limit::Backlog { cpu, pps } => {
-                write!(f, "the backlog of CPU {cpu} is full and drops {}", pps_text(*pps))
+                write!(
+                    f,
+                    "the backlog of CPU {cpu} is full and drops {}",
+                    pps_text(*pps)
+                )
             }
             Limit::Squeezed { cpu, per_second } => {
-                write!(f, "CPU {cpu} uses up its budget {per_second:.0} times a second")
+                write!(
+                    f,
+                    "CPU {cpu} uses up its budget {per_second:.0} times a second"
+                )
             }
             Limit::Wire { .. }
             | Limit::QueueDrops { .. }
@@ -121,10 +178,24 @@ impl fmt::Display for Limit {
 impl Limit {
     fn of_interface(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Limit::Wire { interface, way, share } => {
-                write!(f, "the wire of {interface} is full: {way} takes {} of it", percent(*share))
+            Limit::Wire {
+                interface,
+                way,
+                share,
+            } => {
+                write!(
+                    f,
+                    "the wire of {interface} is full: {way} takes {} of it",
+                    percent(*share)
+                )
             }
-            Limit::QueueDrops { interface, way, queue, pps, share } => {
+            Limit::QueueDrops {
+                interface,
+                way,
+                queue,
+                pps,
+                share,
+            } => {
                 write!(
                     f,
                     "{way} queue {queue} of {interface} drops {} and has {} of its frames",
@@ -132,11 +203,26 @@ impl Limit {
                     percent(*share)
                 )
             }
-            Limit::Drops { interface, way, pps, overruns } => {
-                let room = if *overruns { ": no room in its ring" } else { "" };
+            Limit::Drops {
+                interface,
+                way,
+                pps,
+                overruns,
+            } => {
+                let room = if *overruns {
+                    ": no room in its ring"
+                } else {
+                    ""
+                };
                 write!(f, "{interface} drops {} ({way}){room}", pps_text(*pps))
             }
-            Limit::OneQueue { interface, way, queue, share, queues } => {
+            Limit::OneQueue {
+                interface,
+                way,
+                queue,
+                share,
+                queues,
+            } => {
                 write!(
                     f,
                     "{way} queue {queue} of {interface} has {} of the frames, the other {} hardly any",
@@ -144,7 +230,12 @@ impl Limit {
                     queues - 1
                 )
             }
-            Limit::Starving { interface, way, starving, queues } => {
+            Limit::Starving {
+                interface,
+                way,
+                starving,
+                queues,
+            } => {
                 let named: Vec<String> = starving.iter().take(8).map(usize::to_string).collect();
                 let more = starving.get(8).map_or("", |_| ", …");
                 write!(
@@ -193,28 +284,50 @@ pub fn queue_states(sides: &[Option<SideRates>]) -> Vec<QueueState> {
         () if pps > OVERFULL * fair => QueueState::Overfull,
         () => QueueState::Even,
     };
-    sides.iter().map(|side| side.map_or(QueueState::Even, |side| state(side.pps))).collect()
+    sides
+        .iter()
+        .map(|side| side.map_or(QueueState::Even, |side| state(side.pps)))
+        .collect()
 }
 
 /// The limits that the rates show, the most likely first.
 pub(super) fn limits(rates: &Rates) -> Vec<Limit> {
     let mut limits = Vec::new();
-    let interfaces = || rates.interfaces.iter().filter(|interface| !interface.stacked);
+    let interfaces = || {
+        rates
+            .interfaces
+            .iter()
+            .filter(|interface| !interface.stacked)
+    };
     limits.extend(interfaces().flat_map(wires));
     limits.extend(saturated(rates));
-    let steal: f64 = rates.cpus.iter().map(|cpu| cpu.steal).sum::<f64>() / rates.cpus.len().max(1) as f64;
+    let steal: f64 =
+        rates.cpus.iter().map(|cpu| cpu.steal).sum::<f64>() / rates.cpus.len().max(1) as f64;
     limits.extend((steal >= STOLEN).then_some(Limit::Steal { share: steal }));
-    let nearly_full = rates.states.filter(|table| table.fill().is_some_and(|fill| fill >= NEARLY_FULL));
-    limits.extend(nearly_full.map(|table| Limit::States { entries: table.entries, limit: table.limit }));
+    let nearly_full = rates
+        .states
+        .filter(|table| table.fill().is_some_and(|fill| fill >= NEARLY_FULL));
+    limits.extend(nearly_full.map(|table| Limit::States {
+        entries: table.entries,
+        limit: table.limit,
+    }));
     limits.extend(interfaces().flat_map(drops));
     let backlog = rates.softnet.iter().filter(|softnet| softnet.dropped > 0.0);
-    limits.extend(backlog.map(|softnet| Limit::Backlog { cpu: softnet.cpu, pps: softnet.dropped }));
+    limits.extend(backlog.map(|softnet| Limit::Backlog {
+        cpu: softnet.cpu,
+        pps: softnet.dropped,
+    }));
     // One flow has one queue, and a burst uses up a budget: while CPUs have time and no frame is lost, that limits nothing.
     if rates.cpus.is_empty() || !limits.is_empty() {
         limits.extend(interfaces().flat_map(uneven));
-        let squeezed = rates.softnet.iter().filter(|softnet| softnet.squeezed >= 1.0);
-        let squeezed =
-            squeezed.map(|softnet| Limit::Squeezed { cpu: softnet.cpu, per_second: softnet.squeezed });
+        let squeezed = rates
+            .softnet
+            .iter()
+            .filter(|softnet| softnet.squeezed >= 1.0);
+        let squeezed = squeezed.map(|softnet| Limit::Squeezed {
+            cpu: softnet.cpu,
+            per_second: softnet.squeezed,
+        });
         limits.extend(squeezed);
     }
     limits
@@ -229,7 +342,11 @@ fn wires(interface: &InterfaceRates) -> impl Iterator<Item = Limit> + '_ {
         let share = side.bits_layer_1 / interface.speed.filter(|speed| *speed > 0.0)?;
         // A virtual link has no wire: what it carries can be many times its nominal speed.
         let is_full = (FULL..1.1).contains(&share);
-        is_full.then(|| Limit::Wire { interface: interface.name.clone(), way, share })
+        is_full.then(|| Limit::Wire {
+            interface: interface.name.clone(),
+            way,
+            share,
+        })
     })
 }
 
@@ -244,14 +361,20 @@ fn saturated(rates: &Rates) -> impl Iterator<Item = Limit> + '_ {
             let there = rate.by_cpu.iter().find(|(on, _)| *on == cpu.cpu)?.1;
             is_of_card(rates, &rate.name).then(|| (there, rate.name.clone()))
         };
-        let most = rates.interrupts.iter().filter_map(on_it).max_by(|a, b| a.0.total_cmp(&b.0));
+        let most = rates
+            .interrupts
+            .iter()
+            .filter_map(on_it)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
         Limit::Cpu {
             cpu: cpu.cpu,
             busy: cpu.busy(),
             softirq: cpu.softirq,
             irq: cpu.irq,
             others: (count > 0).then(|| others().map(CpuRates::busy).sum::<f64>() / count as f64),
-            interrupt: most.filter(|(rate, _)| *rate >= ENOUGH).map(|(_, name)| name),
+            interrupt: most
+                .filter(|(rate, _)| *rate >= ENOUGH)
+                .map(|(_, name)| name),
         }
     })
 }
@@ -261,12 +384,21 @@ fn is_of_card(rates: &Rates, name: &str) -> bool {
     let has = |word: &str| name.contains(word);
     // Interrupts of devices have a number.
     name.starts_with(|c: char| c.is_ascii_digit())
-        && (rates.interfaces.iter().any(|interface| has(&interface.name))
-            || ["rx", "Rx", "tx", "input", "output", "comp"].into_iter().any(has))
+        && (rates
+            .interfaces
+            .iter()
+            .any(|interface| has(&interface.name))
+            || ["rx", "Rx", "tx", "input", "output", "comp"]
+                .into_iter()
+                .any(has))
 }
 
 fn sides(interface: &InterfaceRates, way: Way) -> Vec<Option<SideRates>> {
-    interface.queues.iter().map(|queue| if way == Way::In { queue.rx } else { queue.tx }).collect()
+    interface
+        .queues
+        .iter()
+        .map(|queue| if way == Way::In { queue.rx } else { queue.tx })
+        .collect()
 }
 
 /// Queues that drop, or the interface where no queue shows it. A drop that is a rare one among many frames comes after those.
@@ -274,9 +406,16 @@ fn drops(interface: &InterfaceRates) -> Vec<Limit> {
     let mut found = Vec::new();
     for (way, side) in ways(interface) {
         let queues = sides(interface, way);
-        let all: f64 = queues.iter().flatten().map(|queue| queue.pps + queue.drops).sum();
-        let mut worst: Vec<(usize, SideRates)> =
-            queues.iter().enumerate().filter_map(|(nth, queue)| Some((nth, (*queue)?))).collect();
+        let all: f64 = queues
+            .iter()
+            .flatten()
+            .map(|queue| queue.pps + queue.drops)
+            .sum();
+        let mut worst: Vec<(usize, SideRates)> = queues
+            .iter()
+            .enumerate()
+            .filter_map(|(nth, queue)| Some((nth, (*queue)?)))
+            .collect();
         worst.retain(|(_, queue)| queue.drops > 0.0 && queue.drops >= LOST * queue.pps);
         worst.sort_by(|(_, a), (_, b)| b.drops.total_cmp(&a.drops));
         let name = || interface.name.clone();
@@ -290,7 +429,12 @@ fn drops(interface: &InterfaceRates) -> Vec<Limit> {
         let is_twice = interface.peer_here && way == Way::In;
         if worst.is_empty() && !is_twice && side.drops > 0.0 && side.drops >= LOST * side.pps {
             let overruns = side.overruns >= side.drops / 2.0;
-            found.push(Limit::Drops { interface: name(), way, pps: side.drops, overruns });
+            found.push(Limit::Drops {
+                interface: name(),
+                way,
+                pps: side.drops,
+                overruns,
+            });
         }
     }
     found
@@ -302,23 +446,37 @@ fn uneven(interface: &InterfaceRates) -> impl Iterator<Item = Limit> + '_ {
     let sides = sides(interface, Way::In);
     let states = queue_states(&sides);
     let queues = sides.iter().flatten().count();
-    let starving: Vec<usize> =
-        states.iter().enumerate().filter(|(_, s)| **s == QueueState::Starves).map(|(nth, _)| nth).collect();
+    let starving: Vec<usize> = states
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| **s == QueueState::Starves)
+        .map(|(nth, _)| nth)
+        .collect();
     let all: f64 = sides.iter().flatten().map(|side| side.pps).sum();
     let name = || interface.name.clone();
     let limit = if starving.is_empty() {
         None
     } else if starving.len() + 1 == queues {
-        let rates = sides.iter().enumerate().filter_map(|(nth, side)| Some((nth, side.as_ref()?.pps)));
-        rates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(queue, pps)| Limit::OneQueue {
+        let rates = sides
+            .iter()
+            .enumerate()
+            .filter_map(|(nth, side)| Some((nth, side.as_ref()?.pps)));
+        rates
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(queue, pps)| Limit::OneQueue {
+                interface: name(),
+                way: Way::In,
+                queue,
+                share: pps / all,
+                queues,
+            })
+    } else {
+        Some(Limit::Starving {
             interface: name(),
             way: Way::In,
-            queue,
-            share: pps / all,
+            starving,
             queues,
         })
-    } else {
-        Some(Limit::Starving { interface: name(), way: Way::In, starving, queues })
     };
     limit.into_iter()
 }

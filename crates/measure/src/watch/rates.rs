@@ -189,13 +189,18 @@ impl Differ {
             let per = 1e9 / (at_ns - then_ns) as f64;
             let mut then: BTreeMap<&str, Vec<u64>> =
                 then.iter().rev().fold(BTreeMap::new(), |mut map, rule| {
-                    map.entry(rule.rule.as_str()).or_insert_with(Vec::new).push(rule.frames);
+                    map.entry(rule.rule.as_str())
+                        .or_insert_with(Vec::new)
+                        .push(rule.frames);
                     map
                 });
             // Rules may be alike: the nth of a text is compared with the nth.
             let grown = rules.iter().filter_map(|rule| {
                 let grown = growth(then.get_mut(rule.rule.as_str())?.pop()?, rule.frames)?;
-                (grown > 0).then(|| Moving { name: rule.rule.clone(), per_second: grown as f64 * per })
+                (grown > 0).then(|| Moving {
+                    name: rule.rule.clone(),
+                    per_second: grown as f64 * per,
+                })
             });
             self.moving_rules = busiest(grown);
         }
@@ -205,19 +210,33 @@ impl Differ {
 
 fn between(then: &Sample, now: &Sample, rules: Vec<Moving>) -> Rates {
     let seconds = (now.at_ns - then.at_ns) as f64 / 1e9;
-    let interface =
-        |(name, now): (&String, &Interface)| interface(name, then.interfaces.get(name), now, seconds);
+    let interface = |(name, now): (&String, &Interface)| {
+        interface(name, then.interfaces.get(name), now, seconds)
+    };
     let interfaces: Vec<InterfaceRates> = now.interfaces.iter().map(interface).collect();
     let mut total = Totals::default();
     for interface in interfaces.iter().filter(|interface| !interface.stacked) {
-        let drops = if interface.peer_here { 0.0 } else { interface.rx.drops };
-        total.rx.add(&SideRates { drops, ..interface.rx });
+        let drops = if interface.peer_here {
+            0.0
+        } else {
+            interface.rx.drops
+        };
+        total.rx.add(&SideRates {
+            drops,
+            ..interface.rx
+        });
         total.tx.add(&interface.tx);
         total.collisions += interface.collisions;
     }
-    let cpus = now.cpus.iter().filter_map(|(cpu, now)| shares(*cpu, then.cpus.get(cpu)?, now)).collect();
-    let softnet =
-        now.softnet.iter().filter_map(|(cpu, now)| softnet(*cpu, then.softnet.get(cpu)?, now, seconds));
+    let cpus = now
+        .cpus
+        .iter()
+        .filter_map(|(cpu, now)| shares(*cpu, then.cpus.get(cpu)?, now))
+        .collect();
+    let softnet = now
+        .softnet
+        .iter()
+        .filter_map(|(cpu, now)| softnet(*cpu, then.softnet.get(cpu)?, now, seconds));
     let mut rates = Rates {
         host: now.host.clone(),
         unix_ms: now.unix_ms,
@@ -237,7 +256,12 @@ fn between(then: &Sample, now: &Sample, rules: Vec<Moving>) -> Rates {
     rates
 }
 
-fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64) -> InterfaceRates {
+fn interface(
+    name: &str,
+    then: Option<&Interface>,
+    now: &Interface,
+    seconds: f64,
+) -> InterfaceRates {
     let mut rates = InterfaceRates {
         name: name.to_owned(),
         carrier: now.carrier,
@@ -247,9 +271,14 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
         is_new: true,
         ..InterfaceRates::default()
     };
-    let Some(then) = then.filter(|then| then.index == now.index) else { return rates };
+    let Some(then) = then.filter(|then| then.index == now.index) else {
+        return rates;
+    };
     // A reset resets all counters: a part of them would give rates that contradict each other.
-    let (Some(rx), Some(tx)) = (side(&then.rx, &now.rx, seconds), side(&then.tx, &now.tx, seconds)) else {
+    let (Some(rx), Some(tx)) = (
+        side(&then.rx, &now.rx, seconds),
+        side(&then.tx, &now.tx, seconds),
+    ) else {
         return rates;
     };
     (rates.rx, rates.tx, rates.is_new) = (rx, tx, false);
@@ -269,10 +298,17 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
             let of = |then: Option<Side>, now: Option<Side>| {
                 let rates = side(&then?, &now?, of_driver).unwrap_or_default();
                 // Many drivers count the bytes of an interface alone.
-                let uncounted = SideRates { bits_layer_1: 0.0, bits_layer_2: 0.0, ..rates };
+                let uncounted = SideRates {
+                    bits_layer_1: 0.0,
+                    bits_layer_2: 0.0,
+                    ..rates
+                };
                 Some(if rates.bytes > 0.0 { rates } else { uncounted })
             };
-            QueueRates { rx: of(then.rx, now.rx), tx: of(then.tx, now.tx) }
+            QueueRates {
+                rx: of(then.rx, now.rx),
+                tx: of(then.tx, now.tx),
+            }
         })
         .collect();
     rates.moving = moving(&then.driver, &now.driver, of_driver);
@@ -281,7 +317,10 @@ fn interface(name: &str, then: Option<&Interface>, now: &Interface, seconds: f64
 
 fn side(then: &Side, now: &Side, seconds: f64) -> Option<SideRates> {
     let rate = |then, now| growth(then, now).map(|grown| grown as f64 / seconds);
-    let (pps, bytes) = (rate(then.packets, now.packets)?, rate(then.bytes, now.bytes)?);
+    let (pps, bytes) = (
+        rate(then.packets, now.packets)?,
+        rate(then.bytes, now.bytes)?,
+    );
     // Errors may be counters of the card's, which are cleared on their own.
     let or_none = |then, now| rate(then, now).unwrap_or(0.0);
     Some(SideRates {
@@ -321,7 +360,15 @@ fn shares(cpu: u32, then: &[u64; 8], now: &[u64; 8]) -> Option<CpuRates> {
     let gone: [f64; 8] = std::array::from_fn(|part| now[part].saturating_sub(then[part]) as f64);
     let all: f64 = gone.iter().sum();
     let [user, nice, system, idle, _, irq, softirq, steal] = gone.map(|part| part / all);
-    (all > 0.0).then_some(CpuRates { cpu, user: user + nice, system, softirq, irq, idle, steal })
+    (all > 0.0).then_some(CpuRates {
+        cpu,
+        user: user + nice,
+        system,
+        softirq,
+        irq,
+        idle,
+        steal,
+    })
 }
 
 fn softnet(cpu: u32, then: &Softnet, now: &Softnet, seconds: f64) -> Option<SoftnetRates> {
@@ -342,14 +389,31 @@ fn interrupts(then: &Sample, now: &Sample, seconds: f64) -> Vec<InterruptRates> 
     let came = |(nth, interrupt): (usize, &Interrupt)| {
         // Usually both lists are the same; where an interrupt came or went, it is looked for.
         let is_it = |then: &&Interrupt| then.name == interrupt.name;
-        let earlier =
-            then.interrupts.get(nth).filter(is_it).or_else(|| then.interrupts.iter().find(is_it))?;
+        let earlier = then
+            .interrupts
+            .get(nth)
+            .filter(is_it)
+            .or_else(|| then.interrupts.iter().find(is_it))?;
         let rate = |(then, now): (&u64, &u64)| growth(*then, *now).unwrap_or(0) as f64 / seconds;
-        let rates: Vec<f64> = earlier.counts.iter().zip(&interrupt.counts).map(rate).collect();
+        let rates: Vec<f64> = earlier
+            .counts
+            .iter()
+            .zip(&interrupt.counts)
+            .map(rate)
+            .collect();
         let per_second: f64 = rates.iter().sum();
-        let by_cpu = cpus.iter().copied().zip(rates).filter(|(_, rate)| *rate > 0.0).collect();
+        let by_cpu = cpus
+            .iter()
+            .copied()
+            .zip(rates)
+            .filter(|(_, rate)| *rate > 0.0)
+            .collect();
         let name = || interrupt.name.clone();
-        (per_second > 0.0).then(|| InterruptRates { name: name(), per_second, by_cpu })
+        (per_second > 0.0).then(|| InterruptRates {
+            name: name(),
+            per_second,
+            by_cpu,
+        })
     };
     let mut all: Vec<InterruptRates> = now.interrupts.iter().enumerate().filter_map(came).collect();
     all.sort_by(|a, b| b.per_second.total_cmp(&a.per_second));
@@ -359,8 +423,12 @@ fn interrupts(then: &Sample, now: &Sample, seconds: f64) -> Vec<InterruptRates> 
 /// Counters that have grown. One that is not in the earlier sample was 0.
 fn moving(then: &Counters, now: &Counters, seconds: f64) -> Vec<Moving> {
     busiest(now.iter().filter_map(|(name, now)| {
-        let grown = growth(then.get(name).copied().unwrap_or(0), *now).filter(|grown| *grown > 0)?;
-        Some(Moving { name: name.clone(), per_second: grown as f64 / seconds })
+        let grown =
+            growth(then.get(name).copied().unwrap_or(0), *now).filter(|grown| *grown > 0)?;
+        Some(Moving {
+            name: name.clone(),
+            per_second: grown as f64 / seconds,
+        })
     }))
 }
 

@@ -10,7 +10,10 @@ fn sample(at_s: u64, rx: [u64; 2], drops: u64) -> Sample {
         drops,
         ..Side::default()
     };
-    let queue = |packets| Queue { rx: Some(side(packets, 0)), tx: None };
+    let queue = |packets| Queue {
+        rx: Some(side(packets, 0)),
+        tx: None,
+    };
     let interface = Interface {
         index: 7,
         rx: side(rx.iter().sum(), drops),
@@ -27,19 +30,38 @@ fn sample(at_s: u64, rx: [u64; 2], drops: u64) -> Sample {
 
 fn rates(samples: impl IntoIterator<Item = Sample>) -> Vec<Rates> {
     let mut differ = Differ::default();
-    samples.into_iter().filter_map(|sample| differ.take(sample)).collect()
+    samples
+        .into_iter()
+        .filter_map(|sample| differ.take(sample))
+        .collect()
 }
 
 #[test]
 fn rates_are_by_the_samples_own_clock() {
     let all = rates([sample(10, [1, 1], 0), sample(12, [5, 3], 40)]);
     let [rates] = &all[..] else { panic!("{all:?}") };
-    assert_eq!((rates.seconds, rates.total.rx.pps, rates.total.rx.drops), (2.0, 3000.0, 20.0));
+    assert_eq!(
+        (rates.seconds, rates.total.rx.pps, rates.total.rx.drops),
+        (2.0, 3000.0, 20.0)
+    );
     // 64 bytes with FCS, and 20 of preamble and gap.
-    assert_eq!((rates.total.rx.bits_layer_2, rates.total.rx.bits_layer_1), (3e3 * 512.0, 3e3 * 672.0));
-    let queues: Vec<f64> = rates.interfaces[0].queues.iter().map(|queue| queue.rx.unwrap().pps).collect();
+    assert_eq!(
+        (rates.total.rx.bits_layer_2, rates.total.rx.bits_layer_1),
+        (3e3 * 512.0, 3e3 * 672.0)
+    );
+    let queues: Vec<f64> = rates.interfaces[0]
+        .queues
+        .iter()
+        .map(|queue| queue.rx.unwrap().pps)
+        .collect();
     assert_eq!(queues, [2000.0, 1000.0]);
-    assert_eq!(rates.interfaces[0].moving, [Moving { name: "rx_csum".into(), per_second: 2.0 }]);
+    assert_eq!(
+        rates.interfaces[0].moving,
+        [Moving {
+            name: "rx_csum".into(),
+            per_second: 2.0
+        }]
+    );
 }
 
 #[test]
@@ -53,12 +75,18 @@ fn rates_of_queues_are_by_the_time_at_which_the_driver_was_asked() {
     let late = sample(2, [2, 2], 0);
     let mut later = at(2, 250_000_000);
     let queues = &mut later.interfaces.get_mut("eth0").unwrap().queues;
-    queues.iter_mut().for_each(|queue| queue.rx.as_mut().unwrap().packets += 250);
+    queues
+        .iter_mut()
+        .for_each(|queue| queue.rx.as_mut().unwrap().packets += 250);
     for (second, expected) in [(late, 1000.0), (later, 1000.0)] {
         let first = Sample { ..at(1, 0) };
         let all = rates([first, second]);
         let of = &all[0].interfaces[0];
-        let queues: Vec<f64> = of.queues.iter().map(|queue| queue.rx.unwrap().pps).collect();
+        let queues: Vec<f64> = of
+            .queues
+            .iter()
+            .map(|queue| queue.rx.unwrap().pps)
+            .collect();
         assert_eq!((of.rx.pps, queues), (2000.0, vec![expected; 2]));
     }
 }
@@ -68,18 +96,33 @@ fn rates_of_queues_are_by_the_time_at_which_the_driver_was_asked() {
 fn queues_are_no_limit_while_cpus_have_time() {
     let at = |at_s: u64, ticks: [u64; 8]| Sample {
         cpus: (0..4).map(|cpu| (cpu, ticks)).collect(),
-        softnet: [(0, Softnet { squeezed: 3 * at_s, ..Softnet::default() })].into(),
+        softnet: [(
+            0,
+            Softnet {
+                squeezed: 3 * at_s,
+                ..Softnet::default()
+            },
+        )]
+        .into(),
         ..sample(at_s, [at_s, 0], 0)
     };
     let of = |idle: u64| {
         let all = rates([at(1, [0; 8]), at(2, [0, 0, 0, idle, 0, 0, 100 - idle, 0])]);
-        all[0].limits.iter().map(ToString::to_string).collect::<Vec<_>>()
+        all[0]
+            .limits
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(88), [""; 0]);
     assert_eq!(of(0).len(), 6, "{:?}", of(0));
     // Nothing is known of the CPUs.
     let all = rates([sample(1, [1, 0], 0), sample(2, [2, 0], 0)]);
-    assert!(matches!(all[0].limits[..], [Limit::OneQueue { .. }]), "{:?}", all[0].limits);
+    assert!(
+        matches!(all[0].limits[..], [Limit::OneQueue { .. }]),
+        "{:?}",
+        all[0].limits
+    );
 }
 
 #[test]
@@ -98,20 +141,30 @@ fn an_interface_that_was_reset_or_made_anew_has_no_rates_for_one_interval() {
         sample.interfaces.get_mut("eth0").unwrap().index = 8;
         sample
     };
-    let reset = rates([sample(1, [500, 500], 9), sample(2, [1, 1], 0), sample(3, [2, 2], 0)]);
+    let reset = rates([
+        sample(1, [500, 500], 9),
+        sample(2, [1, 1], 0),
+        sample(3, [2, 2], 0),
+    ]);
     let other = rates([
         sample(1, [5, 5], 0),
         made_anew(sample(2, [900, 900], 9)),
         made_anew(sample(3, [901, 901], 9)),
     ]);
     for all in [reset, other] {
-        let seen: Vec<(bool, f64)> = all.iter().map(|r| (r.interfaces[0].is_new, r.total.rx.pps)).collect();
+        let seen: Vec<(bool, f64)> = all
+            .iter()
+            .map(|r| (r.interfaces[0].is_new, r.total.rx.pps))
+            .collect();
         assert_eq!(seen, [(true, 0.0), (false, 2000.0)]);
         assert_eq!(all[0].limits, []);
     }
     let gone = rates([
         sample(1, [5, 5], 0),
-        Sample { at_ns: 2_000_000_000, ..Sample::default() },
+        Sample {
+            at_ns: 2_000_000_000,
+            ..Sample::default()
+        },
         sample(3, [9, 9], 0),
     ]);
     assert_eq!(gone[0].interfaces, []);
@@ -121,7 +174,10 @@ fn an_interface_that_was_reset_or_made_anew_has_no_rates_for_one_interval() {
 #[test]
 fn frames_that_are_counted_twice_are_added_once() {
     let vlan = |mut sample: Sample| {
-        let copy = Interface { stacked: true, ..sample.interfaces["eth0"].clone() };
+        let copy = Interface {
+            stacked: true,
+            ..sample.interfaces["eth0"].clone()
+        };
         sample.interfaces.insert("eth0.5".into(), copy);
         sample
     };
@@ -135,14 +191,25 @@ fn a_frame_that_is_lost_between_two_ends_is_lost_once() {
         let mut sample = sample(at_s, [1, 1], at_s * 100);
         let far = sample.interfaces.get_mut("eth0").unwrap();
         far.peer_here = true;
-        let tx = Side { drops: at_s * 100, ..Side::default() };
-        let near = Interface { peer_here: true, tx, ..Interface::default() };
+        let tx = Side {
+            drops: at_s * 100,
+            ..Side::default()
+        };
+        let near = Interface {
+            peer_here: true,
+            tx,
+            ..Interface::default()
+        };
         sample.interfaces.insert("near".into(), near);
         sample
     };
     let all = rates([pair(1), pair(2)]);
     assert_eq!(
-        (all[0].total.rx.drops, all[0].total.tx.drops, all[0].limits.len()),
+        (
+            all[0].total.rx.drops,
+            all[0].total.tx.drops,
+            all[0].limits.len()
+        ),
         (0.0, 100.0, 1),
         "{:?}",
         all[0].limits
@@ -152,23 +219,54 @@ fn a_frame_that_is_lost_between_two_ends_is_lost_once() {
 #[test]
 fn rules_have_rates_between_their_own_readings() {
     let at = |at_s, rules: Option<[u64; 2]>| {
-        let rule = |frames| RuleCount { rule: "counter".into(), frames };
-        Sample { rules: rules.map(|counts| counts.map(rule).into()), ..sample(at_s, [0, 0], 0) }
+        let rule = |frames| RuleCount {
+            rule: "counter".into(),
+            frames,
+        };
+        Sample {
+            rules: rules.map(|counts| counts.map(rule).into()),
+            ..sample(at_s, [0, 0], 0)
+        }
     };
-    let all = rates([at(1, Some([10, 5])), at(2, None), at(5, Some([10, 13])), at(6, None)]);
-    let of = |rates: &Rates| rates.rules.iter().map(|rule| rule.per_second).collect::<Vec<_>>();
-    assert_eq!(all.iter().map(of).collect::<Vec<_>>(), [vec![], vec![2.0], vec![2.0]]);
+    let all = rates([
+        at(1, Some([10, 5])),
+        at(2, None),
+        at(5, Some([10, 13])),
+        at(6, None),
+    ]);
+    let of = |rates: &Rates| {
+        rates
+            .rules
+            .iter()
+            .map(|rule| rule.per_second)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        all.iter().map(of).collect::<Vec<_>>(),
+        [vec![], vec![2.0], vec![2.0]]
+    );
 }
 
 #[test]
 fn the_limit_is_the_cpu_that_has_no_time_left() {
     let at = |at_s, ticks: [[u64; 8]; 2]| {
         let interrupts = vec![
-            Interrupt { name: "LOC".into(), counts: vec![at_s * 1000, at_s * 1000] },
-            Interrupt { name: "36 eth0-rx-1".into(), counts: vec![0, at_s * 900] },
+            Interrupt {
+                name: "LOC".into(),
+                counts: vec![at_s * 1000, at_s * 1000],
+            },
+            Interrupt {
+                name: "36 eth0-rx-1".into(),
+                counts: vec![0, at_s * 900],
+            },
         ];
         let cpus = (0..).zip(ticks).collect();
-        Sample { cpus, interrupt_cpus: vec![0, 1], interrupts, ..sample(at_s, [at_s * 10, 0], at_s * 50) }
+        Sample {
+            cpus,
+            interrupt_cpus: vec![0, 1],
+            interrupts,
+            ..sample(at_s, [at_s * 10, 0], at_s * 50)
+        }
     };
     let idle = [0, 0, 0, 80, 0, 0, 20, 0];
     let busy = [0, 0, 1, 0, 0, 0, 99, 0];
@@ -186,7 +284,12 @@ fn the_limit_is_the_cpu_that_has_no_time_left() {
 
 #[test]
 fn queues_are_compared_with_their_fair_share() {
-    let side = |pps| Some(SideRates { pps, ..SideRates::default() });
+    let side = |pps| {
+        Some(SideRates {
+            pps,
+            ..SideRates::default()
+        })
+    };
     let states = |rates: &[Option<SideRates>]| queue_states(rates);
     use QueueState::{Even, Overfull, Starves};
     assert_eq!(
@@ -205,7 +308,10 @@ fn samples_are_read_as_they_were_written() {
     let text = serde_json::to_string(&sample).unwrap();
     assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
     // Records of other versions may lack fields.
-    assert_eq!(serde_json::from_str::<Sample>("{}").unwrap(), Sample::default());
+    assert_eq!(
+        serde_json::from_str::<Sample>("{}").unwrap(),
+        Sample::default()
+    );
 }
 
 proptest! {

@@ -3,8 +3,9 @@
 use crate::text_form;
 use linerate_measure::record::Direction;
 use linerate_wire::{
-    ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MILLION,
-    MacAddr, RFC2544_PORTS, SHORTEST_OBJECT, Second, Selection, SourceMacs, Traffic, Transport, WireError,
+    ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
+    MILLION, MacAddr, RFC2544_PORTS, SHORTEST_OBJECT, Second, Selection, SourceMacs, Traffic,
+    Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -115,9 +116,23 @@ const HOST_BITS: u32 = 16;
 impl Kind {
     /// Says so where the frames are longer than was asked for.
     pub fn lengthened(&self) -> Option<String> {
-        let Kind { size, asked, family, transport, .. } = self;
-        let family = if self.ipv6_share > 0.0 { "IPv4 and IPv6".to_string() } else { family.to_string() };
-        let with = if self.extension_headers == Extensions::None { "" } else { " with extension headers" };
+        let Kind {
+            size,
+            asked,
+            family,
+            transport,
+            ..
+        } = self;
+        let family = if self.ipv6_share > 0.0 {
+            "IPv4 and IPv6".to_string()
+        } else {
+            family.to_string()
+        };
+        let with = if self.extension_headers == Extensions::None {
+            ""
+        } else {
+            " with extension headers"
+        };
         asked.as_ref().map(|asked| {
             format!(
                 "{family} {transport} frames{with} are at least {} bytes long where they carry linerate's signature; {asked} was asked for",
@@ -136,25 +151,61 @@ impl Kind {
         frame.l4_checksum = self.checksum;
         frame.may_fragment = self.format == Format::Rfc2544;
         frame.extensions = self.extension_headers;
-        let traffic = Traffic::new(frame, self.size.clone(), self.flow_space(self.family, origins)?);
+        let traffic = Traffic::new(
+            frame,
+            self.size.clone(),
+            self.flow_space(self.family, origins)?,
+        );
         let second = || {
             let millionths = (self.ipv6_share * f64::from(MILLION)).round() as u32;
-            Ok(Second { millionths, flows: self.flow_space(Family::V6, origins)? })
+            Ok(Second {
+                millionths,
+                flows: self.flow_space(Family::V6, origins)?,
+            })
         };
         let ipv6 = (self.ipv6_share > 0.0).then(second).transpose()?;
-        let Kind { order, stamp_every, broadcast_every, burst, source_macs, .. } = *self;
-        let connections = self.connections.map(|exchange| ConnectionSpec::new(exchange, self.object));
-        Ok(Traffic { order, stamp_every, broadcast_every, burst, source_macs, ipv6, connections, ..traffic })
+        let Kind {
+            order,
+            stamp_every,
+            broadcast_every,
+            burst,
+            source_macs,
+            ..
+        } = *self;
+        let connections = self
+            .connections
+            .map(|exchange| ConnectionSpec::new(exchange, self.object));
+        Ok(Traffic {
+            order,
+            stamp_every,
+            broadcast_every,
+            burst,
+            source_macs,
+            ipv6,
+            connections,
+            ..traffic
+        })
     }
 
     /// The flows of an IP version.
     fn flow_space(&self, family: Family, origins: &Origins) -> Result<FlowSpace, WireError> {
         let [source, destination] = self.ends(family, origins);
         let flows = match (self.format, self.networks) {
-            (Format::Studies, 1) => FlowSpace::benchmark_from(source.first, destination.first, self.flows)?,
+            (Format::Studies, 1) => {
+                FlowSpace::benchmark_from(source.first, destination.first, self.flows)?
+            }
             (format, networks) => {
-                let ports = if format == Format::Rfc2544 { RFC2544_PORTS } else { (2001, 2001) };
-                FlowSpace::across((source.first, destination.first), ports, networks, self.flows)?
+                let ports = if format == Format::Rfc2544 {
+                    RFC2544_PORTS
+                } else {
+                    (2001, 2001)
+                };
+                FlowSpace::across(
+                    (source.first, destination.first),
+                    ports,
+                    networks,
+                    self.flows,
+                )?
             }
         }
         .with_ports(self.ports);
@@ -168,7 +219,12 @@ impl Kind {
 
     /// The IP versions of its frames.
     pub fn families(&self) -> impl Iterator<Item = Family> {
-        [Some(self.family), (self.ipv6_share > 0.0).then_some(Family::V6)].into_iter().flatten()
+        [
+            Some(self.family),
+            (self.ipv6_share > 0.0).then_some(Family::V6),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// Room for sources and destinations. In RFC 2544's format, counted addresses begin with node 2 of the first network of each side
@@ -176,21 +232,36 @@ impl Kind {
     /// own addresses. All other addresses are those of the published studies.
     fn ends(&self, family: Family, origins: &Origins) -> [AddressRange; 2] {
         let several = self.networks > 1;
-        let near = self.addresses == Selection::Counted && (several || self.format == Format::Rfc2544);
+        let near =
+            self.addresses == Selection::Counted && (several || self.format == Format::Rfc2544);
         let six = |near: bool, network| {
-            let (network, node) = if near { (network, 2) } else { (network + 0x10, 1) };
-            (Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, node).into(), 64)
+            let (network, node) = if near {
+                (network, 2)
+            } else {
+                (network + 0x10, 1)
+            };
+            (
+                Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, node).into(),
+                64,
+            )
         };
         let usual = match family {
             Family::V4 => [18, 19].map(|half| (Ipv4Addr::new(198, half, 10, 1).into(), 16)),
             Family::V6 => [six(near, 0), six(near && !several, 0x8000)],
         };
-        let usual = usual.map(|(first, length)| AddressRange { first, length, taken: None });
+        let usual = usual.map(|(first, length)| AddressRange {
+            first,
+            length,
+            taken: None,
+        });
         let [source, destination] = origins[usize::from(family == Family::V6)].unwrap_or(usual);
         let from = |room: AddressRange, node: Option<u32>| match (room.first, node) {
             (IpAddr::V4(v4), Some(node)) => {
                 let network = u32::from(v4) & !room.host_mask();
-                AddressRange { first: Ipv4Addr::from(network | node).into(), ..room }
+                AddressRange {
+                    first: Ipv4Addr::from(network | node).into(),
+                    ..room
+                }
             }
             _ => room,
         };
@@ -198,22 +269,40 @@ impl Kind {
         let to = from(destination, if several { Some(0x42) } else { second });
         // Each of several networks has 8 bits for its hosts.
         let length = if to.first.is_ipv4() { 24 } else { 120 };
-        [from(source, second), if several { AddressRange { length, taken: None, ..to } } else { to }]
+        [
+            from(source, second),
+            if several {
+                AddressRange {
+                    length,
+                    taken: None,
+                    ..to
+                }
+            } else {
+                to
+            },
+        ]
     }
 
     /// The networks of its destinations in the embedded lab, where there are several.
     pub fn destination_networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
         let several = if self.networks > 1 { self.networks } else { 0 };
-        let firsts: Vec<IpAddr> =
-            self.families().map(|family| self.ends(family, &Origins::default())[1].first).collect();
+        let firsts: Vec<IpAddr> = self
+            .families()
+            .map(|family| self.ends(family, &Origins::default())[1].first)
+            .collect();
         let network = |first: IpAddr, n: u32| match first {
-            IpAddr::V4(v4) => (Ipv4Addr::from((u32::from(v4) & !0xff) + (n << 8)).into(), 24),
+            IpAddr::V4(v4) => (
+                Ipv4Addr::from((u32::from(v4) & !0xff) + (n << 8)).into(),
+                24,
+            ),
             IpAddr::V6(v6) => {
                 let network = (u128::from(v6) & !0xffff) + (u128::from(n) << 16);
                 (Ipv6Addr::from(network).into(), 112)
             }
         };
-        firsts.into_iter().flat_map(move |first| (0..several).map(move |n| network(first, n)))
+        firsts
+            .into_iter()
+            .flat_map(move |first| (0..several).map(move |n| network(first, n)))
     }
 }
 
@@ -231,8 +320,11 @@ impl AddressRange {
             IpAddr::V6(v6) => u128::from(v6),
         };
         let rest = self.host_mask() - (bits(self.first) as u32 & self.host_mask());
-        let free = self.taken.and_then(|taken| bits(taken).checked_sub(bits(self.first)));
-        free.map_or(rest, |free| rest.min(free.try_into().unwrap_or(rest))).max(1)
+        let free = self
+            .taken
+            .and_then(|taken| bits(taken).checked_sub(bits(self.first)));
+        free.map_or(rest, |free| rest.min(free.try_into().unwrap_or(rest)))
+            .max(1)
     }
 }
 

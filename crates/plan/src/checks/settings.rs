@@ -13,8 +13,15 @@ pub(in super::super) use rules::rule_file;
 use rules::rules;
 
 /// Keys of an interface that a system knows; Linux knows all.
-const FREEBSD_ENDS: [&str; 7] =
-    ["mtu", "tso", "lro", "rx-checksum", "tx-checksum", "vlan-offload", "vlan-tso"];
+const FREEBSD_ENDS: [&str; 7] = [
+    "mtu",
+    "tso",
+    "lro",
+    "rx-checksum",
+    "tx-checksum",
+    "vlan-offload",
+    "vlan-tso",
+];
 const OPENBSD_ENDS: [&str; 2] = ["mtu", "lro"];
 
 /// Checks everything that applies to one cell.
@@ -40,14 +47,26 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
 
 /// Faults of an event: missing keys, or a lab in which it is not possible.
 fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let (Some(table), Some(Event { what, process, run, undo, .. })) =
-        (tree.table("event"), lower::settings(tree).event)
+    let (
+        Some(table),
+        Some(Event {
+            what,
+            process,
+            run,
+            undo,
+            ..
+        }),
+    ) = (tree.table("event"), lower::settings(tree).event)
     else {
         return;
     };
     let Some(named) = table.get("what") else {
         let span = tree.get("event").map_or(place.span(), |event| event.span);
-        return problems.fault(span, "an event needs its kind", "add what = \"forwarding-off\"");
+        return problems.fault(
+            span,
+            "an event needs its kind",
+            "add what = \"forwarding-off\"",
+        );
     };
     let takes: &[&str] = match what {
         EventKind::ForwardingOff => &["for"],
@@ -57,8 +76,16 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         EventKind::RulesReloaded | EventKind::Reboot | EventKind::PowerOff => &[],
     };
     let word = named.text().unwrap_or_default();
-    for entry in table.entries.iter().filter(|e| e.key != "what" && !takes.contains(&e.key.as_str())) {
-        problems.fault(entry.key_span, format!("{word} does not take {}", entry.key), "leave it out");
+    for entry in table
+        .entries
+        .iter()
+        .filter(|e| e.key != "what" && !takes.contains(&e.key.as_str()))
+    {
+        problems.fault(
+            entry.key_span,
+            format!("{word} does not take {}", entry.key),
+            "leave it out",
+        );
     }
     let dut: Dut = tree.read("dut").unwrap_or_default();
     let lacks = match what {
@@ -68,17 +95,23 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         EventKind::Command if run.is_none() || undo.is_none() => {
             Some(("a command needs its undoing", "add run and undo"))
         }
-        EventKind::RulesReloaded if tree.table("rules").is_none() => {
-            Some(("the variant has no rules", "add rules, or choose another event"))
+        EventKind::RulesReloaded if tree.table("rules").is_none() => Some((
+            "the variant has no rules",
+            "add rules, or choose another event",
+        )),
+        EventKind::Reboot | EventKind::PowerOff if place.embedded => Some((
+            "this machine would go down",
+            "give the plan a lab file, or choose another event",
+        )),
+        EventKind::ForwardingOff if !dut.routes() => {
+            Some(("the DUT does not route", "choose another event"))
         }
-        EventKind::Reboot | EventKind::PowerOff if place.embedded => {
-            Some(("this machine would go down", "give the plan a lab file, or choose another event"))
-        }
-        EventKind::ForwardingOff if !dut.routes() => Some(("the DUT does not route", "choose another event")),
         EventKind::LinkDown
             if place.embedded
                 && (dut != Dut::Forwarding
-                    || ["routes", "neighbours"].iter().any(|k| tree.get(k).is_some())) =>
+                    || ["routes", "neighbours"]
+                        .iter()
+                        .any(|k| tree.get(k).is_some())) =>
         {
             Some((
                 "linerate puts back the addresses, routes and neighbours of the test traffic, and no others",
@@ -105,17 +138,34 @@ fn end_hosts(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let baseline = tree.read("dut") == Some(Dut::TesterBaseline);
     let known = |e: &&Entry| KEYS.contains(&e.key.as_str()) || baseline && e.key == "dut";
     for entry in tree.entries.iter().filter(|e| !known(e)) {
-        let message = format!("{} cannot be set where the end hosts are measured", entry.key);
-        problems.fault(entry.key_span, message, format!("leave it out: there are {}", listed(&KEYS, "and")));
+        let message = format!(
+            "{} cannot be set where the end hosts are measured",
+            entry.key
+        );
+        problems.fault(
+            entry.key_span,
+            message,
+            format!("leave it out: there are {}", listed(&KEYS, "and")),
+        );
     }
     let lacking: Vec<&str> = ["rtt", "rate"]
         .into_iter()
-        .filter(|key| tree.table("path").is_none_or(|path| path.get(key).is_none()))
+        .filter(|key| {
+            tree.table("path")
+                .is_none_or(|path| path.get(key).is_none())
+        })
         .collect();
     if !lacking.is_empty() && !baseline {
-        let message =
-            format!("the path between the end hosts of '{}' lacks {}", place.name(), listed(&lacking, "and"));
-        problems.fault(place.span(), message, "add path = { rtt = \"100 ms\", rate = \"1 Gbit/s\" }, say");
+        let message = format!(
+            "the path between the end hosts of '{}' lacks {}",
+            place.name(),
+            listed(&lacking, "and")
+        );
+        problems.fault(
+            place.span(),
+            message,
+            "add path = { rtt = \"100 ms\", rate = \"1 Gbit/s\" }, say",
+        );
     }
 }
 
@@ -131,7 +181,8 @@ fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Diagnostic
                 .remedy("write a name without folders: commands run where the file is")
         }
         (false, path) if !path.starts_with('/') => {
-            Diagnostic::at(span, "a file's path begins at the root").remedy("write \"/etc/pf.conf\", say")
+            Diagnostic::at(span, "a file's path begins at the root")
+                .remedy("write \"/etc/pf.conf\", say")
         }
         _ => return,
     };
@@ -141,13 +192,28 @@ fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Diagnostic
 /// Names of settings, which become paths or arguments of programs.
 fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a boot setting")] {
-        for Entry { key: name, key_span, .. } in tree.within(key) {
+        for Entry {
+            key: name,
+            key_span,
+            ..
+        } in tree.within(key)
+        {
             if !forms::is_name(name, "._-/%{}") {
-                let message =
-                    format!("'{}' is not a valid name of {what}", name.chars().take(60).collect::<String>());
-                problems.fault(*key_span, message, "write letters, digits, '_', '-' and '.'");
+                let message = format!(
+                    "'{}' is not a valid name of {what}",
+                    name.chars().take(60).collect::<String>()
+                );
+                problems.fault(
+                    *key_span,
+                    message,
+                    "write letters, digits, '_', '-' and '.'",
+                );
             }
-            problems.extend(forms::placeholders_known(name).err().map(|wrong| wrong.within(*key_span)));
+            problems.extend(
+                forms::placeholders_known(name)
+                    .err()
+                    .map(|wrong| wrong.within(*key_span)),
+            );
         }
     }
 }
@@ -157,10 +223,18 @@ fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         let bridged = tree.read("dut") == Some(Dut::Bridge);
         if let Some(entry) = tree.entry(key).filter(|_| bridged) {
             let help = "leave it out, or use a factor's variants = [...]";
-            problems.fault(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()), help);
+            problems.fault(
+                entry.key_span,
+                format!("'{}' is a bridge: it has no {key}", place.name()),
+                help,
+            );
         }
     }
-    for route in tree.table("routes").into_iter().flat_map(|t| t.tables("explicit")) {
+    for route in tree
+        .table("routes")
+        .into_iter()
+        .flat_map(|t| t.tables("explicit"))
+    {
         let is_v6 = |key: &str| route.text(key).map(|text| text.contains(':'));
         let differ = is_v6("via").is_some_and(|via| is_v6("to").is_some_and(|to| to != via));
         if let Some(node) = route.get("via").filter(|_| differ) {
@@ -194,7 +268,11 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some((dut, node)) = tree.read::<Dut>("dut").zip(tree.get("dut")) else {
         if place.name() == TESTER_BASELINE {
             let help = "call the variant something else, or add dut = \"tester-baseline\"";
-            problems.fault(place.span(), "'tester-baseline' is the tester without a DUT", help);
+            problems.fault(
+                place.span(),
+                "'tester-baseline' is the tester without a DUT",
+                help,
+            );
         }
         return;
     };
@@ -202,7 +280,8 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let linux = matches!(place.system, System::Linux | System::Vyos);
     let only_linux = matches!(dut, Dut::Macvlan | Dut::Xdp) || dut.is_known();
     if only_linux && !linux {
-        let help = "give the variant systems = [\"linux\"], or a section for this system with another dut";
+        let help =
+            "give the variant systems = [\"linux\"], or a section for this system with another dut";
         problems.fault(span, format!("{} has no {dut}", place.system), help);
     }
     if dut == Dut::Nested && place.system == System::OpenBsd {
@@ -210,15 +289,22 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         problems.fault(span, "OpenBSD has no network stacks inside its own", help);
     }
     if dut == Dut::TesterBaseline {
-        let set: Vec<&Entry> =
-            tree.entries.iter().filter(|e| !["dut", "cpus"].contains(&e.key.as_str())).collect();
+        let set: Vec<&Entry> = tree
+            .entries
+            .iter()
+            .filter(|e| !["dut", "cpus"].contains(&e.key.as_str()))
+            .collect();
         if let Some(entry) = set.first() {
             let message = format!("without a DUT there is nothing to set {} of", entry.key);
             problems.fault(entry.key_span, message, "leave it out");
         }
         if !place.embedded && place.draft.variants.len() > 1 {
             let help = "measure it with a plan of its own";
-            problems.fault(span, "in a real lab, the tester baseline needs other cables", help);
+            problems.fault(
+                span,
+                "in a real lab, the tester baseline needs other cables",
+                help,
+            );
         }
     }
 }
@@ -236,9 +322,14 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         .flat_map(|t| &t.entries)
         .filter(|e| !known.contains(&e.key.as_str()) && e.key != "in" && e.key != "out")
     {
-        let message = format!("interfaces of {} have no {} to set", place.system, entry.key);
-        let help =
-            format!("there are {}; drivers' own settings are sysctls or boot settings", listed(known, "and"));
+        let message = format!(
+            "interfaces of {} have no {} to set",
+            place.system, entry.key
+        );
+        let help = format!(
+            "there are {}; drivers' own settings are sysctls or boot settings",
+            listed(known, "and")
+        );
         problems.fault(entry.key_span, message, help);
     }
 }
@@ -246,7 +337,9 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 /// The table for both interfaces, and the table of each.
 fn interfaces(tree: &Tree) -> impl Iterator<Item = &Tree> {
     let both = tree.table("interface");
-    let ends = ["in", "out"].into_iter().filter_map(move |end| both?.table(end));
+    let ends = ["in", "out"]
+        .into_iter()
+        .filter_map(move |end| both?.table(end));
     both.into_iter().chain(ends)
 }
 
@@ -267,18 +360,32 @@ fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
                 "vlan-tso" => "Linux has no such switch",
                 _ => continue,
             };
-            let message = format!("{} cannot be set on a veth link of the embedded lab: {why}", entry.key);
-            problems.fault(entry.key_span, message, "leave it out, or name a real lab: file = \"lab.toml\"");
+            let message = format!(
+                "{} cannot be set on a veth link of the embedded lab: {why}",
+                entry.key
+            );
+            problems.fault(
+                entry.key_span,
+                message,
+                "leave it out, or name a real lab: file = \"lab.toml\"",
+            );
         }
     }
 }
 
 /// An image can be installed and undone. Its keys may come together from several variants and factors.
 fn image(tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let Some(entry) = tree.entry("image") else { return };
-    let Some(image) = tree.table("image").filter(|t| !t.entries.is_empty()) else { return };
+    let Some(entry) = tree.entry("image") else {
+        return;
+    };
+    let Some(image) = tree.table("image").filter(|t| !t.entries.is_empty()) else {
+        return;
+    };
     let lacks = |key: &&str| image.text(key).is_none_or(|text| text.trim().is_empty());
-    let lacking: Vec<&str> = ["file", "install", "undo"].into_iter().filter(lacks).collect();
+    let lacking: Vec<&str> = ["file", "install", "undo"]
+        .into_iter()
+        .filter(lacks)
+        .collect();
     if !lacking.is_empty() {
         let help = "add file = \"images/new.img.xz\", install = \"xzcat | upgrade\" and the line that puts the old one back: undo = \"...\"";
         let message = format!("the image lacks {}", listed(&lacking, "and"));
@@ -288,16 +395,26 @@ fn image(tree: &Tree, problems: &mut Vec<Diagnostic>) {
 
 /// Settings that take effect at boot (`key`: settings, or an image) need reboots.
 fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Diagnostic>) {
-    let Some(entry) = tree.entry(key).filter(|_| tree.table(key).is_some_and(|t| !t.entries.is_empty()))
+    let Some(entry) = tree
+        .entry(key)
+        .filter(|_| tree.table(key).is_some_and(|t| !t.entries.is_empty()))
     else {
         return;
     };
     if place.embedded {
         let help = "name a real lab: file = \"lab.toml\"";
-        problems.fault(entry.key_span, "the embedded lab cannot reboot this machine", help);
+        problems.fault(
+            entry.key_span,
+            "the embedded lab cannot reboot this machine",
+            help,
+        );
     } else if !place.reboots() {
         let help = "add reboot = \"when-needed\" to [trials]";
-        let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
+        let what = if key == "image" {
+            "an image needs"
+        } else {
+            "settings for the boot need"
+        };
         problems.fault(entry.key_span, format!("{what} reboots"), help);
     }
 }

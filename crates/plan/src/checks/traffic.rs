@@ -42,7 +42,12 @@ fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
 }
 
 /// Connections bring their own frames, and both ends are programs of this machine.
-fn of_connections(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
+fn of_connections(
+    place: &Place<'_>,
+    settings: &Tree,
+    traffic: &Tree,
+    problems: &mut Vec<Diagnostic>,
+) {
     let (kind, rate) = lower::traffic(traffic);
     let usual = Kind::default();
     for entry in &traffic.entries {
@@ -79,19 +84,37 @@ fn refusal(
     kind: &Kind,
     rate: Rate,
 ) -> Option<(&'static str, &'static str)> {
-    let measure = place.draft.tree.table("trials").and_then(|trials| trials.text("measure"));
-    let threaded = place.draft.tree.table("lab").and_then(|lab| lab.text("mode")) == Some("threaded");
+    let measure = place
+        .draft
+        .tree
+        .table("trials")
+        .and_then(|trials| trials.text("measure"));
+    let threaded = place
+        .draft
+        .tree
+        .table("lab")
+        .and_then(|lab| lab.text("mode"))
+        == Some("threaded");
     let dut = lower::settings(settings).dut;
     let lacks = match (dut, kind.connections) {
         (Dut::KnownLossOf { of, .. }, Some(exchange)) => !of.is_of(exchange),
         _ => false,
     };
     if !place.embedded {
-        Some(("connections can be opened in the embedded lab only", "leave out `file` of [lab]"))
+        Some((
+            "connections can be opened in the embedded lab only",
+            "leave out `file` of [lab]",
+        ))
     } else if measure == Some("rfc2544") {
-        Some(("the tests of RFC 2544 are of frames, not of connections", "leave out `measure` of [trials]"))
+        Some((
+            "the tests of RFC 2544 are of frames, not of connections",
+            "leave out `measure` of [trials]",
+        ))
     } else if dut == Dut::Vlan {
-        Some(("connections carry no 802.1Q tags", "choose another variant than vlan"))
+        Some((
+            "connections carry no 802.1Q tags",
+            "choose another variant than vlan",
+        ))
     } else if lacks {
         Some((
             "the DUT loses a frame that these connections do not have",
@@ -114,7 +137,9 @@ fn refusal(
 
 /// The place of a key, or of the cell where the plan does not name it.
 fn span_of(place: &Place<'_>, traffic: &Tree, key: &str) -> Span {
-    traffic.get(key).map_or_else(|| place.span(), |node| node.span)
+    traffic
+        .get(key)
+        .map_or_else(|| place.span(), |node| node.span)
 }
 
 /// Whether the load of a cell can be offered, and its frames pass.
@@ -134,7 +159,11 @@ pub(in super::super) fn traffic(
     let lowered = lower::settings(settings);
     if matches!(lowered.dut, Dut::KnownLossOf { .. }) {
         let help = "add connections = \"request\" to [traffic], or write \"known-loss=1000\"";
-        problems.fault(place.span(), "known-loss with a kind loses frames of connections", help);
+        problems.fault(
+            place.span(),
+            "known-loss with a kind loses frames of connections",
+            help,
+        );
     }
     if let Some(object) = traffic.get("object") {
         let help = "add connections = \"request\", or leave object out";
@@ -150,13 +179,31 @@ pub(in super::super) fn traffic(
         both_ways(place, &lowered, &kind, span("direction"), problems);
     }
     lengths(place, &lowered, &kind, span("size"), problems);
-    if let Err(error) = kind.traffic(&Origins::default()).and_then(|traffic| traffic.check()) {
-        let keys = ["ipv6-share", "extension-headers", "broadcast-every", "flows"];
-        let key = keys.into_iter().find(|key| traffic.get(key).is_some()).unwrap_or("flows");
-        problems.fault(span(key), error.to_string(), "see [traffic] in docs/plans.md");
+    if let Err(error) = kind
+        .traffic(&Origins::default())
+        .and_then(|traffic| traffic.check())
+    {
+        let keys = [
+            "ipv6-share",
+            "extension-headers",
+            "broadcast-every",
+            "flows",
+        ];
+        let key = keys
+            .into_iter()
+            .find(|key| traffic.get(key).is_some())
+            .unwrap_or("flows");
+        problems.fault(
+            span(key),
+            error.to_string(),
+            "see [traffic] in docs/plans.md",
+        );
     }
     if kind.networks > kind.flows {
-        let message = format!("{} flows cannot go to {} networks", kind.flows, kind.networks);
+        let message = format!(
+            "{} flows cannot go to {} networks",
+            kind.flows, kind.networks
+        );
         let help = format!("add flows = {} to [traffic], or more", kind.networks);
         problems.fault(span("networks"), message, help);
     }
@@ -167,10 +214,19 @@ pub(in super::super) fn traffic(
 /// Whether frames can do without a checksum.
 fn checksum(place: &Place<'_>, kind: &Kind, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     let sets_family = |(factor, _): &(usize, usize)| {
-        place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
+        place.draft.factors[*factor]
+            .sets
+            .iter()
+            .any(|(field, _)| field.path() == "traffic.family")
     };
-    if traffic.read("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
-        let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
+    if traffic.read("checksum") == Some(false)
+        && kind.checksum
+        && !place.levels.iter().any(sets_family)
+    {
+        let message = format!(
+            "{} {} frames must have a checksum",
+            kind.family, kind.transport
+        );
         problems.fault(
             span_of(place, traffic, "checksum"),
             message,
@@ -180,15 +236,26 @@ fn checksum(place: &Place<'_>, kind: &Kind, traffic: &Tree, problems: &mut Vec<D
 }
 
 /// Whether the longest frames fit the MTU.
-fn lengths(place: &Place<'_>, settings: &Settings, kind: &Kind, span: Span, problems: &mut Vec<Diagnostic>) {
+fn lengths(
+    place: &Place<'_>,
+    settings: &Settings,
+    kind: &Kind,
+    span: Span,
+    problems: &mut Vec<Diagnostic>,
+) {
     let mtu = settings.inside.mtu;
-    let allowed = if place.embedded { mtu } else { Some(mtu.unwrap_or(1500)) };
+    let allowed = if place.embedded {
+        mtu
+    } else {
+        Some(mtu.unwrap_or(1500))
+    };
     let length = kind.size.max_len_fcs();
     let longest = u32::from(length).saturating_sub(18);
     if let Some(mtu) = allowed.filter(|mtu| longest > *mtu) {
         let message = format!("frames of {length} B do not fit an MTU of {mtu} B");
         let most = mtu + 18;
-        let help = format!("set interface.mtu = \"{longest} B\", or send frames of at most {most} B");
+        let help =
+            format!("set interface.mtu = \"{longest} B\", or send frames of at most {most} B");
         problems.fault(span, message, help);
     }
 }
@@ -204,9 +271,16 @@ fn contradictions(
 ) {
     let one_way = place.embedded && kind.direction == Direction::Forward;
     let trials = place.draft.tree.table("trials");
-    let is_rate = trials.and_then(|trials| trials.text("measure")).is_none_or(|measure| measure == "rate");
+    let is_rate = trials
+        .and_then(|trials| trials.text("measure"))
+        .is_none_or(|measure| measure == "rate");
     let faults = [
-        (kind.burst == 1, "burst", "a burst needs two frames or more", "use 2 or more, or leave burst out"),
+        (
+            kind.burst == 1,
+            "burst",
+            "a burst needs two frames or more",
+            "use 2 or more, or leave burst out",
+        ),
         (
             kind.broadcast_every > 0 && !(one_way && settings.dut != Dut::Bridge),
             "broadcast-every",
@@ -239,8 +313,15 @@ fn both_ways(
     span: Span,
     problems: &mut Vec<Diagnostic>,
 ) {
-    let port = place.draft.tree.table("lab").and_then(|lab| lab.text("port"));
-    let translates = settings.rules.as_ref().is_some_and(|rules| rules.kind == rules::Kind::Nat);
+    let port = place
+        .draft
+        .tree
+        .table("lab")
+        .and_then(|lab| lab.text("port"));
+    let translates = settings
+        .rules
+        .as_ref()
+        .is_some_and(|rules| rules.kind == rules::Kind::Nat);
     let forward = "leave direction out, or use \"forward\"";
     let faults = [
         (
@@ -281,8 +362,12 @@ fn both_ways(
 
 /// Most generator threads of a cell.
 fn threads(place: &Place<'_>, settings: &Tree) -> usize {
-    let lab =
-        place.draft.tree.table("lab").and_then(|l| l.read::<Vec<u32>>("generator-cpus")).map(|c| c.len());
+    let lab = place
+        .draft
+        .tree
+        .table("lab")
+        .and_then(|l| l.read::<Vec<u32>>("generator-cpus"))
+        .map(|c| c.len());
     match (lab, lower::settings(settings).cpus) {
         (Some(cpus), _) => cpus,
         (None, Some(Cpus::Count(n))) => n as usize,
@@ -313,7 +398,11 @@ fn unreachable(
             let message = format!(
                 "{asked} frames/s of {average:.0} B are more than a link of {link} carries: {most} frames/s"
             );
-            (line * 1.000_001, message, "ask for less, for shorter frames, or say \"max\"".into())
+            (
+                line * 1.000_001,
+                message,
+                "ask for less, for shorter frames, or say \"max\"".into(),
+            )
         }
         None => {
             let most = MOST_PER_THREAD * threads as f64;
@@ -322,7 +411,11 @@ fn unreachable(
                 grouped(most as u128)
             );
             let cpus = draft.key("lab", "generator-cpus");
-            (most, message, format!("use a lower rate, longer frames, more {cpus}, or say \"max\""))
+            (
+                most,
+                message,
+                format!("use a lower rate, longer frames, more {cpus}, or say \"max\""),
+            )
         }
     };
     (wanted > most).then(|| Diagnostic::new(message).remedy(help))

@@ -36,7 +36,10 @@ pub(in super::super) struct Level {
 impl FactorDraft {
     /// The levels of a form.
     pub(in super::super) fn levels(&self, quick: bool) -> &[Level] {
-        self.quick.as_deref().filter(|_| quick).unwrap_or(&self.levels)
+        self.quick
+            .as_deref()
+            .filter(|_| quick)
+            .unwrap_or(&self.levels)
     }
 
     /// The label of the level that a raw value means: `10_000` and `10000` are the same, as are `64 B` and `64B`.
@@ -44,7 +47,8 @@ impl FactorDraft {
         let (field, _) = self.sets.first()?;
         let value = Value::Scalar(field.kind.read(raw).ok()?);
         let mut all = self.levels.iter().chain(self.quick.iter().flatten());
-        all.find(|l| l.values.first().is_some_and(|n| n.value == value)).map(|l| l.label.as_str())
+        all.find(|l| l.values.first().is_some_and(|n| n.value == value))
+            .map(|l| l.label.as_str())
     }
 }
 
@@ -54,10 +58,19 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Fact
         return Vec::new();
     };
     let mut factors = Vec::new();
-    for Entry { key, key_span, node } in &table.entries {
+    for Entry {
+        key,
+        key_span,
+        node,
+    } in &table.entries
+    {
         if key == "variant" {
             let help = "call it something else";
-            problems.fault(*key_span, "'variant' names the variants themselves, not a factor", help);
+            problems.fault(
+                *key_span,
+                "'variant' names the variants themselves, not a factor",
+                help,
+            );
         }
         if let Some(tree) = node.table() {
             factors.push(factor(draft, key, *key_span, tree, problems));
@@ -68,7 +81,13 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Fact
     factors
 }
 
-fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec<Diagnostic>) -> FactorDraft {
+fn factor(
+    draft: &Draft,
+    name: &str,
+    span: Span,
+    tree: &Tree,
+    problems: &mut Vec<Diagnostic>,
+) -> FactorDraft {
     let mut sets = Vec::new();
     for node in tree.list("sets") {
         let Some(path) = node.text() else { continue };
@@ -78,7 +97,11 @@ fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec
         }
     }
     let levels = levels(tree.get("levels"), &sets, problems);
-    let quick = draft.tree.table("quick").and_then(|q| q.table("levels")).and_then(|l| l.get(name));
+    let quick = draft
+        .tree
+        .table("quick")
+        .and_then(|q| q.table("levels"))
+        .and_then(|l| l.get(name));
     FactorDraft {
         name: name.into(),
         about: tree.text("about").map(str::to_string),
@@ -98,7 +121,11 @@ fn variants(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) -> Vec<u
     draft.named(tree.list("variants"), problems)
 }
 
-fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagnostic>) -> Vec<Level> {
+fn levels(
+    node: Option<&Node>,
+    sets: &[(Field, Span)],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Level> {
     let Some(node) = node else { return Vec::new() };
     let Value::List(items) = &node.value else {
         let help = "write a list of levels such as [1, 10, 100]";
@@ -106,20 +133,36 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagno
         return Vec::new();
     };
     if items.is_empty() || items.len() > MOST_LEVELS {
-        let message = format!("a factor has 1 to {MOST_LEVELS} levels, not {}", items.len());
+        let message = format!(
+            "a factor has 1 to {MOST_LEVELS} levels, not {}",
+            items.len()
+        );
         problems.push(Diagnostic::at(node.span, message));
         return Vec::new();
     }
     let mut levels: Vec<Level> = Vec::new();
     for item in items {
         let Some(raw) = item.scalar() else { continue };
-        let Some(values) = values(raw, item.span, sets, problems) else { continue };
-        let level = Level { label: label(raw), values };
-        let equal = |l: &&Level| l.values.iter().zip(&level.values).all(|(a, b)| a.value == b.value);
+        let Some(values) = values(raw, item.span, sets, problems) else {
+            continue;
+        };
+        let level = Level {
+            label: label(raw),
+            values,
+        };
+        let equal = |l: &&Level| {
+            l.values
+                .iter()
+                .zip(&level.values)
+                .all(|(a, b)| a.value == b.value)
+        };
         if !sets.is_empty() && levels.iter().any(|l| equal(&l)) {
-            let help =
-                "leave one of them out; to measure the same twice, write a variant with `apart = true`";
-            problems.fault(item.span, format!("the level {} is there twice", level.label), help);
+            let help = "leave one of them out; to measure the same twice, write a variant with `apart = true`";
+            problems.fault(
+                item.span,
+                format!("the level {} is there twice", level.label),
+                help,
+            );
         } else {
             levels.push(level);
         }
@@ -136,10 +179,16 @@ fn values(
     let mut values = Vec::new();
     for (field, _) in sets {
         match field.kind.read(raw) {
-            Ok(value) => values.push(Node { span, value: Value::Scalar(value) }),
+            Ok(value) => values.push(Node {
+                span,
+                value: Value::Scalar(value),
+            }),
             Err(wrong) => {
                 let message = format!("{}: {}", field.path(), wrong.message);
-                problems.push(Diagnostic { message, ..wrong.within(span) });
+                problems.push(Diagnostic {
+                    message,
+                    ..wrong.within(span)
+                });
                 return None;
             }
         }
@@ -164,13 +213,23 @@ fn twice(factors: &[FactorDraft], problems: &mut Vec<Diagnostic>) {
 }
 
 fn unknown_quick(draft: &Draft, factors: &[FactorDraft], problems: &mut Vec<Diagnostic>) {
-    let Some(levels) = draft.tree.table("quick").and_then(|q| q.table("levels")) else { return };
+    let Some(levels) = draft.tree.table("quick").and_then(|q| q.table("levels")) else {
+        return;
+    };
     let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
-    for entry in levels.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
+    for entry in levels
+        .entries
+        .iter()
+        .filter(|e| !names.contains(&e.key.as_str()))
+    {
         let help = match names.is_empty() {
             true => "this plan has no factors".into(),
             false => suggestion(&entry.key, names.iter().copied()),
         };
-        problems.fault(entry.key_span, format!("there is no factor '{}'", entry.key), help);
+        problems.fault(
+            entry.key_span,
+            format!("there is no factor '{}'", entry.key),
+            help,
+        );
     }
 }

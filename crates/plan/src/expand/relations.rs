@@ -7,15 +7,33 @@ use linerate_measure::experiment::{Claim, Comparison, Expectation, Interest, Lev
 use std::collections::HashMap;
 
 /// Adds baselines, comparisons and expectations to a campaign whose cells are complete.
-pub(super) fn relate(draft: &Draft, variants: &[usize], lines: &Lines<'_>, campaign: &mut Campaign) {
+pub(super) fn relate(
+    draft: &Draft,
+    variants: &[usize],
+    lines: &Lines<'_>,
+    campaign: &mut Campaign,
+) {
     let pairs = Pairs::new(draft, campaign);
-    let baseline =
-        if variants.contains(&draft.baseline) { Some(draft.baseline) } else { variants.first().copied() };
-    let mut comparisons = Comparisons { draft, list: Vec::new(), at: HashMap::new() };
+    let baseline = if variants.contains(&draft.baseline) {
+        Some(draft.baseline)
+    } else {
+        variants.first().copied()
+    };
+    let mut comparisons = Comparisons {
+        draft,
+        list: Vec::new(),
+        at: HashMap::new(),
+    };
     let mut baselines = vec![None; campaign.cells.len()];
-    for (at, cell) in campaign.cells.iter().enumerate().filter(|(at, _)| pairs.variant[*at].is_some()) {
-        let with =
-            baseline.filter(|b| Some(*b) != pairs.variant[at]).and_then(|b| pairs.like(b, &cell.levels, &[]));
+    for (at, cell) in campaign
+        .cells
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| pairs.variant[*at].is_some())
+    {
+        let with = baseline
+            .filter(|b| Some(*b) != pairs.variant[at])
+            .and_then(|b| pairs.like(b, &cell.levels, &[]));
         if let Some(than) = with {
             comparisons.add(at, than, Interest::Variants);
         }
@@ -45,7 +63,11 @@ pub(super) fn relate(draft: &Draft, variants: &[usize], lines: &Lines<'_>, campa
             line: lines.place(expected.span.start).0,
         });
     }
-    campaign.cells.iter_mut().zip(baselines).for_each(|(cell, baseline)| cell.baseline = baseline);
+    campaign
+        .cells
+        .iter_mut()
+        .zip(baselines)
+        .for_each(|(cell, baseline)| cell.baseline = baseline);
     campaign.experiment.comparisons = comparisons.list;
     campaign.experiment.expectations = expectations;
 }
@@ -65,7 +87,12 @@ impl Comparisons<'_> {
             return;
         }
         self.at.insert((of, than), self.list.len());
-        self.list.push(Comparison { of, than, why, decides });
+        self.list.push(Comparison {
+            of,
+            than,
+            why,
+            decides,
+        });
     }
 }
 
@@ -83,8 +110,18 @@ impl<'d> Pairs<'d> {
         let number = |cell: &Cell| draft.variants.iter().position(|v| v.name == cell.variant);
         let variant: Vec<Option<usize>> = campaign.cells.iter().map(number).collect();
         let entry = |(at, cell): (usize, &Cell)| Some(((variant[at]?, sorted(&cell.levels)), at));
-        let by_levels = campaign.cells.iter().enumerate().filter_map(entry).collect();
-        Pairs { draft, campaign, variant, by_levels }
+        let by_levels = campaign
+            .cells
+            .iter()
+            .enumerate()
+            .filter_map(entry)
+            .collect();
+        Pairs {
+            draft,
+            campaign,
+            variant,
+            by_levels,
+        }
     }
 
     /// The cell of a variant that is like one with `levels`, except for `other` levels. Factors that do not vary this variant do
@@ -100,11 +137,21 @@ impl<'d> Pairs<'d> {
     /// The cells that an expectation is about, each with its partner.
     fn expected(&self, expected: &Expected) -> Vec<(usize, Option<usize>)> {
         let needs_partner = !matches!(expected.claim, Claim::AtLeast(_) | Claim::AtMost(_));
-        let partner = |at: usize| expected.than.as_ref().and_then(|than| self.partner(at, than));
-        let Some(levels) = self.levels(&expected.of) else { return Vec::new() };
-        let cells = (0..self.campaign.cells.len()).filter(|at| self.meant(*at, expected.of.who, &levels));
+        let partner = |at: usize| {
+            expected
+                .than
+                .as_ref()
+                .and_then(|than| self.partner(at, than))
+        };
+        let Some(levels) = self.levels(&expected.of) else {
+            return Vec::new();
+        };
+        let cells =
+            (0..self.campaign.cells.len()).filter(|at| self.meant(*at, expected.of.who, &levels));
         let pairs = cells.map(|at| (at, partner(at)));
-        pairs.filter(|(at, than)| !needs_partner || than.is_some_and(|than| than != *at)).collect()
+        pairs
+            .filter(|(at, than)| !needs_partner || than.is_some_and(|than| than != *at))
+            .collect()
     }
 
     fn meant(&self, at: usize, who: Who, levels: &Levels) -> bool {
@@ -113,7 +160,9 @@ impl<'d> Pairs<'d> {
             Who::Variant(variant) => self.variant[at] == Some(variant),
             Who::Ceiling => self.variant[at].is_none(),
         };
-        is && levels.iter().all(|l| self.campaign.cells[at].levels.contains(l))
+        is && levels
+            .iter()
+            .all(|l| self.campaign.cells[at].levels.contains(l))
     }
 
     fn partner(&self, at: usize, than: &Selector) -> Option<usize> {
@@ -129,7 +178,13 @@ impl<'d> Pairs<'d> {
     /// The levels of a selector as indices; none if this form does not have one of them.
     fn levels(&self, selector: &Selector) -> Option<Levels> {
         let index = |(factor, label): &(usize, String)| {
-            Some((*factor, self.campaign.experiment.factors[*factor].levels.iter().position(|l| l == label)?))
+            Some((
+                *factor,
+                self.campaign.experiment.factors[*factor]
+                    .levels
+                    .iter()
+                    .position(|l| l == label)?,
+            ))
         };
         selector.levels.iter().map(index).collect()
     }

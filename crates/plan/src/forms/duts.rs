@@ -16,33 +16,50 @@ pub(in super::super) fn dut(text: &str) -> Result<Dut, Diagnostic> {
     // On the CPU that forwards: not for long.
     let held_up = |text: &str| {
         let ns = DURATION.read(text).ok()?.as_u64()?;
-        u32::try_from(ns).ok().filter(|ns| (1..=200_000).contains(ns))
+        u32::try_from(ns)
+            .ok()
+            .filter(|ns| (1..=200_000).contains(ns))
     };
     let two = |wants: &str, example: &str| {
-        Err(Diagnostic::new(format!("{name} needs {wants}, not '{value}'"))
-            .remedy(format!("write \"{name}={example}\"")))
+        Err(
+            Diagnostic::new(format!("{name} needs {wants}, not '{value}'"))
+                .remedy(format!("write \"{name}={example}\"")),
+        )
     };
     let number = || match positive(value) {
         Some(n) => Ok(n),
-        None => Err(Diagnostic::new(format!("{name} needs a whole number from 1 to {}", u32::MAX))
-            .remedy(format!("write \"{name}=1000\""))),
+        None => Err(Diagnostic::new(format!(
+            "{name} needs a whole number from 1 to {}",
+            u32::MAX
+        ))
+        .remedy(format!("write \"{name}=1000\""))),
     };
     match name.trim() {
         "known-rate" => number().map(Dut::KnownRate),
         "known-loss" if value.contains('@') => {
-            let of_kind =
-                value.split_once('@').and_then(|(n, kind)| Some((positive(n)?, Segment::of_name(kind)?)));
-            of_kind.map(|(one_in, of)| Dut::KnownLossOf { one_in, of }).ok_or_else(|| {
-                Diagnostic::new(format!("known-loss needs a whole number and a kind of frame, not '{value}'"))
-                    .remedy(format!("write \"known-loss=10@syn\"; the kinds are {}", Segment::listed()))
-            })
+            let of_kind = value
+                .split_once('@')
+                .and_then(|(n, kind)| Some((positive(n)?, Segment::of_name(kind)?)));
+            of_kind
+                .map(|(one_in, of)| Dut::KnownLossOf { one_in, of })
+                .ok_or_else(|| {
+                    Diagnostic::new(format!(
+                        "known-loss needs a whole number and a kind of frame, not '{value}'"
+                    ))
+                    .remedy(format!(
+                        "write \"known-loss=10@syn\"; the kinds are {}",
+                        Segment::listed()
+                    ))
+                })
         }
         "known-loss" => number().map(Dut::KnownLoss),
         "known-duplication" => number().map(Dut::KnownDuplication),
         "known-delay" => match DURATION.read(value)?.as_u64() {
             Some(ns @ 1..=200_000) => Ok(Dut::KnownDelay(ns)),
-            _ => Err(Diagnostic::new(format!("known-delay is at most 200us, not '{value}'"))
-                .remedy("write \"known-delay=20us\"")),
+            _ => Err(
+                Diagnostic::new(format!("known-delay is at most 200us, not '{value}'"))
+                    .remedy("write \"known-delay=20us\""),
+            ),
         },
         "known-delays" => match of_two(value, '/', held_up) {
             Some([one, other]) => Ok(Dut::KnownDelays([one, other])),

@@ -14,13 +14,23 @@ fn durations_say_their_unit() {
     assert_eq!(DURATION.read("250 ms"), Ok(json!(250_000_000)));
     assert_eq!(DURATION.read("1.5min"), Ok(json!(90_000_000_000_u64)));
     let bare = help(&DURATION, "250");
-    assert!(bare.contains("write \"250 ns\" or \"250 us\" or \"250 ms\" or \"250 s\""), "{bare}");
+    assert!(
+        bare.contains("write \"250 ns\" or \"250 us\" or \"250 ms\" or \"250 s\""),
+        "{bare}"
+    );
     assert!(help(&DURATION, "250 msec").ends_with("write \"250 ms\""));
     assert!(help(&DURATION, "2 m").ends_with("write \"2 min\""));
     assert!(help(&DURATION, "2 parsecs").contains("the units are ns"));
     assert!(help(&DURATION, "-2 s").contains("negative | write a duration such as"));
-    assert!(["soon", "", "1e400 h"].iter().all(|text| DURATION.read(text).is_err()));
-    assert_eq!([250_000_000, 90_000_000_000, 1, 0].map(duration_text), ["250 ms", "90 s", "1 ns", "0 ns"]);
+    assert!(
+        ["soon", "", "1e400 h"]
+            .iter()
+            .all(|text| DURATION.read(text).is_err())
+    );
+    assert_eq!(
+        [250_000_000, 90_000_000_000, 1, 0].map(duration_text),
+        ["250 ms", "90 s", "1 ns", "0 ns"]
+    );
 }
 
 #[test]
@@ -28,7 +38,11 @@ fn durations_of_the_command_line() {
     assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
     assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
     assert_eq!(parse_duration_ns("2m"), Ok(120_000_000_000));
-    assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
+    assert!(
+        parse_duration_ns("5")
+            .unwrap_err()
+            .contains("no unit: write 5s")
+    );
     assert!(parse_duration_ns("0s").is_err() && parse_duration_ns("25h").is_err());
     assert!(parse_duration_ns("ten").is_err());
 }
@@ -40,7 +54,11 @@ fn lengths_and_the_rest() {
     assert!(help(&SIZE, "64").contains("\"64 B\""));
     assert!(help(&SIZE, "64 bytes").ends_with("write \"64 B\""));
     assert!(help(&SIZE, "63 B").contains("64 to 16000"));
-    assert!(["imx", "", "64.5 B"].iter().all(|text| SIZE.read(text).is_err()));
+    assert!(
+        ["imx", "", "64.5 B"]
+            .iter()
+            .all(|text| SIZE.read(text).is_err())
+    );
     assert_eq!(SHARE.read("2 %"), Ok(json!(0.02)));
     assert_eq!(PART.read("0 %"), Ok(json!(0.0)));
     assert!(help(&PART, "101 %").contains("not a share from 0 to 100 %"));
@@ -49,7 +67,11 @@ fn lengths_and_the_rest() {
     assert!(SPEED.read("10G").is_err() && SPEED.read("1e9 Tbit/s").is_err());
     assert_eq!(MEMORY.read("2 GiB"), Ok(json!(2_u64 << 30)));
     assert_eq!(CPU_LIST.read("0,2-3"), Ok(json!([0, 2, 3])));
-    assert!(["3-2", "", "0-9999"].iter().all(|text| CPU_LIST.read(text).is_err()));
+    assert!(
+        ["3-2", "", "0-9999"]
+            .iter()
+            .all(|text| CPU_LIST.read(text).is_err())
+    );
     assert_eq!(VERSION.read("5.17"), Ok(json!([5, 17])));
     assert!(VERSION.read("5").is_err() && VERSION.read("x.y").is_err());
     assert_eq!(RATE.read("1000 kpps"), RATE.read("1Mpps"));
@@ -65,12 +87,24 @@ fn networks_and_addresses() {
 #[test]
 fn every_kind_of_dut_is_read() {
     for (name, _) in DUTS {
-        let example = name.replace("KIND", "syn").replace(['N', 'R'], "5").replace(['T', 'S'], "5us");
+        let example = name
+            .replace("KIND", "syn")
+            .replace(['N', 'R'], "5")
+            .replace(['T', 'S'], "5us");
         assert!(dut(&example).is_ok(), "{name}");
     }
-    assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
+    assert_eq!(
+        dut("known-delay=5us").map(|d| d.to_string()),
+        Ok("known-delay=5000ns".into())
+    );
     assert_eq!(dut("known-delay=5000ns"), dut("known-delay=5us"));
-    assert!(dut("frowarding").unwrap_err().remedy.unwrap().contains("\"forwarding\""));
+    assert!(
+        dut("frowarding")
+            .unwrap_err()
+            .remedy
+            .unwrap()
+            .contains("\"forwarding\"")
+    );
     for bad in [
         "",
         "known-loss=0",

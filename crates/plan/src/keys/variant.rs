@@ -10,10 +10,16 @@ use crate::rules::{MAX_ENTRIES, MAX_RULES, MAX_STATES};
 
 const US: u64 = 1000;
 
-pub(crate) static VARIANT: Table = Table { what: "a variant", keys: &[&DESCRIPTION, &FIELDS, &SECTIONS] };
+pub(crate) static VARIANT: Table = Table {
+    what: "a variant",
+    keys: &[&DESCRIPTION, &FIELDS, &SECTIONS],
+};
 
 /// Settings that are allowed in a variant and in each of its sections for an operating system.
-pub(crate) static SETTINGS: Table = Table { what: "the settings for one operating system", keys: &[&FIELDS] };
+pub(crate) static SETTINGS: Table = Table {
+    what: "the settings for one operating system",
+    keys: &[&FIELDS],
+};
 
 static DESCRIPTION: [Key; 6] = [
     key("about", Kind::Line).about("What it is, in words."),
@@ -39,7 +45,11 @@ static FIELDS: [Key; 15] = [
     key("path", Kind::Table(&PATH)).about("The path between two end hosts (mode = \"end-hosts\")."),
     key("cpus", Kind::CpuCount)
         .about("How many CPUs forward: a number, or \"all\". Default: the lab's choice."),
-    key("sysctls", Kind::Named(&Kind::Setting, "kernel settings by name")).about(
+    key(
+        "sysctls",
+        Kind::Named(&Kind::Setting, "kernel settings by name"),
+    )
+    .about(
         "Kernel settings. Names may contain {in}, {out}, {in.driver}, {in.unit}, {out.driver} and \
             {out.unit}.",
     ),
@@ -51,7 +61,8 @@ static FIELDS: [Key; 15] = [
         "A system image or a kernel that is installed and booted; afterwards the old one is put \
             back. Needs a real lab.",
     ),
-    key("interface", Kind::Table(&INTERFACE)).about("Settings of both interfaces of the device under test."),
+    key("interface", Kind::Table(&INTERFACE))
+        .about("Settings of both interfaces of the device under test."),
     key("routes", Kind::Table(&ROUTES)).about("Routes beyond those that the traffic needs."),
     key("neighbours", Kind::Table(&NEIGHBOURS))
         .about("ARP and neighbour entries beyond those that the traffic needs."),
@@ -61,7 +72,8 @@ static FIELDS: [Key; 15] = [
             established.",
     ),
     key("modules", Kind::List(&Kind::Form(&MODULE))).about("Kernel modules to load."),
-    key("files", Kind::Tables(&FILE)).about("Files to write. What was there comes back afterwards."),
+    key("files", Kind::Tables(&FILE))
+        .about("Files to write. What was there comes back afterwards."),
     key("event", Kind::Table(&EVENT))
         .about("An event that interrupts the device under test, in trials of the test reset."),
     key("commands", Kind::Tables(&COMMAND))
@@ -73,13 +85,17 @@ pub(crate) static SYSTEMS: [(&str, &str); 6] = [
     ("vyos", "VyOS: the settings for linux, then its own"),
     ("freebsd", "FreeBSD"),
     ("pfsense", "pfSense: the settings for freebsd, then its own"),
-    ("opnsense", "OPNsense: the settings for freebsd, then its own"),
+    (
+        "opnsense",
+        "OPNsense: the settings for freebsd, then its own",
+    ),
     ("openbsd", "OpenBSD"),
 ];
 
 static SECTIONS: [Key; 6] = [
     key("linux", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on Linux."),
-    key("vyos", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on VyOS than on Linux."),
+    key("vyos", Kind::Table(&SETTINGS))
+        .about("Settings that differ, or are added, on VyOS than on Linux."),
     key("freebsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on FreeBSD."),
     key("pfsense", Kind::Table(&SETTINGS))
         .about("Settings that differ, or are added, on pfSense than on FreeBSD."),
@@ -103,21 +119,33 @@ static PATH: Table = Table {
 
 static PATH_BY: [(&str, &str); 3] = [
     ("auto", "netem where the kernel has it, else linerate"),
-    ("netem", "the kernel's network emulator, with tbf for the rate"),
+    (
+        "netem",
+        "the kernel's network emulator, with tbf for the rate",
+    ),
     ("linerate", "linerate itself"),
 ];
 
-static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELDS] };
+static INTERFACE: Table = Table {
+    what: "[interface]",
+    keys: &[&ENDS, &END_FIELDS],
+};
 
-static END: Table = Table { what: "the settings of one interface", keys: &[&END_FIELDS] };
+static END: Table = Table {
+    what: "the settings of one interface",
+    keys: &[&END_FIELDS],
+};
 
 static ENDS: [Key; 2] = [
-    key("in", Kind::Table(&END)).about("Settings that differ at the interface towards the generator."),
-    key("out", Kind::Table(&END)).about("Settings that differ at the interface towards the receiver."),
+    key("in", Kind::Table(&END))
+        .about("Settings that differ at the interface towards the generator."),
+    key("out", Kind::Table(&END))
+        .about("Settings that differ at the interface towards the receiver."),
 ];
 
 static END_FIELDS: [Key; 23] = [
-    key("mtu", Kind::Within(&LENGTH, 576, 15_982)).about("Largest packet, without Ethernet header and FCS."),
+    key("mtu", Kind::Within(&LENGTH, 576, 15_982))
+        .about("Largest packet, without Ethernet header and FCS."),
     key("gro", Kind::Flag).about("Generic receive offload (Linux)."),
     key("gso", Kind::Flag).about("Generic segmentation offload (Linux)."),
     key("tso", Kind::Flag).about("TCP segmentation offload."),
@@ -125,13 +153,19 @@ static END_FIELDS: [Key; 23] = [
     key("rx-checksum", Kind::Flag).about("The card verifies checksums."),
     key("tx-checksum", Kind::Flag).about("The card writes checksums."),
     key("vlan-offload", Kind::Flag).about("The card takes VLAN tags off and puts them on."),
-    key("vlan-tso", Kind::Flag).about("TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso)."),
-    key("udp-gro-forwarding", Kind::Flag).about("UDP frames of a flow are merged to be forwarded (Linux)."),
+    key("vlan-tso", Kind::Flag)
+        .about("TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso)."),
+    key("udp-gro-forwarding", Kind::Flag)
+        .about("UDP frames of a flow are merged to be forwarded (Linux)."),
     key("flow-control", Kind::Flag).about("Ethernet pause frames (Linux)."),
     key("adaptive-interrupts", Kind::Flag).about("The interrupt rate adapts itself (Linux)."),
-    key("threaded-napi", Kind::Flag).about("NAPI polls in kernel threads instead of softirqs (Linux)."),
-    key("private-flags", Kind::Named(&Kind::Flag, "a driver's private flags by name"))
-        .about("Features of this driver alone (Linux)."),
+    key("threaded-napi", Kind::Flag)
+        .about("NAPI polls in kernel threads instead of softirqs (Linux)."),
+    key(
+        "private-flags",
+        Kind::Named(&Kind::Flag, "a driver's private flags by name"),
+    )
+    .about("Features of this driver alone (Linux)."),
     key("queues", Kind::count(1, 1024)).about("Receive and transmit queues (Linux)."),
     key("rx-ring", Kind::count(1, 65_536)).about("Descriptors of each receive queue (Linux)."),
     key("tx-ring", Kind::count(1, 65_536)).about("Descriptors of each transmit queue (Linux)."),
@@ -139,8 +173,10 @@ static END_FIELDS: [Key; 23] = [
         .about("A receive interrupt waits at most this long for more frames (Linux)."),
     key("rx-wait-frames", Kind::count(1, 65_535))
         .about("A receive interrupt waits for at most this many frames (Linux)."),
-    key("rps", Kind::Form(&CPU_LIST)).about("CPUs that received frames are spread over in software (Linux)."),
-    key("rfs", Kind::count(0, 1 << 24)).about("Flows that each queue remembers the CPU of (Linux)."),
+    key("rps", Kind::Form(&CPU_LIST))
+        .about("CPUs that received frames are spread over in software (Linux)."),
+    key("rfs", Kind::count(0, 1 << 24))
+        .about("Flows that each queue remembers the CPU of (Linux)."),
     key("xps", Kind::Form(&CPU_LIST))
         .about("CPUs that use the transmit queues: queue n serves the n-th of them (Linux)."),
     key("irq", Kind::Form(&CPU_LIST))
@@ -158,7 +194,8 @@ static IMAGE: Table = Table {
             "A line for the shell of the device under test that installs what it reads from its \
                 standard input; may contain placeholders.",
         ),
-        key("undo", Kind::Form(&TEMPLATE)).about("The line that puts the old one back, for the next boot."),
+        key("undo", Kind::Form(&TEMPLATE))
+            .about("The line that puts the old one back, for the next boot."),
     ]],
 };
 
@@ -174,17 +211,23 @@ static ROUTE: Table = Table {
     what: "a route",
     keys: &[&[
         required("to", Kind::Form(&NETWORK)).about("The network."),
-        key("via", Kind::Form(&ADDRESS)).about("The next hop. Default: the tester's address at that end."),
-        key("end", Kind::Choice(&END_NAMES)).about("The interface that it leaves through. Default: out."),
+        key("via", Kind::Form(&ADDRESS))
+            .about("The next hop. Default: the tester's address at that end."),
+        key("end", Kind::Choice(&END_NAMES))
+            .about("The interface that it leaves through. Default: out."),
     ]],
 };
 
-static END_NAMES: [(&str, &str); 2] = [("in", "towards the generator"), ("out", "towards the receiver")];
+static END_NAMES: [(&str, &str); 2] = [
+    ("in", "towards the generator"),
+    ("out", "towards the receiver"),
+];
 
 static NEIGHBOURS: Table = Table {
     what: "[neighbours]",
     keys: &[&[
-        key("count", Kind::count(0, 1_000_000)).about("Entries to generate that no frame is sent to."),
+        key("count", Kind::count(0, 1_000_000))
+            .about("Entries to generate that no frame is sent to."),
         key("explicit", Kind::Tables(&NEIGHBOUR)).about("Entries by hand."),
     ]],
 };
@@ -236,18 +279,36 @@ static TOOLS: [(&str, &str); 5] = [
 ];
 
 static FILTERS: [(&str, &str); 4] = [
-    ("none", "no firewall, although the variant that this one is from has one"),
+    (
+        "none",
+        "no firewall, although the variant that this one is from has one",
+    ),
     ("stateless", "looks at each frame by itself"),
     ("stateful", "keeps a state for each connection"),
-    ("nat", "keeps states, and replaces the source address by its own"),
+    (
+        "nat",
+        "keeps states, and replaces the source address by its own",
+    ),
 ];
 
-static HASHES: [(&str, &str); 2] = [("sized", "for the states"), ("default", "left as the system has it")];
+static HASHES: [(&str, &str); 2] = [
+    ("sized", "for the states"),
+    ("default", "left as the system has it"),
+];
 
 static STATES: [(&str, &str); 3] = [
-    ("established", "each flow has been seen in both directions before the trials, and is kept so"),
-    ("new", "no flow is known when a trial begins: each opens a connection with its first frame"),
-    ("one-way", "each flow has been seen before the trials, and is never answered"),
+    (
+        "established",
+        "each flow has been seen in both directions before the trials, and is kept so",
+    ),
+    (
+        "new",
+        "no flow is known when a trial begins: each opens a connection with its first frame",
+    ),
+    (
+        "one-way",
+        "each flow has been seen before the trials, and is never answered",
+    ),
 ];
 
 static FILE: Table = Table {
@@ -278,11 +339,26 @@ static EVENT: Table = Table {
 };
 
 static EVENTS: [(&str, &str); 7] = [
-    ("forwarding-off", "the kernel forwards nothing for a while: an interruption"),
-    ("link-down", "an interface goes down and comes up again: an interruption"),
-    ("rules-reloaded", "the variant's rules are loaded again: a reconfiguration"),
-    ("process-killed", "a process is killed: a process reset (RFC 6201, section 4.2.2)"),
-    ("reboot", "the system reboots: an operating system reset (RFC 6201, section 4.2.1). Needs a real lab"),
+    (
+        "forwarding-off",
+        "the kernel forwards nothing for a while: an interruption",
+    ),
+    (
+        "link-down",
+        "an interface goes down and comes up again: an interruption",
+    ),
+    (
+        "rules-reloaded",
+        "the variant's rules are loaded again: a reconfiguration",
+    ),
+    (
+        "process-killed",
+        "a process is killed: a process reset (RFC 6201, section 4.2.2)",
+    ),
+    (
+        "reboot",
+        "the system reboots: an operating system reset (RFC 6201, section 4.2.1). Needs a real lab",
+    ),
     (
         "power-off",
         "the lab file's power-cycle program cuts the power: a power interruption (RFC 6201, section 4.3.1). Needs a real lab",
@@ -300,7 +376,8 @@ static COMMAND: Table = Table {
             "How long it may take, and its undoing. Default: 1 min in the embedded lab, 5 min on a \
                 host.",
         ),
-        key("undone-by-reboot", Kind::Flag).about("Instead of `undo`: a reboot undoes it. Default: false."),
+        key("undone-by-reboot", Kind::Flag)
+            .about("Instead of `undo`: a reboot undoes it. Default: false."),
     ]],
 };
 
@@ -308,7 +385,8 @@ pub(crate) static REQUIRES: Table = Table {
     what: "[requires]",
     keys: &[&[
         key("tools", Kind::List(&Kind::Line)).about("Programs on the path."),
-        key("modules", Kind::List(&Kind::Line)).about("Kernel modules, loaded, built in or loadable."),
+        key("modules", Kind::List(&Kind::Line))
+            .about("Kernel modules, loaded, built in or loadable."),
         key("sysctls", Kind::List(&Kind::Line)).about("Kernel settings that exist."),
         key("files", Kind::List(&Kind::Line)).about("Files or devices that exist."),
         key("kernel", Kind::Form(&VERSION)).about("Kernel version, at least."),

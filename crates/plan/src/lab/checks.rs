@@ -19,7 +19,12 @@ struct HostTree<'a> {
 impl<'a> HostTree<'a> {
     fn of(entry: &'a Entry) -> Option<Self> {
         let tree = entry.node.table()?;
-        Some(HostTree { name: &entry.key, span: entry.key_span, tree, roles: roles_of(tree) })
+        Some(HostTree {
+            name: &entry.key,
+            span: entry.key_span,
+            tree,
+            roles: roles_of(tree),
+        })
     }
 
     fn is(&self, role: Role) -> bool {
@@ -29,31 +34,41 @@ impl<'a> HostTree<'a> {
     /// Interfaces of the host: the key that they stand under, and each one's place and tree.
     fn interfaces(&self) -> impl Iterator<Item = (&'static str, Span, &'a Tree)> + use<'a> {
         let tree = self.tree;
-        ["send", "receive", "in", "out", "management"].into_iter().flat_map(move |key| {
-            let node = tree.get(key);
-            let several = tree.list(key).iter();
-            node.into_iter().chain(several).filter_map(move |node| {
-                let tree = node.table()?;
-                let key_span = tree.entries.first().map(|e| e.key_span);
-                Some((key, key_span.unwrap_or(node.span), tree))
+        ["send", "receive", "in", "out", "management"]
+            .into_iter()
+            .flat_map(move |key| {
+                let node = tree.get(key);
+                let several = tree.list(key).iter();
+                node.into_iter().chain(several).filter_map(move |node| {
+                    let tree = node.table()?;
+                    let key_span = tree.entries.first().map(|e| e.key_span);
+                    Some((key, key_span.unwrap_or(node.span), tree))
+                })
             })
-        })
     }
 }
 
 /// Finds faults, and facts worth a remark.
 pub(super) fn check(tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let Some(named) = tree.entry("hosts") else { return };
-    let Some(table) = named.node.table() else { return };
+    let Some(named) = tree.entry("hosts") else {
+        return;
+    };
+    let Some(table) = named.node.table() else {
+        return;
+    };
     let all: Vec<HostTree<'_>> = table.entries.iter().filter_map(HostTree::of).collect();
     for host in &all {
         one_host(host, &all, problems);
     }
     roles(&all, named.key_span, problems);
     cabling(&all, problems);
-    if let Some(node) = tree.get("isolated").filter(|node| node.scalar() == Some(&false.into())) {
+    if let Some(node) = tree
+        .get("isolated")
+        .filter(|node| node.scalar() == Some(&false.into()))
+    {
         let help = "set it to true when only hosts of the lab can receive what is sent (RFC 6815)";
-        problems.push(Diagnostic::warning(node.span, "nothing will be sent in this lab").remedy(help));
+        problems
+            .push(Diagnostic::warning(node.span, "nothing will be sent in this lab").remedy(help));
     }
 }
 
@@ -65,11 +80,18 @@ fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Diagnostic>) {
         // A role that could not be read may be this one.
         let unread = all.iter().any(|host| host.roles.is_empty());
         if having.is_empty() && needed && !unread {
-            let help = format!("give a host role = \"{}\"; one host may have several roles", role.key());
+            let help = format!(
+                "give a host role = \"{}\"; one host may have several roles",
+                role.key()
+            );
             problems.fault(span, format!("this lab has no {}", role.key()), help);
         }
         for host in having.iter().skip(1).filter(|_| role != Role::Generator) {
-            let message = format!("{} is a {} already: a lab has one", having[0].name, role.key());
+            let message = format!(
+                "{} is a {} already: a lab has one",
+                having[0].name,
+                role.key()
+            );
             let node = host.tree.get("role").map_or(host.span, |n| n.span);
             problems.fault(node, message, "write a lab file for each");
         }
@@ -77,7 +99,11 @@ fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Diagnostic>) {
     let dut = all.iter().any(|host| host.is(Role::Dut));
     for host in all.iter().filter(|host| host.is(Role::Reference) && !dut) {
         let help = "give a host role = \"dut\", or leave the reference out";
-        problems.fault(host.span, "a reference is the far end of a DUT's tunnels", help);
+        problems.fault(
+            host.span,
+            "a reference is the far end of a DUT's tunnels",
+            help,
+        );
     }
 }
 
@@ -100,9 +126,11 @@ fn one_host(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagno
     names(host, problems);
     boot(host, all, problems);
     let system = host.tree.get("system").filter(|_| host.is(Role::Dut));
-    if let Some(node) = system.filter(|_| host.tree.read("system") == Some(OperatingSystem::NetBsd)) {
+    if let Some(node) = system.filter(|_| host.tree.read("system") == Some(OperatingSystem::NetBsd))
+    {
         let help = "it is measured as it is; variants that set something are not possible on it";
-        problems.push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
+        problems
+            .push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
     }
 }
 
@@ -122,25 +150,48 @@ const OF_LOGINS: [&str; 10] = [
 
 /// A device that nobody can log in to: frames are addressed to it, and nothing else is done with it.
 fn black_box(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
-    let Some(entry) = host.tree.entry("black-box").filter(|_| is_black_box(host.tree)) else { return };
+    let Some(entry) = host
+        .tree
+        .entry("black-box")
+        .filter(|_| is_black_box(host.tree))
+    else {
+        return;
+    };
     if host.roles != [Role::Dut] {
         let help = "leave it out: linerate runs on the hosts that send and count";
         problems.fault(entry.key_span, "only a dut can be a black box", help);
     }
     for entry in OF_LOGINS.iter().filter_map(|key| host.tree.entry(key)) {
         let message = format!("{} is a black box, which has no {}", host.name, entry.key);
-        problems.fault(entry.key_span, message, "leave it out, or leave black-box out");
+        problems.fault(
+            entry.key_span,
+            message,
+            "leave it out, or leave black-box out",
+        );
     }
     for reference in all.iter().filter(|host| host.is(Role::Reference)) {
         let help = "leave it out: tunnels are set up on the DUT, and nobody can log in to it";
-        problems.fault(reference.span, "a black box has no far end of tunnels", help);
+        problems.fault(
+            reference.span,
+            "a black box has no far end of tunnels",
+            help,
+        );
     }
-    if let Some((_, span, tree)) =
-        host.interfaces().find(|(key, _, tree)| *key == "in" && mac(tree).is_none())
+    if let Some((_, span, tree)) = host
+        .interfaces()
+        .find(|(key, _, tree)| *key == "in" && mac(tree).is_none())
     {
         let node = tree.get("mac").map_or(span, |node| node.span);
-        let help = "write mac = \"...\": the generator shows it with `ip neigh` after a ping of the DUT";
-        problems.fault(node, format!("nobody can ask {} for the Ethernet address of [in]", host.name), help);
+        let help =
+            "write mac = \"...\": the generator shows it with `ip neigh` after a ping of the DUT";
+        problems.fault(
+            node,
+            format!(
+                "nobody can ask {} for the Ethernet address of [in]",
+                host.name
+            ),
+            help,
+        );
     }
 }
 
@@ -155,9 +206,15 @@ fn reach(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
                 true => {
                     "add ssh = \"user@host\", namespace = \"NAME\" for a namespace of this machine, or black-box = true if nobody can log in"
                 }
-                false => "add ssh = \"user@host\", or namespace = \"NAME\" for a namespace of this machine",
+                false => {
+                    "add ssh = \"user@host\", or namespace = \"NAME\" for a namespace of this machine"
+                }
             };
-            problems.fault(host.span, format!("nothing says how to reach {}", host.name), help);
+            problems.fault(
+                host.span,
+                format!("nothing says how to reach {}", host.name),
+                help,
+            );
         }
         (Some(_), Some(entry)) => {
             let message = format!("{} has ssh and namespace", host.name);
@@ -166,7 +223,11 @@ fn reach(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
         _ => {}
     }
     for key in ["power-cycle", "console", "sudo"] {
-        if let Some(entry) = host.tree.entry(key).filter(|_| host.tree.entry("namespace").is_some()) {
+        if let Some(entry) = host
+            .tree
+            .entry(key)
+            .filter(|_| host.tree.entry("namespace").is_some())
+        {
             let message = format!("a namespace has no {key}");
             problems.fault(entry.key_span, message, "leave it out");
         }
@@ -196,12 +257,18 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
         }
     }
     for (key, _, tree) in host.interfaces() {
-        let only: &[(&str, &[&str])] =
-            &[("networks", &["in", "out"]), ("next-hops", &["in", "out"]), ("threads", &["send"])];
+        let only: &[(&str, &[&str])] = &[
+            ("networks", &["in", "out"]),
+            ("next-hops", &["in", "out"]),
+            ("threads", &["send"]),
+        ];
         for (setting, belongs) in only {
             if let Some(entry) = tree.entry(setting).filter(|_| !belongs.contains(&key)) {
                 let message = format!("[{key}] has no {setting}");
-                let help = format!("it belongs to {}; leave it out here", listed(belongs, "and"));
+                let help = format!(
+                    "it belongs to {}; leave it out here",
+                    listed(belongs, "and")
+                );
                 problems.fault(entry.key_span, message, help);
             }
         }
@@ -214,15 +281,25 @@ fn together(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let node = host.tree.get("role").map_or(host.span, |n| n.span);
     if host.is(Role::Dut) && (tests || host.is(Role::Reference)) {
         let help = "give the other roles to another host, or use the embedded lab: linerate bench";
-        problems.fault(node, "a DUT is nothing else: it would be busy with both", help);
+        problems.fault(
+            node,
+            "a DUT is nothing else: it would be busy with both",
+            help,
+        );
     }
 }
 
 fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
-    let Some(entry) = host.tree.entry("tool") else { return };
+    let Some(entry) = host.tree.entry("tool") else {
+        return;
+    };
     if !host.is(Role::Generator) && !host.is(Role::Receiver) {
         let help = "leave it out: it is for generators and receivers";
-        problems.fault(entry.key_span, format!("{} sends and counts nothing", host.name), help);
+        problems.fault(
+            entry.key_span,
+            format!("{} sends and counts nothing", host.name),
+            help,
+        );
     }
     let (tool, system) = (host.tree.text("tool"), host.tree.text("system"));
     let bsd = system.is_some_and(|s| !["linux", "vyos"].contains(&s));
@@ -230,10 +307,19 @@ fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     if let Some(backend) = backend.filter(|backend| bsd && backend.capabilities().linux) {
         let (name, system) = (&host.name, system.unwrap_or_default());
         let message = format!("{backend} runs on Linux, and {name} runs {system}");
-        problems.fault(entry.node.span, message, "write \"pkt-gen\" or \"iperf3\", say");
+        problems.fault(
+            entry.node.span,
+            message,
+            "write \"pkt-gen\" or \"iperf3\", say",
+        );
     }
-    for (key, _, tree) in host.interfaces().filter(|(key, ..)| ["send", "receive"].contains(key)) {
-        let node = tree.get("netmap").filter(|n| n.scalar() == Some(&false.into()));
+    for (key, _, tree) in host
+        .interfaces()
+        .filter(|(key, ..)| ["send", "receive"].contains(key))
+    {
+        let node = tree
+            .get("netmap")
+            .filter(|n| n.scalar() == Some(&false.into()));
         if let Some(node) = node.filter(|_| backend == Some(Backend::PktGen)) {
             let help = "use another tool, or another interface";
             problems.fault(node.span, format!("pkt-gen needs netmap at [{key}]"), help);
@@ -245,7 +331,8 @@ fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
 fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (key, _, tree) in host.interfaces() {
-        let Some((node, name)) = tree.get("name").and_then(|node| Some((node, node.text()?))) else {
+        let Some((node, name)) = tree.get("name").and_then(|node| Some((node, node.text()?)))
+        else {
             continue;
         };
         if let Some((_, other)) = seen.iter().find(|(n, _)| *n == name) {
@@ -263,7 +350,11 @@ fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic
         && !names().any(|n| n == name)
     {
         let shown: String = name.chars().take(60).collect();
-        problems.fault(node.span, format!("there is no host '{shown}'"), suggestion(name, names()));
+        problems.fault(
+            node.span,
+            format!("there is no host '{shown}'"),
+            suggestion(name, names()),
+        );
     }
 }
 
@@ -280,7 +371,12 @@ fn cabling(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
         cable(dut, "out", &beyond, problems);
     }
     if let Some(reference) = reference {
-        cable(reference, "out", &with(all, Role::Receiver, "receive"), problems);
+        cable(
+            reference,
+            "out",
+            &with(all, Role::Receiver, "receive"),
+            problems,
+        );
     }
     next_hops(all, problems);
     ranges(all, problems);
@@ -291,7 +387,9 @@ fn with<'a>(all: &[HostTree<'a>], role: Role, key: &str) -> Vec<(&'a str, Interf
     let having = all.iter().filter(|host| host.is(role));
     having
         .flat_map(|host| {
-            host.interfaces().filter(|(k, ..)| *k == key).map(|(.., tree)| (host.name, interface(tree)))
+            host.interfaces()
+                .filter(|(k, ..)| *k == key)
+                .map(|(.., tree)| (host.name, interface(tree)))
         })
         .collect()
 }
@@ -345,24 +443,40 @@ fn cable(
     peers: &[(&str, Interface)],
     problems: &mut Vec<Diagnostic>,
 ) {
-    let Some((_, span, tree)) = host.interfaces().find(|(k, ..)| *k == key) else { return };
+    let Some((_, span, tree)) = host.interfaces().find(|(k, ..)| *k == key) else {
+        return;
+    };
     let own = interface(tree);
-    let named = ["name", "mac", "addresses"].iter().any(|key| tree.get(key).is_some());
+    let named = ["name", "mac", "addresses"]
+        .iter()
+        .any(|key| tree.get(key).is_some());
     if !named && peers.iter().all(|(_, peer)| peer.addresses.is_empty()) && !peers.is_empty() {
         let message = format!("nothing says which interface of {} [{key}] is", host.name);
-        problems.fault(span, message, "add name = \"igb1\", its mac, or its addresses");
+        problems.fault(
+            span,
+            message,
+            "add name = \"igb1\", its mac, or its addresses",
+        );
     }
     for (other, peer) in peers {
         for is_v4 in [true, false] {
             let of_family = |addresses: &[HostAddress]| -> Vec<HostAddress> {
-                addresses.iter().copied().filter(|a| a.address.is_ipv4() == is_v4).collect()
+                addresses
+                    .iter()
+                    .copied()
+                    .filter(|a| a.address.is_ipv4() == is_v4)
+                    .collect()
             };
             let (ours, theirs) = (of_family(&own.addresses), of_family(&peer.addresses));
             let routed = own.next_hops.iter().any(|hop| hop.is_ipv4() == is_v4);
             if let Some(far) = unreachable(&ours, &theirs).filter(|_| !routed) {
-                let message = format!("{far} of {other} is in no network of [{key}] of {}", host.name);
+                let message = format!(
+                    "{far} of {other} is in no network of [{key}] of {}",
+                    host.name
+                );
                 let node = tree.get("addresses").map_or(span, |n| n.span);
-                let help = "give both ends of the cable addresses of one network, or name next-hops";
+                let help =
+                    "give both ends of the cable addresses of one network, or name next-hops";
                 problems.fault(node, message, help);
             }
         }
@@ -376,7 +490,11 @@ fn unreachable(near: &[HostAddress], far: &[HostAddress]) -> Option<HostAddress>
         ways.iter().all(Option::is_none) || ways.contains(&Some(true))
     };
     let any = near.iter().any(|a| far.iter().any(|b| reached(a, b)));
-    if any || near.is_empty() { None } else { far.first().copied() }
+    if any || near.is_empty() {
+        None
+    } else {
+        far.first().copied()
+    }
 }
 
 /// A next hop is in a network of its interface, where these are known.
@@ -386,13 +504,22 @@ fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
             let own = interface(tree);
             for node in tree.list("next-hops") {
                 let Some(text) = node.text() else { continue };
-                let Ok(hop) = text.parse::<IpAddr>() else { continue };
-                let of_family: Vec<_> =
-                    own.addresses.iter().filter(|a| a.address.is_ipv4() == hop.is_ipv4()).collect();
+                let Ok(hop) = text.parse::<IpAddr>() else {
+                    continue;
+                };
+                let of_family: Vec<_> = own
+                    .addresses
+                    .iter()
+                    .filter(|a| a.address.is_ipv4() == hop.is_ipv4())
+                    .collect();
                 let known: Vec<bool> = of_family.iter().filter_map(|a| a.reaches(hop)).collect();
                 if !known.is_empty() && known.len() == of_family.len() && !known.contains(&true) {
                     let message = format!("{hop} is in no network of [{key}] of {}", host.name);
-                    problems.fault(node.span, message, "name the neighbour that frames are handed to");
+                    problems.fault(
+                        node.span,
+                        message,
+                        "name the neighbour that frames are handed to",
+                    );
                 }
             }
         }
@@ -406,15 +533,17 @@ fn ranges(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
         for (.., tree) in host.interfaces() {
             for node in tree.list("networks") {
                 let Some(text) = node.text() else { continue };
-                let Ok(network) = text.parse::<HostAddress>() else { continue };
+                let Ok(network) = text.parse::<HostAddress>() else {
+                    continue;
+                };
                 let within = |range: &HostAddress| {
                     range.reaches(network.address) == Some(true) && network.length >= range.length
                 };
                 if !aside.iter().flatten().any(within) {
-                    let help =
-                        "198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180) are set aside for benchmarks";
-                    let message =
-                        format!("{text} may be somebody's: frames with its addresses must not get out");
+                    let help = "198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180) are set aside for benchmarks";
+                    let message = format!(
+                        "{text} may be somebody's: frames with its addresses must not get out"
+                    );
                     problems.push(Diagnostic::warning(node.span, message).remedy(help));
                 }
             }

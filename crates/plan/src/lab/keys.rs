@@ -1,7 +1,9 @@
 //! The keys of a lab file: the only place where they are listed.
 
 use crate::backend::OF_HOSTS;
-use crate::forms::{ADDRESS, HOST_ADDRESS, INTERFACE as INTERFACE_NAME, MAC, NAMESPACE, NETWORK, SPEED, SSH};
+use crate::forms::{
+    ADDRESS, HOST_ADDRESS, INTERFACE as INTERFACE_NAME, MAC, NAMESPACE, NETWORK, SPEED, SSH,
+};
 use crate::grammar::{Kind, Table, key, required};
 
 const S: u64 = 1_000_000_000;
@@ -77,7 +79,10 @@ static ROLES: [(&str, &str); 4] = [
     ("generator", "sends the frames"),
     ("dut", "is measured"),
     ("receiver", "counts what arrives"),
-    ("reference", "is the far end of the DUT's tunnels, between it and the receiver"),
+    (
+        "reference",
+        "is the far end of the DUT's tunnels, between it and the receiver",
+    ),
 ];
 
 static SYSTEMS: [(&str, &str); 9] = [
@@ -88,7 +93,10 @@ static SYSTEMS: [(&str, &str); 9] = [
     ("vyos", "VyOS"),
     ("pfsense", "pfSense"),
     ("opnsense", "OPNsense"),
-    ("bsdrp", "BSD Router Project: FreeBSD with a read-only root, and config save"),
+    (
+        "bsdrp",
+        "BSD Router Project: FreeBSD with a read-only root, and config save",
+    ),
     ("nanobsd", "another FreeBSD with a read-only root"),
 ];
 
@@ -100,7 +108,8 @@ static INTERFACE: Table = Table {
                 end.",
         ),
         key("mac", Kind::Form(&MAC)).about("Its Ethernet address. Default: it is asked."),
-        key("addresses", Kind::List(&Kind::Form(&HOST_ADDRESS))).about("Its IPv4 and IPv6 addresses."),
+        key("addresses", Kind::List(&Kind::Form(&HOST_ADDRESS)))
+            .about("Its IPv4 and IPv6 addresses."),
         key("networks", Kind::List(&Kind::Form(&NETWORK))).about(
             "in, out: networks of the frames' addresses behind it. Default: those of RFC 2544 and \
                 RFC 5180.",
@@ -126,6 +135,7 @@ static BOOT: Table = Table {
             "Addresses that must answer before it counts as back: a router forwards nothing for a \
                 while after a boot.",
         ),
-        key("from", Kind::Line).about("The host that asks them. Default: the one that was rebooted."),
+        key("from", Kind::Line)
+            .about("The host that asks them. Default: the one that was rebooted."),
     ]],
 };

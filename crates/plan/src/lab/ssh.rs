@@ -34,7 +34,9 @@ impl Reach {
     pub fn by_hand(&self) -> String {
         match self {
             Reach::Ssh(Ssh { user, host, port }) => {
-                let user = user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+                let user = user
+                    .as_ref()
+                    .map_or(String::new(), |user| format!("{user}@"));
                 let port = port.map_or(String::new(), |port| format!("-p {port} "));
                 format!("ssh {port}{user}{host}")
             }
@@ -68,7 +70,9 @@ const NO_PORT: &str = "a port is a number from 1 to 65535";
 
 /// The fault of a name that ssh would take for an option, or a shell for syntax.
 fn no_name(what: &str) -> Diagnostic {
-    Diagnostic::new(format!("a {what} has letters, digits, '.', '-' and '_', and does not begin with '-'"))
+    Diagnostic::new(format!(
+        "a {what} has letters, digits, '.', '-' and '_', and does not begin with '-'"
+    ))
 }
 
 impl FromStr for Ssh {
@@ -77,14 +81,26 @@ impl FromStr for Ssh {
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let text = text.trim();
         let text = text.strip_prefix("ssh://").unwrap_or(text);
-        let (user, rest) = text.rsplit_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
+        let (user, rest) = text
+            .rsplit_once('@')
+            .map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = split(rest)?;
         if let Some(user) = user.filter(|user| !is_name(user)) {
-            return Err(if user.is_empty() { Diagnostic::new(NO_HOST) } else { no_name("user") });
+            return Err(if user.is_empty() {
+                Diagnostic::new(NO_HOST)
+            } else {
+                no_name("user")
+            });
         }
         let number = |port: &str| port.parse().ok().filter(|n| *n > 0);
-        let port = port.map(|port| number(port).ok_or(Diagnostic::new(NO_PORT))).transpose()?;
-        Ok(Ssh { user: user.map(String::from), host: host.to_string(), port })
+        let port = port
+            .map(|port| number(port).ok_or(Diagnostic::new(NO_PORT)))
+            .transpose()?;
+        Ok(Ssh {
+            user: user.map(String::from),
+            host: host.to_string(),
+            port,
+        })
     }
 }
 
@@ -92,7 +108,8 @@ impl FromStr for Ssh {
 fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or_else(|| no_name("host"))?;
-        host.parse::<std::net::Ipv6Addr>().map_err(|_| no_name("host"))?;
+        host.parse::<std::net::Ipv6Addr>()
+            .map_err(|_| no_name("host"))?;
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
@@ -102,7 +119,9 @@ fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
     if text.parse::<std::net::Ipv6Addr>().is_ok() {
         return Ok((text, None));
     }
-    let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+    let (host, port) = text
+        .split_once(':')
+        .map_or((text, None), |(host, port)| (host, Some(port)));
     match host {
         "" => Err(Diagnostic::new(NO_HOST)),
         host if is_name(host) => Ok((host, port)),
@@ -136,12 +155,25 @@ mod tests {
     #[test]
     fn destinations() {
         let ssh = |user: Option<&str>, host: &str, port| {
-            Ok(Ssh { user: user.map(String::from), host: host.into(), port })
+            Ok(Ssh {
+                user: user.map(String::from),
+                host: host.into(),
+                port,
+            })
         };
         assert_eq!("sm1".parse(), ssh(None, "sm1", None));
-        assert_eq!("root@192.168.1.3:2222".parse(), ssh(Some("root"), "192.168.1.3", Some(2222)));
-        assert_eq!("ssh://root@apu2-2.lab".parse(), ssh(Some("root"), "apu2-2.lab", None));
-        assert_eq!("root@[2001:db8::1]:22".parse(), ssh(Some("root"), "2001:db8::1", Some(22)));
+        assert_eq!(
+            "root@192.168.1.3:2222".parse(),
+            ssh(Some("root"), "192.168.1.3", Some(2222))
+        );
+        assert_eq!(
+            "ssh://root@apu2-2.lab".parse(),
+            ssh(Some("root"), "apu2-2.lab", None)
+        );
+        assert_eq!(
+            "root@[2001:db8::1]:22".parse(),
+            ssh(Some("root"), "2001:db8::1", Some(22))
+        );
         assert_eq!("2001:db8::1".parse(), ssh(None, "2001:db8::1", None));
     }
 
@@ -154,11 +186,19 @@ mod tests {
         assert_eq!(error("$(reboot)@host"), no_name("user"));
         assert_eq!(
             (error(""), error("root@"), error("@host")),
-            (Diagnostic::new(NO_HOST), Diagnostic::new(NO_HOST), Diagnostic::new(NO_HOST))
+            (
+                Diagnostic::new(NO_HOST),
+                Diagnostic::new(NO_HOST),
+                Diagnostic::new(NO_HOST)
+            )
         );
         assert_eq!(
             (error("a:0"), error("a:ssh"), error("[::1]22")),
-            (Diagnostic::new(NO_PORT), Diagnostic::new(NO_PORT), Diagnostic::new(NO_PORT))
+            (
+                Diagnostic::new(NO_PORT),
+                Diagnostic::new(NO_PORT),
+                Diagnostic::new(NO_PORT)
+            )
         );
     }
 

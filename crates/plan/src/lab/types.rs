@@ -164,7 +164,9 @@ pub struct Interface {
 pub fn is_interface(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     let first = name.chars().next();
-    first.is_some_and(|c| c.is_ascii_alphanumeric()) && name.len() <= 15 && name.chars().all(allowed)
+    first.is_some_and(|c| c.is_ascii_alphanumeric())
+        && name.len() <= 15
+        && name.chars().all(allowed)
 }
 
 /// One of the two ends of the device under test.
@@ -190,13 +192,23 @@ pub struct HostAddress {
 impl HostAddress {
     /// Address and length; all of the address's bits where none is known.
     pub fn prefix(&self) -> (IpAddr, u8) {
-        (self.address, self.length.unwrap_or(if self.address.is_ipv4() { 32 } else { 128 }))
+        (
+            self.address,
+            self.length
+                .unwrap_or(if self.address.is_ipv4() { 32 } else { 128 }),
+        )
     }
 
     /// Whether another address is in its network; `None` where that is not known.
     pub fn reaches(&self, other: IpAddr) -> Option<bool> {
         let length = u32::from(self.length?);
-        let shifted = |bits: u128, of: u32| if length == 0 { 0 } else { bits >> (of - length) };
+        let shifted = |bits: u128, of: u32| {
+            if length == 0 {
+                0
+            } else {
+                bits >> (of - length)
+            }
+        };
         Some(match (self.address, other) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
                 shifted(u128::from(u32::from(a)), 32) == shifted(u128::from(u32::from(b)), 32)
@@ -212,10 +224,15 @@ impl FromStr for HostAddress {
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
         const WRONG: &str = "an address has the form 198.18.0.1/24";
-        let (address, length) = text.trim().split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
+        let (address, length) = text
+            .trim()
+            .split_once('/')
+            .map_or((text, None), |(a, l)| (a, Some(l)));
         let address: IpAddr = address.trim().parse().map_err(|_| WRONG)?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.map(|l| l.parse().ok().filter(|n| *n <= longest).ok_or(WRONG)).transpose()?;
+        let length = length
+            .map(|l| l.parse().ok().filter(|n| *n <= longest).ok_or(WRONG))
+            .transpose()?;
         Ok(HostAddress { address, length })
     }
 }
@@ -256,6 +273,10 @@ pub struct Boot {
 
 impl Default for Boot {
     fn default() -> Self {
-        Boot { timeout_ns: 300_000_000_000, reaches: Vec::new(), from: None }
+        Boot {
+            timeout_ns: 300_000_000_000,
+            reaches: Vec::new(),
+            from: None,
+        }
     }
 }

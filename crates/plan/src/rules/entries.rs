@@ -29,7 +29,10 @@ pub struct Entries {
 
 /// An entry of a table, or a rule's source: a network or a host.
 fn entry(address: impl Into<IpAddr>, length: Option<u8>) -> HostAddress {
-    HostAddress { address: address.into(), length }
+    HostAddress {
+        address: address.into(),
+        length,
+    }
 }
 
 /// IPv4 networks without entries: sources that no packet has, the test networks, and the private networks, because a DUT is often
@@ -47,7 +50,9 @@ const LEFT_OUT_V4: [(Ipv4Addr, u32); 9] = [
 ];
 
 fn left_out_v4(address: u32) -> bool {
-    LEFT_OUT_V4.iter().any(|(network, bits)| (address ^ network.to_bits()) >> (32 - bits) == 0)
+    LEFT_OUT_V4
+        .iter()
+        .any(|(network, bits)| (address ^ network.to_bits()) >> (32 - bits) == 0)
 }
 
 /// 2001:2::/48, by its upper 64 bits.
@@ -63,13 +68,20 @@ impl Entries {
             Some(seed) => (None, Some(self.drawn_v4(seed))),
         };
         let kind = self.kind;
-        let addresses = counted.into_iter().flatten().chain(drawn.into_iter().flatten());
-        addresses.filter(|address| !left_out_v4(*address)).take(self.count as usize).map(move |address| {
-            match kind {
+        let addresses = counted
+            .into_iter()
+            .flatten()
+            .chain(drawn.into_iter().flatten());
+        addresses
+            .filter(|address| !left_out_v4(*address))
+            .take(self.count as usize)
+            .map(move |address| match kind {
                 EntryKind::Networks => entry(Ipv4Addr::from_bits(address), Some(24)),
-                EntryKind::Hosts => entry(Ipv4Addr::from_bits(address | u32::from(address & 255 == 0)), None),
-            }
-        })
+                EntryKind::Hosts => entry(
+                    Ipv4Addr::from_bits(address | u32::from(address & 255 == 0)),
+                    None,
+                ),
+            })
     }
 
     fn drawn_v4(self, seed: u64) -> impl Iterator<Item = u32> {
@@ -78,10 +90,12 @@ impl Entries {
             EntryKind::Hosts => 32,
         };
         let permutation = Permutation::new(seed, bits);
-        (0..1u64 << bits).map(move |index| (permutation.apply(index) << (32 - bits)) as u32).filter(
-            // A host that would be taken for its network's number moves to 1, which must not be drawn as well.
-            move |address| bits == 24 || address & 255 != 0,
-        )
+        (0..1u64 << bits)
+            .map(move |index| (permutation.apply(index) << (32 - bits)) as u32)
+            .filter(
+                // A host that would be taken for its network's number moves to 1, which must not be drawn as well.
+                move |address| bits == 24 || address & 255 != 0,
+            )
     }
 
     /// Entries of IPv6. Counted, they are of the prefix for documents (RFC 3849): 2001:db8:0:1::/64, 2001:db8:0:2::/64, ...
@@ -92,14 +106,18 @@ impl Entries {
             Some(permutation) => 0x2000_0000_0000_0000 + permutation.apply(index),
         });
         let Entries { kind, seed, count } = self;
-        networks.filter(|network| !left_out_v6(*network)).take(count as usize).map(move |network| {
-            let host = seed.map_or(1, |seed| SplitMix64::new(seed ^ network).next_u64() | 1);
-            let address = |host: u64| Ipv6Addr::from_bits(u128::from(network) << 64 | u128::from(host));
-            match kind {
-                EntryKind::Networks => entry(address(0), Some(64)),
-                EntryKind::Hosts => entry(address(host), None),
-            }
-        })
+        networks
+            .filter(|network| !left_out_v6(*network))
+            .take(count as usize)
+            .map(move |network| {
+                let host = seed.map_or(1, |seed| SplitMix64::new(seed ^ network).next_u64() | 1);
+                let address =
+                    |host: u64| Ipv6Addr::from_bits(u128::from(network) << 64 | u128::from(host));
+                match kind {
+                    EntryKind::Networks => entry(address(0), Some(64)),
+                    EntryKind::Hosts => entry(address(host), None),
+                }
+            })
     }
 }
 
@@ -108,8 +126,9 @@ const DRAWN_V6_BITS: u32 = 60;
 
 /// Three bytes from 1 to 255, the last changing fastest: 1.1.1.0 and so on.
 fn counted_v4() -> impl Iterator<Item = u32> {
-    (1..=223u32)
-        .flat_map(|a| (1..=255u32).flat_map(move |b| (1..=255u32).map(move |c| a << 24 | b << 16 | c << 8)))
+    (1..=223u32).flat_map(|a| {
+        (1..=255u32).flat_map(move |b| (1..=255u32).map(move |c| a << 24 | b << 16 | c << 8))
+    })
 }
 
 /// A permutation of the numbers of some bits: a Feistel network, so that drawing without repetition needs no memory.
@@ -123,13 +142,18 @@ impl Permutation {
     /// `bits` is even.
     fn new(seed: u64, bits: u32) -> Self {
         let mut random = SplitMix64::new(seed);
-        Permutation { keys: std::array::from_fn(|_| random.next_u64()), half: bits / 2 }
+        Permutation {
+            keys: std::array::from_fn(|_| random.next_u64()),
+            half: bits / 2,
+        }
     }
 
     fn apply(&self, index: u64) -> u64 {
         let mask = (1u64 << self.half) - 1;
-        let (left, right) =
-            self.keys.iter().fold((index >> self.half & mask, index & mask), |(l, r), key| {
+        let (left, right) = self
+            .keys
+            .iter()
+            .fold((index >> self.half & mask, index & mask), |(l, r), key| {
                 (r, l ^ (SplitMix64::new(key ^ r).next_u64() & mask))
             });
         left << self.half | right
@@ -156,25 +180,44 @@ mod tests {
         assert_eq!(all[..2], ["1.1.1.0/24", "1.1.2.0/24"]);
         assert_eq!(all[254..257], ["1.1.255.0/24", "1.2.1.0/24", "1.2.2.0/24"]);
         // The last ones of the archive's tables of "1000", "10000" and "100000".
-        assert_eq!([&all[998], &all[9_998], &all[99_998]], ["1.4.234.0/24", "1.40.54.0/24", "2.138.39.0/24"]);
-        assert_eq!(texts(of(2, EntryKind::Hosts, None).v4()), ["1.1.1.1", "1.1.2.1"]);
+        assert_eq!(
+            [&all[998], &all[9_998], &all[99_998]],
+            ["1.4.234.0/24", "1.40.54.0/24", "2.138.39.0/24"]
+        );
+        assert_eq!(
+            texts(of(2, EntryKind::Hosts, None).v4()),
+            ["1.1.1.1", "1.1.2.1"]
+        );
     }
 
     #[test]
     fn counted_entries_of_ipv6() {
         let all = texts(of(70_000, EntryKind::Networks, None).v6());
         assert_eq!(all[..2], ["2001:db8:0:1::/64", "2001:db8:0:2::/64"]);
-        assert_eq!(all[65_534..65_536], ["2001:db8:0:ffff::/64", "2001:db8:1::/64"]);
-        assert_eq!(texts(of(1, EntryKind::Hosts, None).v6()), ["2001:db8:0:1::1"]);
+        assert_eq!(
+            all[65_534..65_536],
+            ["2001:db8:0:ffff::/64", "2001:db8:1::/64"]
+        );
+        assert_eq!(
+            texts(of(1, EntryKind::Hosts, None).v6()),
+            ["2001:db8:0:1::1"]
+        );
     }
 
     /// The largest table that can be asked for, of each kind and order: complete, without repetition, and none in the way.
     #[test]
     fn takes_minutes_ten_million_entries_are_there() {
         let networks = EntryKind::Networks;
-        for (kind, seed) in [(networks, None), (networks, Some(1)), (EntryKind::Hosts, Some(1))] {
+        for (kind, seed) in [
+            (networks, None),
+            (networks, Some(1)),
+            (EntryKind::Hosts, Some(1)),
+        ] {
             let entries = of(super::super::MAX_ENTRIES, kind, seed);
-            let mut all: Vec<u32> = entries.v4().map(|entry| address_v4(entry).to_bits()).collect();
+            let mut all: Vec<u32> = entries
+                .v4()
+                .map(|entry| address_v4(entry).to_bits())
+                .collect();
             assert_eq!(all.len(), 10_000_000);
             assert_eq!(all.iter().find(|address| left_out_v4(**address)), None);
             all.sort_unstable();
@@ -205,7 +248,11 @@ mod tests {
             ("224.0.0.0", true),
             ("0.1.1.0", true),
         ] {
-            assert_eq!(left_out_v4(address.parse::<Ipv4Addr>().unwrap().to_bits()), out, "{address}");
+            assert_eq!(
+                left_out_v4(address.parse::<Ipv4Addr>().unwrap().to_bits()),
+                out,
+                "{address}"
+            );
         }
         let upper = |a: &str| (a.parse::<Ipv6Addr>().unwrap().to_bits() >> 64) as u64;
         assert!(left_out_v6(upper("2001:2::")) && left_out_v6(upper("2001:2:0:ffff::1")));
@@ -216,7 +263,8 @@ mod tests {
     fn a_permutation_reaches_every_number_once() {
         for seed in 0..20 {
             let permutation = Permutation::new(seed, 12);
-            let reached: HashSet<u64> = (0..1 << 12).map(|index| permutation.apply(index)).collect();
+            let reached: HashSet<u64> =
+                (0..1 << 12).map(|index| permutation.apply(index)).collect();
             assert_eq!(reached.len(), 1 << 12);
             assert!(reached.iter().all(|n| *n < 1 << 12));
         }

@@ -1,19 +1,29 @@
 //! Faults of rule sets: sets that a firewall cannot have, and numbers and names that are not possible.
 
-use super::{EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, RuleSet};
+use super::{
+    EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, RuleSet,
+};
 use crate::diagnostic::Diagnostic;
 
 impl RuleSet {
     /// Everything that is wrong with it; nothing if it can be written. The subject of each is a field of [`RuleSet`], as a plan names it.
     pub fn faults(&self) -> Vec<Diagnostic> {
         let interface = [self.interface_fault()];
-        let all = self.lacking().into_iter().chain(self.impossible()).chain(interface).chain(self.foreign());
+        let all = self
+            .lacking()
+            .into_iter()
+            .chain(self.impossible())
+            .chain(interface)
+            .chain(self.foreign());
         all.flatten().collect()
     }
 
     /// Features that the firewall or the kind of rules has not.
     fn lacking(&self) -> [Option<Diagnostic>; 5] {
-        let (ipf, ipfw) = (self.firewall == Firewall::Ipf, self.firewall == Firewall::Ipfw);
+        let (ipf, ipfw) = (
+            self.firewall == Firewall::Ipf,
+            self.firewall == Firewall::Ipfw,
+        );
         let (nat, stateless) = (self.kind == Kind::Nat, self.kind == Kind::Stateless);
         let v6 = self.families() != Families::Ipv4;
         let has_states = self.states.is_some();
@@ -24,17 +34,31 @@ impl RuleSet {
         let rules = "ask for rules instead, or for pf or ipfw";
         let stateful = "ask for a stateful one, or leave the number of states out";
         [
-            fault(ipf && self.table.is_some(), "table", "ipf has no tables", rules),
+            fault(
+                ipf && self.table.is_some(),
+                "table",
+                "ipf has no tables",
+                rules,
+            ),
             fault(ipf && nat, "kind", no_nat, others),
             fault(ipf && has_states, "states", no_size, others),
-            fault(ipfw && nat && v6, "families", "ipfw translates IPv4 only", "ask for IPv4, or for pf"),
+            fault(
+                ipfw && nat && v6,
+                "families",
+                "ipfw translates IPv4 only",
+                "ask for IPv4, or for pf",
+            ),
             fault(stateless && has_states, "states", no_states, stateful),
         ]
     }
 
     /// Numbers, hits and draws that are not possible.
     fn impossible(&self) -> [Option<Diagnostic>; 6] {
-        let (rules, table, states) = (self.rules_before, self.table.unwrap_or(0), self.states.unwrap_or(1));
+        let (rules, table, states) = (
+            self.rules_before,
+            self.table.unwrap_or(0),
+            self.states.unwrap_or(1),
+        );
         let hosts = self.entries == EntryKind::Hosts;
         let draws = rules > 0 || self.table.is_some();
         let wants_draw = self.seed.is_some() || hosts;
@@ -51,11 +75,31 @@ impl RuleSet {
                 &no_states,
                 &format!("from 1 to {MAX_STATES}"),
             ),
-            fault(rules > MAX_RULES, "rules-before", &many, "more are a table's work"),
-            fault(table > MAX_ENTRIES, "table", &large, &format!("{MAX_ENTRIES} at most")),
+            fault(
+                rules > MAX_RULES,
+                "rules-before",
+                &many,
+                "more are a table's work",
+            ),
+            fault(
+                table > MAX_ENTRIES,
+                "table",
+                &large,
+                &format!("{MAX_ENTRIES} at most"),
+            ),
             fault(self.hit && table == 0, "hit", no_entry, "add a table"),
-            fault(self.hit && hosts, "hit", no_host, "ask for a table of networks"),
-            fault(wants_draw && !draws, "seed", "there is nothing to draw", help),
+            fault(
+                self.hit && hosts,
+                "hit",
+                no_host,
+                "ask for a table of networks",
+            ),
+            fault(
+                wants_draw && !draws,
+                "seed",
+                "there is nothing to draw",
+                help,
+            ),
         ]
     }
 
@@ -65,7 +109,9 @@ impl RuleSet {
         let (wrong, message, help) = match self.interface.as_deref() {
             None => (
                 translates && !firewall.is_linux(),
-                format!("address translation of {firewall} needs the interface that the frames leave by"),
+                format!(
+                    "address translation of {firewall} needs the interface that the frames leave by"
+                ),
                 "ix1, say",
             ),
             Some(name) if translates => (
@@ -73,7 +119,11 @@ impl RuleSet {
                 format!("'{name}' is not an interface name"),
                 "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest",
             ),
-            Some(_) => (true, "an interface is for address translation only".into(), "leave it out"),
+            Some(_) => (
+                true,
+                "an interface is for address translation only".into(),
+                "leave it out",
+            ),
         };
         fault(wrong, "interface", &message, help)
     }
@@ -82,10 +132,17 @@ impl RuleSet {
     fn foreign(&self) -> [Option<Diagnostic>; 2] {
         let firewall = self.firewall;
         let commands = self.ipfw_format == IpfwFormat::Commands && firewall != Firewall::Ipfw;
-        let no_tables = format!("only pf makes tables of rules: {firewall} has nothing to turn off");
-        let no_commands = format!("only ipfw reads a file of its own commands, {firewall} does not");
+        let no_tables =
+            format!("only pf makes tables of rules: {firewall} has nothing to turn off");
+        let no_commands =
+            format!("only ipfw reads a file of its own commands, {firewall} does not");
         [
-            fault(!self.optimize && !firewall.is_pf(), "optimize", &no_tables, "leave it out"),
+            fault(
+                !self.optimize && !firewall.is_pf(),
+                "optimize",
+                &no_tables,
+                "leave it out",
+            ),
             fault(commands, "ipfw-format", &no_commands, "leave it out"),
         ]
     }
@@ -97,7 +154,11 @@ fn fault(wrong: bool, field: &str, message: &str, remedy: &str) -> Option<Diagno
 
 /// The name goes into the rules as it is: it must not be able to become a rule itself.
 fn is_interface(name: &str, firewall: Firewall) -> bool {
-    let stem = if firewall.is_linux() { name.strip_suffix('*').unwrap_or(name) } else { name };
+    let stem = if firewall.is_linux() {
+        name.strip_suffix('*').unwrap_or(name)
+    } else {
+        name
+    };
     let fine = |c: char| c.is_ascii_alphanumeric() || "._:@-".contains(c);
     !stem.is_empty() && name.len() <= 15 && stem.chars().all(fine) && !stem.starts_with('-')
 }
@@ -122,7 +183,10 @@ mod tests {
             assert_eq!(set(firewall, Kind::Nat).faults(), []);
         }
         for firewall in [Firewall::Pf, Firewall::OpenbsdPf, Firewall::Ipfw] {
-            let nat = RuleSet { interface: Some("ix0".into()), ..set(firewall, Kind::Nat) };
+            let nat = RuleSet {
+                interface: Some("ix0".into()),
+                ..set(firewall, Kind::Nat)
+            };
             assert_eq!(nat.faults(), []);
         }
     }
@@ -133,40 +197,147 @@ mod tests {
         use Kind::{Nat, Stateful, Stateless};
         let ix0 = || Some("ix0".to_string());
         let cases = [
-            (RuleSet { table: Some(1), ..set(Ipf, Stateless) }, "table", "ipf has no tables"),
-            (set(Ipf, Nat), "kind", "no address translation for ipf"),
-            (RuleSet { states: Some(1), ..set(Ipf, Stateful) }, "states", "ipf's state table"),
             (
-                RuleSet { families: Some(Families::Both), interface: ix0(), ..set(Ipfw, Nat) },
+                RuleSet {
+                    table: Some(1),
+                    ..set(Ipf, Stateless)
+                },
+                "table",
+                "ipf has no tables",
+            ),
+            (set(Ipf, Nat), "kind", "no address translation for ipf"),
+            (
+                RuleSet {
+                    states: Some(1),
+                    ..set(Ipf, Stateful)
+                },
+                "states",
+                "ipf's state table",
+            ),
+            (
+                RuleSet {
+                    families: Some(Families::Both),
+                    interface: ix0(),
+                    ..set(Ipfw, Nat)
+                },
                 "families",
                 "IPv4 only",
             ),
-            (RuleSet { states: Some(1), ..set(Pf, Stateless) }, "states", "keeps no states"),
-            (RuleSet { states: Some(0), ..set(Pf, Stateful) }, "states", "0 states are not possible"),
-            (RuleSet { states: Some(1 << 31), ..set(Pf, Stateful) }, "states", "2147483648 states"),
-            (RuleSet { rules_before: 100_001, ..set(Nftables, Stateless) }, "rules-before", "100001 rules"),
-            (RuleSet { table: Some(10_000_001), ..set(Nftables, Stateless) }, "table", "10000001 entries"),
-            (RuleSet { hit: true, ..set(Nftables, Stateless) }, "hit", "one entry at least"),
-            (RuleSet { hit: true, table: Some(0), ..set(Nftables, Stateless) }, "hit", "one entry at least"),
             (
-                RuleSet { hit: true, table: Some(1), entries: EntryKind::Hosts, ..set(Pf, Stateless) },
+                RuleSet {
+                    states: Some(1),
+                    ..set(Pf, Stateless)
+                },
+                "states",
+                "keeps no states",
+            ),
+            (
+                RuleSet {
+                    states: Some(0),
+                    ..set(Pf, Stateful)
+                },
+                "states",
+                "0 states are not possible",
+            ),
+            (
+                RuleSet {
+                    states: Some(1 << 31),
+                    ..set(Pf, Stateful)
+                },
+                "states",
+                "2147483648 states",
+            ),
+            (
+                RuleSet {
+                    rules_before: 100_001,
+                    ..set(Nftables, Stateless)
+                },
+                "rules-before",
+                "100001 rules",
+            ),
+            (
+                RuleSet {
+                    table: Some(10_000_001),
+                    ..set(Nftables, Stateless)
+                },
+                "table",
+                "10000001 entries",
+            ),
+            (
+                RuleSet {
+                    hit: true,
+                    ..set(Nftables, Stateless)
+                },
+                "hit",
+                "one entry at least",
+            ),
+            (
+                RuleSet {
+                    hit: true,
+                    table: Some(0),
+                    ..set(Nftables, Stateless)
+                },
+                "hit",
+                "one entry at least",
+            ),
+            (
+                RuleSet {
+                    hit: true,
+                    table: Some(1),
+                    entries: EntryKind::Hosts,
+                    ..set(Pf, Stateless)
+                },
                 "hit",
                 "which no host can be",
             ),
-            (RuleSet { seed: Some(1), ..set(Nftables, Stateless) }, "seed", "nothing to draw"),
-            (RuleSet { entries: EntryKind::Hosts, ..set(Nftables, Stateless) }, "seed", "nothing to draw"),
-            (set(Pf, Nat), "interface", "translation of pf needs"),
-            (RuleSet { interface: ix0(), ..set(Pf, Stateful) }, "interface", "address translation only"),
-            (RuleSet { optimize: false, ..set(Ipfw, Stateless) }, "optimize", "ipfw has nothing"),
             (
-                RuleSet { ipfw_format: IpfwFormat::Commands, ..set(Pf, Stateless) },
+                RuleSet {
+                    seed: Some(1),
+                    ..set(Nftables, Stateless)
+                },
+                "seed",
+                "nothing to draw",
+            ),
+            (
+                RuleSet {
+                    entries: EntryKind::Hosts,
+                    ..set(Nftables, Stateless)
+                },
+                "seed",
+                "nothing to draw",
+            ),
+            (set(Pf, Nat), "interface", "translation of pf needs"),
+            (
+                RuleSet {
+                    interface: ix0(),
+                    ..set(Pf, Stateful)
+                },
+                "interface",
+                "address translation only",
+            ),
+            (
+                RuleSet {
+                    optimize: false,
+                    ..set(Ipfw, Stateless)
+                },
+                "optimize",
+                "ipfw has nothing",
+            ),
+            (
+                RuleSet {
+                    ipfw_format: IpfwFormat::Commands,
+                    ..set(Pf, Stateless)
+                },
                 "ipfw-format",
                 "pf does not",
             ),
         ];
         for (set, field, message) in cases {
             let faults = set.faults();
-            assert!(faults.len() == 1 && faults[0].message.contains(message), "{set:?} {faults:?}");
+            assert!(
+                faults.len() == 1 && faults[0].message.contains(message),
+                "{set:?} {faults:?}"
+            );
             assert_eq!(faults[0].subject.as_deref(), Some(field), "{set:?}");
         }
     }
@@ -174,15 +345,36 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once() {
         let table = Some(MAX_ENTRIES + 1);
-        let wrong =
-            RuleSet { table, rules_before: u32::MAX, states: Some(0), ..set(Firewall::Ipf, Kind::Stateless) };
-        let fields: Vec<_> = wrong.faults().into_iter().filter_map(|fault| fault.subject).collect();
-        assert_eq!(fields, ["table", "states", "states", "states", "rules-before", "table"]);
+        let wrong = RuleSet {
+            table,
+            rules_before: u32::MAX,
+            states: Some(0),
+            ..set(Firewall::Ipf, Kind::Stateless)
+        };
+        let fields: Vec<_> = wrong
+            .faults()
+            .into_iter()
+            .filter_map(|fault| fault.subject)
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "table",
+                "states",
+                "states",
+                "states",
+                "rules-before",
+                "table"
+            ]
+        );
     }
 
     #[test]
     fn names_of_interfaces() {
-        let nat = |firewall, name: &str| RuleSet { interface: Some(name.into()), ..set(firewall, Kind::Nat) };
+        let nat = |firewall, name: &str| RuleSet {
+            interface: Some(name.into()),
+            ..set(firewall, Kind::Nat)
+        };
         for (firewall, name) in [
             (Firewall::Pf, "ix0"),
             (Firewall::Pf, "vlan2.4"),
@@ -206,7 +398,10 @@ mod tests {
             (Firewall::Pf, "é"),
         ] {
             let faults = nat(firewall, name).faults();
-            assert!(faults.len() == 1 && faults[0].message.contains("not an interface name"), "{name}");
+            assert!(
+                faults.len() == 1 && faults[0].message.contains("not an interface name"),
+                "{name}"
+            );
         }
     }
 }

@@ -32,36 +32,70 @@ pub(super) fn nftables(set: &RuleSet, out: &mut impl Write) -> Result<()> {
 
 /// Networks are intervals to nft, in a tree; hosts are in a hash.
 fn elements(set: &RuleSet, version: usize, out: &mut impl Write) -> Result<()> {
-    write!(out, "  set {} {{\n    type {}\n", NFT_SETS[version], TYPE[version])?;
+    write!(
+        out,
+        "  set {} {{\n    type {}\n",
+        NFT_SETS[version], TYPE[version]
+    )?;
     if set.entries == EntryKind::Networks {
         out.write_all(b"    flags interval\n")?;
     }
     let mut any = false;
     for entry in set.table_of(version) {
-        write!(out, "{}{entry}", if any { ",\n      " } else { "    elements = {\n      " })?;
+        write!(
+            out,
+            "{}{entry}",
+            if any {
+                ",\n      "
+            } else {
+                "    elements = {\n      "
+            }
+        )?;
         any = true;
     }
     out.write_all(if any { b"\n    }\n  }\n" } else { b"  }\n" })
 }
 
 fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
-    out.write_all(b"  chain forward {\n    type filter hook forward priority filter; policy accept;\n")?;
+    out.write_all(
+        b"  chain forward {\n    type filter hook forward priority filter; policy accept;\n",
+    )?;
     if set.kind != Kind::Stateless {
         out.write_all(b"    ct state established,related accept\n")?;
     }
     if set.table.is_some() {
-        let verdict = if set.hit { "accept" } else { "counter name dropped drop" };
+        let verdict = if set.hit {
+            "accept"
+        } else {
+            "counter name dropped drop"
+        };
         for version in set.versions() {
-            writeln!(out, "    {} saddr @{} {verdict}", ADDRESS[version], NFT_SETS[version])?;
+            writeln!(
+                out,
+                "    {} saddr @{} {verdict}",
+                ADDRESS[version], NFT_SETS[version]
+            )?;
         }
     }
     for entry in set.all_rules() {
-        writeln!(out, "    {} saddr {entry} drop", ADDRESS[usize::from(entry.address.is_ipv6())])?;
+        writeln!(
+            out,
+            "    {} saddr {entry} drop",
+            ADDRESS[usize::from(entry.address.is_ipv6())]
+        )?;
     }
     if set.kind != Kind::Nat {
-        let new = if set.kind == Kind::Stateful { " ct state new" } else { "" };
+        let new = if set.kind == Kind::Stateful {
+            " ct state new"
+        } else {
+            ""
+        };
         for version in set.versions() {
-            writeln!(out, "    {} daddr {}{new} accept", ADDRESS[version], TEST_NETWORKS[version])?;
+            writeln!(
+                out,
+                "    {} daddr {}{new} accept",
+                ADDRESS[version], TEST_NETWORKS[version]
+            )?;
         }
         out.write_all(b"    counter name dropped drop\n")?;
     }
@@ -69,7 +103,9 @@ fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
 }
 
 fn postrouting(set: &RuleSet, out: &mut impl Write) -> Result<()> {
-    out.write_all(b"  chain postrouting {\n    type nat hook postrouting priority srcnat; policy accept;\n")?;
+    out.write_all(
+        b"  chain postrouting {\n    type nat hook postrouting priority srcnat; policy accept;\n",
+    )?;
     let interface = set.interface.as_deref().unwrap_or(LAB_OUTSIDE);
     let only = match (set.families().has_v4(), set.families().has_v6()) {
         (true, false) => "meta nfproto ipv4 ",
@@ -84,7 +120,11 @@ const IPSETS: [&str; 2] = ["linerate4", "linerate6"];
 
 /// The IP versions of the set: index of IPv4 or IPv6, and the start of its lines.
 fn versions(set: &RuleSet) -> impl Iterator<Item = (usize, &'static str)> + Clone {
-    let marks = if set.families() == Families::Both { ["-4 ", "-6 "] } else { ["", ""] };
+    let marks = if set.families() == Families::Both {
+        ["-4 ", "-6 "]
+    } else {
+        ["", ""]
+    };
     set.versions().map(move |version| (version, marks[version]))
 }
 
@@ -100,7 +140,10 @@ pub(super) fn iptables(set: &RuleSet, out: &mut impl Write) -> Result<()> {
         let verdict = if set.hit { "ACCEPT" } else { "DROP" };
         for (version, mark) in versions(set) {
             let name = IPSETS[version];
-            writeln!(out, "{mark}-A FORWARD -m set --match-set {name} src -j {verdict}")?;
+            writeln!(
+                out,
+                "{mark}-A FORWARD -m set --match-set {name} src -j {verdict}"
+            )?;
         }
     }
     let marked = set.families() == Families::Both;
@@ -117,11 +160,18 @@ pub(super) fn iptables(set: &RuleSet, out: &mut impl Write) -> Result<()> {
 }
 
 fn translation(set: &RuleSet, out: &mut impl Write) -> Result<()> {
-    let interface = set.interface.as_deref().unwrap_or(LAB_OUTSIDE).replace('*', "+");
+    let interface = set
+        .interface
+        .as_deref()
+        .unwrap_or(LAB_OUTSIDE)
+        .replace('*', "+");
     out.write_all(b"*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n")?;
     for (version, mark) in versions(set) {
         let inside = INSIDE_NETWORKS[version];
-        writeln!(out, "{mark}-A POSTROUTING -s {inside} -o {interface} -j MASQUERADE")?;
+        writeln!(
+            out,
+            "{mark}-A POSTROUTING -s {inside} -o {interface} -j MASQUERADE"
+        )?;
     }
     out.write_all(b"COMMIT\n")
 }
@@ -131,9 +181,17 @@ fn last_rules(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     if set.kind == Kind::Nat {
         return out.write_all(b"-A FORWARD -j ACCEPT\n");
     }
-    let new = if set.kind == Kind::Stateful { " -m conntrack --ctstate NEW" } else { "" };
+    let new = if set.kind == Kind::Stateful {
+        " -m conntrack --ctstate NEW"
+    } else {
+        ""
+    };
     for (version, mark) in versions(set) {
-        writeln!(out, "{mark}-A FORWARD -d {}{new} -j ACCEPT", TEST_NETWORKS[version])?;
+        writeln!(
+            out,
+            "{mark}-A FORWARD -d {}{new} -j ACCEPT",
+            TEST_NETWORKS[version]
+        )?;
     }
     out.write_all(b"-A FORWARD -j DROP\n")
 }
@@ -147,10 +205,18 @@ pub(super) fn write_ipset(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     };
     for (version, _) in versions(set) {
         let family = ["inet", "inet6"][version];
-        writeln!(out, "create {} {kind} family {family} maxelem {room}", IPSETS[version])?;
+        writeln!(
+            out,
+            "create {} {kind} family {family} maxelem {room}",
+            IPSETS[version]
+        )?;
     }
     for entry in set.versions().flat_map(|version| set.table_of(version)) {
-        writeln!(out, "add {} {entry}", IPSETS[usize::from(entry.address.is_ipv6())])?;
+        writeln!(
+            out,
+            "add {} {entry}",
+            IPSETS[usize::from(entry.address.is_ipv6())]
+        )?;
     }
     Ok(())
 }
@@ -181,7 +247,10 @@ mod tests {
 ";
         assert_eq!(text(&set(Kind::Stateless)), format!("{REPLACE}{stateless}"));
         let stateful = stateless
-            .replace("    ip daddr", "    ct state established,related accept\n    ip daddr")
+            .replace(
+                "    ip daddr",
+                "    ct state established,related accept\n    ip daddr",
+            )
             .replace("/15 accept", "/15 ct state new accept")
             .replace("/48 accept", "/48 ct state new accept");
         assert_eq!(text(&set(Kind::Stateful)), format!("{REPLACE}{stateful}"));
@@ -197,10 +266,16 @@ mod tests {
 
     #[test]
     fn one_version_and_another_interface() {
-        let nat =
-            RuleSet { families: Some(Families::Ipv6), interface: Some("eth1".into()), ..set(Kind::Nat) };
+        let nat = RuleSet {
+            families: Some(Families::Ipv6),
+            interface: Some("eth1".into()),
+            ..set(Kind::Nat)
+        };
         assert!(text(&nat).contains("    meta nfproto ipv6 oifname \"eth1\" masquerade\n"));
-        let v4 = RuleSet { families: Some(Families::Ipv4), ..set(Kind::Stateless) };
+        let v4 = RuleSet {
+            families: Some(Families::Ipv4),
+            ..set(Kind::Stateless)
+        };
         assert!(!text(&v4).contains("ip6"));
     }
 
@@ -234,12 +309,22 @@ mod tests {
 }
 ";
         assert_eq!(text(&all), format!("{REPLACE}{expected}"));
-        let hit = RuleSet { hit: true, ..all.clone() };
+        let hit = RuleSet {
+            hit: true,
+            ..all.clone()
+        };
         assert!(text(&hit).contains("1.1.1.0/24,\n      198.18.0.0/15\n    }"));
         assert!(text(&hit).contains("    ip saddr @entries4 accept\n"));
-        let hosts = RuleSet { entries: EntryKind::Hosts, table: Some(0), ..all };
+        let hosts = RuleSet {
+            entries: EntryKind::Hosts,
+            table: Some(0),
+            ..all
+        };
         assert!(text(&hosts).contains("  set entries4 {\n    type ipv4_addr\n  }\n"));
-        let nat = RuleSet { kind: Kind::Nat, ..hosts };
+        let nat = RuleSet {
+            kind: Kind::Nat,
+            ..hosts
+        };
         assert!(text(&nat).contains("policy accept;\n    ct state established,related accept\n"));
         assert!(text(&nat).contains("    ip saddr 1.1.2.1 drop\n  }\n  chain postrouting {\n"));
     }
@@ -255,7 +340,8 @@ mod iptables_tests {
         RuleSet::new(Firewall::Iptables, kind)
     }
 
-    const CHAINS: &str = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n";
+    const CHAINS: &str =
+        "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n";
 
     #[test]
     fn filters_for_both_versions_and_for_one() {
@@ -269,37 +355,60 @@ mod iptables_tests {
              -A FORWARD -s 2001:db8:0:1::/64 -j DROP\n\
              -A FORWARD -d 2001:2::/48 -m conntrack --ctstate NEW -j ACCEPT\n-A FORWARD -j DROP\nCOMMIT\n"
         );
-        let v6 = RuleSet { families: Some(Families::Ipv6), rules_before: 1, ..set(Kind::Stateful) };
+        let v6 = RuleSet {
+            families: Some(Families::Ipv6),
+            rules_before: 1,
+            ..set(Kind::Stateful)
+        };
         assert_eq!(text(&v6), stateful);
     }
 
     #[test]
     fn translation_as_the_paper_has_it() {
-        let nat =
-            RuleSet { families: Some(Families::Ipv4), interface: Some("enp4s0f0".into()), ..set(Kind::Nat) };
-        let rules: Vec<_> = text(&nat).lines().filter(|l| l.starts_with("-A")).map(String::from).collect();
+        let nat = RuleSet {
+            families: Some(Families::Ipv4),
+            interface: Some("enp4s0f0".into()),
+            ..set(Kind::Nat)
+        };
+        let rules: Vec<_> = text(&nat)
+            .lines()
+            .filter(|l| l.starts_with("-A"))
+            .map(String::from)
+            .collect();
         let paper = [
             "-A POSTROUTING -s 198.18.0.0/16 -o enp4s0f0 -j MASQUERADE",
             "-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
             "-A FORWARD -j ACCEPT",
         ];
         assert_eq!(rules, paper);
-        assert!(text(&set(Kind::Nat)).contains("-6 -A POSTROUTING -s 2001:2::/49 -o out+ -j MASQUERADE\n"));
+        assert!(
+            text(&set(Kind::Nat))
+                .contains("-6 -A POSTROUTING -s 2001:2::/49 -o out+ -j MASQUERADE\n")
+        );
     }
 
     #[test]
     fn tables_are_ipsets() {
-        let table = RuleSet { table: Some(2), hit: true, ..set(Kind::Stateless) };
+        let table = RuleSet {
+            table: Some(2),
+            hit: true,
+            ..set(Kind::Stateless)
+        };
         let ipset = "create linerate4 hash:net family inet maxelem 2\n\
             create linerate6 hash:net family inet6 maxelem 2\n\
             add linerate4 1.1.1.0/24\nadd linerate4 198.18.0.0/15\n\
             add linerate6 2001:db8:0:1::/64\nadd linerate6 2001:2::/48\n";
         assert_eq!(part(&table, Part::Ipset), ipset);
-        assert!(text(&table).contains("-6 -A FORWARD -m set --match-set linerate6 src -j ACCEPT\n"));
-        let hosts =
-            RuleSet { families: Some(Families::Ipv4), entries: EntryKind::Hosts, hit: false, ..table };
-        let ipset =
-            "create linerate4 hash:ip family inet maxelem 2\nadd linerate4 1.1.1.1\nadd linerate4 1.1.2.1\n";
+        assert!(
+            text(&table).contains("-6 -A FORWARD -m set --match-set linerate6 src -j ACCEPT\n")
+        );
+        let hosts = RuleSet {
+            families: Some(Families::Ipv4),
+            entries: EntryKind::Hosts,
+            hit: false,
+            ..table
+        };
+        let ipset = "create linerate4 hash:ip family inet maxelem 2\nadd linerate4 1.1.1.1\nadd linerate4 1.1.2.1\n";
         assert_eq!(part(&hosts, Part::Ipset), ipset);
         assert!(text(&hosts).contains("\n-A FORWARD -m set --match-set linerate4 src -j DROP\n"));
     }

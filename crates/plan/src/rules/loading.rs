@@ -1,7 +1,9 @@
 //! The programs that load a rule set, the system settings that it needs, and notes for a reader.
 
 use super::{Firewall, IpfwFormat, Kind, PF_DEFAULT_REQUEST, RuleSet, TEST_NETWORKS};
-use linerate_calc::states::{IPFW_DEFAULT_BUCKETS, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
+use linerate_calc::states::{
+    IPFW_DEFAULT_BUCKETS, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{Result, Write};
@@ -59,35 +61,65 @@ impl RuleSet {
     /// nft, pfctl and each of the iptables replace the rules at once. ipfw first deletes the old rules, and may then let nothing
     /// pass: over a network, copy its set to the DUT and load it from the file there, or the connection breaks.
     pub fn loads(&self) -> Vec<Load> {
-        let versions = [(self.families().has_v4(), false), (self.families().has_v6(), true)];
-        let versions = if self.firewall == Firewall::Iptables { &versions[..] } else { &[(true, false)] };
+        let versions = [
+            (self.families().has_v4(), false),
+            (self.families().has_v6(), true),
+        ];
+        let versions = if self.firewall == Firewall::Iptables {
+            &versions[..]
+        } else {
+            &[(true, false)]
+        };
         let script = self.ipfw_format == IpfwFormat::Script;
-        let ipset = Load { part: Part::Ipset, program: "ipset", arguments: &["restore"] };
+        let ipset = Load {
+            part: Part::Ipset,
+            program: "ipset",
+            arguments: &["restore"],
+        };
         let rules = versions.iter().filter(|(asked, _)| *asked).map(|(_, v6)| {
             let (program, arguments) = self.firewall.program(*v6, script);
-            Load { part: Part::Rules, program, arguments }
+            Load {
+                part: Part::Rules,
+                program,
+                arguments,
+            }
         });
-        self.has_ipset().then_some(ipset).into_iter().chain(rules).collect()
+        self.has_ipset()
+            .then_some(ipset)
+            .into_iter()
+            .chain(rules)
+            .collect()
     }
 
     /// Settings of the running system. On Linux they are the host's: a network namespace only shows them.
     pub fn sysctls(&self) -> Vec<(String, String)> {
-        let Some(states) = self.states else { return Vec::new() };
+        let Some(states) = self.states else {
+            return Vec::new();
+        };
         let (limit, hash) = match self.firewall {
             Firewall::Nftables | Firewall::Iptables => (
                 "net.netfilter.nf_conntrack_max",
-                Some(("net.netfilter.nf_conntrack_buckets", conntrack_buckets(states))),
+                Some((
+                    "net.netfilter.nf_conntrack_buckets",
+                    conntrack_buckets(states),
+                )),
             ),
             // FreeBSD 12 refuses to be given its own default.
             Firewall::Ipfw => {
                 let buckets = Some(ipfw_buckets(states)).filter(|n| *n > IPFW_DEFAULT_BUCKETS);
-                ("net.inet.ip.fw.dyn_max", buckets.map(|n| ("net.inet.ip.fw.dyn_buckets", n)))
+                (
+                    "net.inet.ip.fw.dyn_max",
+                    buckets.map(|n| ("net.inet.ip.fw.dyn_buckets", n)),
+                )
             }
             // pf.conf has the limit.
             _ => return Vec::new(),
         };
         let hash = hash.filter(|_| self.hash_sized);
-        std::iter::once((limit, states)).chain(hash).map(|(name, n)| (name.into(), n.to_string())).collect()
+        std::iter::once((limit, states))
+            .chain(hash)
+            .map(|(name, n)| (name.into(), n.to_string()))
+            .collect()
     }
 
     /// Settings that FreeBSD reads when it boots.
@@ -95,15 +127,22 @@ impl RuleSet {
         if self.firewall != Firewall::Pf {
             return Vec::new();
         }
-        let hash = self.states.filter(|_| self.hash_sized).map(|n| ("net.pf.states_hashsize", pf_hash(n)));
+        let hash = self
+            .states
+            .filter(|_| self.hash_sized)
+            .map(|n| ("net.pf.states_hashsize", pf_hash(n)));
         let request = self.all_entries().filter(|n| *n > PF_DEFAULT_REQUEST);
         let request = request.map(|n| ("net.pf.request_maxcount", n));
-        hash.into_iter().chain(request).map(|(name, n)| (name.into(), n.to_string())).collect()
+        hash.into_iter()
+            .chain(request)
+            .map(|(name, n)| (name.into(), n.to_string()))
+            .collect()
     }
 
     /// Entries of its table for all IP versions.
     pub(super) fn all_entries(&self) -> Option<u64> {
-        self.table.map(|entries| u64::from(entries) * self.versions().count() as u64)
+        self.table
+            .map(|entries| u64::from(entries) * self.versions().count() as u64)
     }
 
     /// Comments for a reader who finds this text: its content, the way to load it, and its needs.
@@ -132,11 +171,17 @@ impl RuleSet {
             },
             Part::Loader => {
                 let empty = self.loader_settings().is_empty();
-                let line = if empty { "There is nothing to set." } else { "Lines for /boot/loader.conf" };
+                let line = if empty {
+                    "There is nothing to set."
+                } else {
+                    "Lines for /boot/loader.conf"
+                };
                 lines.push(line.into());
                 let states = self.states.filter(|_| !empty && self.hash_sized);
                 lines.extend(
-                    states.map(|n| format!("The hash takes {} MB of memory.", pf_hash_bytes(n) >> 20)),
+                    states.map(|n| {
+                        format!("The hash takes {} MB of memory.", pf_hash_bytes(n) >> 20)
+                    }),
                 );
             }
         }
@@ -160,10 +205,15 @@ impl RuleSet {
             Firewall::Iptables => {
                 let loads = self.loads().into_iter();
                 let rules = loads.filter(|load| load.part == Part::Rules);
-                let rules: Vec<_> = rules.map(|l| format!("{} < THIS-FILE", l.program)).collect();
+                let rules: Vec<_> = rules
+                    .map(|l| format!("{} < THIS-FILE", l.program))
+                    .collect();
                 let first = "Load first what --part ipset writes: ipset restore".to_string();
                 let first = self.has_ipset().then_some(first);
-                return first.into_iter().chain([format!("Load: {}", rules.join("; "))]).collect();
+                return first
+                    .into_iter()
+                    .chain([format!("Load: {}", rules.join("; "))])
+                    .collect();
             }
             Firewall::Pf | Firewall::OpenbsdPf => "Load: pfctl -f THIS-FILE; turn on: pfctl -e",
             Firewall::Ipfw if self.ipfw_format == IpfwFormat::Script => {
@@ -176,15 +226,29 @@ impl RuleSet {
     }
 
     fn about_settings(&self) -> impl Iterator<Item = String> {
-        let needs = |part: &str, (name, value): (String, String)| format!("Needs {part}: {name}={value}");
-        let sysctls = self.sysctls().into_iter().map(move |setting| needs("sysctl", setting));
-        sysctls.chain(self.loader_settings().into_iter().map(move |s| needs("in /boot/loader.conf", s)))
+        let needs =
+            |part: &str, (name, value): (String, String)| format!("Needs {part}: {name}={value}");
+        let sysctls = self
+            .sysctls()
+            .into_iter()
+            .map(move |setting| needs("sysctl", setting));
+        sysctls.chain(
+            self.loader_settings()
+                .into_iter()
+                .map(move |s| needs("in /boot/loader.conf", s)),
+        )
     }
 }
 
 /// Lines of a configuration file, with values in these quotes.
-pub(super) fn write_settings(settings: &[(String, String)], quote: &str, out: &mut impl Write) -> Result<()> {
-    settings.iter().try_for_each(|(name, value)| writeln!(out, "{name}={quote}{value}{quote}"))
+pub(super) fn write_settings(
+    settings: &[(String, String)],
+    quote: &str,
+    out: &mut impl Write,
+) -> Result<()> {
+    settings
+        .iter()
+        .try_for_each(|(name, value)| writeln!(out, "{name}={quote}{value}{quote}"))
 }
 
 #[cfg(test)]
@@ -194,59 +258,106 @@ mod tests {
     use super::*;
 
     fn stateful(firewall: Firewall, states: u64) -> RuleSet {
-        RuleSet { states: Some(states), ..RuleSet::new(firewall, Kind::Stateful) }
+        RuleSet {
+            states: Some(states),
+            ..RuleSet::new(firewall, Kind::Stateful)
+        }
     }
 
     /// Illustrations 33 and 34 of the 2018 paper, and its configuration sets.
     #[test]
     fn state_tables_are_sized_as_the_paper_s() {
         let ipfw = "net.inet.ip.fw.dyn_max=5000000\nnet.inet.ip.fw.dyn_buckets=65536\n";
-        assert_eq!(part(&stateful(Firewall::Ipfw, 5_000_000), Part::Sysctl), ipfw);
-        assert_eq!(part(&stateful(Firewall::Ipfw, 16_384), Part::Sysctl), "net.inet.ip.fw.dyn_max=16384\n");
+        assert_eq!(
+            part(&stateful(Firewall::Ipfw, 5_000_000), Part::Sysctl),
+            ipfw
+        );
+        assert_eq!(
+            part(&stateful(Firewall::Ipfw, 16_384), Part::Sysctl),
+            "net.inet.ip.fw.dyn_max=16384\n"
+        );
         let pf = stateful(Firewall::Pf, 10_000_000);
-        assert_eq!(part(&pf, Part::Loader), "net.pf.states_hashsize=\"33554432\"\n");
-        assert_eq!(part(&pf, Part::Rules), "set limit { states 10000000 }\nset skip on lo0\npass\n");
+        assert_eq!(
+            part(&pf, Part::Loader),
+            "net.pf.states_hashsize=\"33554432\"\n"
+        );
+        assert_eq!(
+            part(&pf, Part::Rules),
+            "set limit { states 10000000 }\nset skip on lo0\npass\n"
+        );
         assert_eq!(part(&pf, Part::Sysctl), "");
         assert!(pf.comments(Part::Loader)[2].contains("2560 MB"));
     }
 
     #[test]
     fn state_tables_of_linux_and_openbsd() {
-        let linux = "net.netfilter.nf_conntrack_max=1000\nnet.netfilter.nf_conntrack_buckets=2000\n";
+        let linux =
+            "net.netfilter.nf_conntrack_max=1000\nnet.netfilter.nf_conntrack_buckets=2000\n";
         for firewall in [Firewall::Nftables, Firewall::Iptables] {
             assert_eq!(part(&stateful(firewall, 1_000), Part::Sysctl), linux);
         }
         let openbsd = stateful(Firewall::OpenbsdPf, 1_000_000);
-        assert_eq!((openbsd.sysctls(), openbsd.loader_settings()), (vec![], vec![]));
+        assert_eq!(
+            (openbsd.sysctls(), openbsd.loader_settings()),
+            (vec![], vec![])
+        );
         assert!(part(&openbsd, Part::Rules).starts_with("set limit { states 1000000 }\n"));
     }
 
     #[test]
     fn a_hash_that_is_not_sized_is_left_as_it_is() {
         for firewall in [Firewall::Nftables, Firewall::Ipfw, Firewall::Pf] {
-            let set = RuleSet { hash_sized: false, ..stateful(firewall, 5_000_000) };
+            let set = RuleSet {
+                hash_sized: false,
+                ..stateful(firewall, 5_000_000)
+            };
             let settings = part(&set, Part::Sysctl) + &part(&set, Part::Loader);
-            assert!(!settings.contains("hashsize") && !settings.contains("buckets"), "{settings}");
+            assert!(
+                !settings.contains("hashsize") && !settings.contains("buckets"),
+                "{settings}"
+            );
         }
     }
 
     #[test]
     fn large_tables_of_pf_need_larger_requests() {
-        let table = |n| RuleSet { table: Some(n), ..RuleSet::new(Firewall::Pf, Kind::Stateless) };
+        let table = |n| RuleSet {
+            table: Some(n),
+            ..RuleSet::new(Firewall::Pf, Kind::Stateless)
+        };
         assert_eq!(table(65_535).loader_settings(), []);
-        assert_eq!(part(&table(65_536), Part::Loader), "net.pf.request_maxcount=\"65536\"\n");
+        assert_eq!(
+            part(&table(65_536), Part::Loader),
+            "net.pf.request_maxcount=\"65536\"\n"
+        );
     }
 
     #[test]
     fn programs_that_read_them() {
-        let of = |set: &RuleSet| set.loads().iter().map(|l| (l.part, l.program)).collect::<Vec<_>>();
-        let iptables = RuleSet { table: Some(1), ..RuleSet::new(Firewall::Iptables, Kind::Stateless) };
+        let of = |set: &RuleSet| {
+            set.loads()
+                .iter()
+                .map(|l| (l.part, l.program))
+                .collect::<Vec<_>>()
+        };
+        let iptables = RuleSet {
+            table: Some(1),
+            ..RuleSet::new(Firewall::Iptables, Kind::Stateless)
+        };
         let rules = Part::Rules;
         assert_eq!(
             of(&iptables),
-            [(Part::Ipset, "ipset"), (rules, "iptables-restore"), (rules, "ip6tables-restore")]
+            [
+                (Part::Ipset, "ipset"),
+                (rules, "iptables-restore"),
+                (rules, "ip6tables-restore")
+            ]
         );
-        let v6 = RuleSet { families: Some(Families::Ipv6), table: None, ..iptables };
+        let v6 = RuleSet {
+            families: Some(Families::Ipv6),
+            table: None,
+            ..iptables
+        };
         assert_eq!(of(&v6), [(rules, "ip6tables-restore")]);
         for (firewall, program) in [
             (Firewall::Nftables, "nft"),
@@ -255,7 +366,10 @@ mod tests {
             (Firewall::Ipfw, "sh"),
             (Firewall::Ipf, "ipf"),
         ] {
-            assert_eq!(of(&RuleSet::new(firewall, Kind::Stateless)), [(rules, program)]);
+            assert_eq!(
+                of(&RuleSet::new(firewall, Kind::Stateless)),
+                [(rules, program)]
+            );
         }
     }
 }

@@ -53,7 +53,10 @@ impl RuleFile {
     ) -> Result<RuleFile, Diagnostic> {
         let read = || {
             if let Some(at) = text.find('\0') {
-                let at = Span { start: at, end: at + 1 };
+                let at = Span {
+                    start: at,
+                    end: at + 1,
+                };
                 return Err(Diagnostic::at(at, "this file is not text").remedy("name a rule file"));
             }
             let firewall = firewall.map_or_else(|| recognised(text), Ok)?;
@@ -86,12 +89,16 @@ impl RuleFile {
         }
         if let Some(missing) = names.missing(&self.map).first() {
             let message = format!("the file names no '{missing}', which is to be mapped");
-            let help =
-                net(missing).map_or_else(|| named(&interfaces), |_| "write it as the file does".into());
+            let help = net(missing).map_or_else(
+                || named(&interfaces),
+                |_| "write it as the file does".into(),
+            );
             return Err(Diagnostic::new(message).remedy(help));
         }
-        if let Some((name, _)) =
-            self.map.iter().find(|(n, m)| **m == Meaning::Elsewhere && net(n).is_none_or(|n| n.1.is_none()))
+        if let Some((name, _)) = self
+            .map
+            .iter()
+            .find(|(n, m)| **m == Meaning::Elsewhere && net(n).is_none_or(|n| n.1.is_none()))
         {
             let message = format!("'{name}' is not a network, and only a network can be elsewhere");
             let help = "leave it out: what the map does not name stays as it is";
@@ -103,13 +110,22 @@ impl RuleFile {
             let why = "it stands in a list of networks that no frame may come from";
             self.guess(bogon, Meaning::Elsewhere, why);
         }
-        let is_inside = |(name, end): &(&String, &Meaning)| **end == Meaning::In && net(name).is_none();
-        let inside = self.map.iter().find(is_inside).map(|(name, _)| name.clone());
+        let is_inside =
+            |(name, end): &(&String, &Meaning)| **end == Meaning::In && net(name).is_none();
+        let inside = self
+            .map
+            .iter()
+            .find(is_inside)
+            .map(|(name, _)| name.clone());
         for v4 in [true, false] {
             let given = |(name, _): (&String, &Meaning)| {
                 net(name).is_some_and(|(a, l)| l.is_some() && a.is_ipv4() == v4)
             };
-            let given = self.map.iter().filter(|(_, m)| **m != Meaning::Elsewhere).any(given);
+            let given = self
+                .map
+                .iter()
+                .filter(|(_, m)| **m != Meaning::Elsewhere)
+                .any(given);
             if given || names.names_tests(v4) && !(v4 && self.map.contains_key(bogon)) {
                 continue;
             }
@@ -126,8 +142,12 @@ impl RuleFile {
         seen: &[names::Seen],
         interfaces: &[&str],
     ) -> Result<(), Diagnostic> {
-        let given: Vec<(String, Meaning)> =
-            self.map.iter().filter(|(n, _)| net(n).is_none()).map(|(n, m)| (n.clone(), *m)).collect();
+        let given: Vec<(String, Meaning)> = self
+            .map
+            .iter()
+            .filter(|(n, _)| net(n).is_none())
+            .map(|(n, m)| (n.clone(), *m))
+            .collect();
         let has = |end| given.iter().any(|(_, m)| *m == end);
         if interfaces.is_empty() || has(Meaning::In) && has(Meaning::Out) {
             return Ok(());
@@ -137,17 +157,26 @@ impl RuleFile {
                 "{}: map the one towards the generator to \"in\", and the one towards the receiver to \"out\"",
                 named(interfaces)
             );
-            Diagnostic::new("nothing says which of the file's interfaces are the lab's").remedy(help)
+            Diagnostic::new("nothing says which of the file's interfaces are the lab's")
+                .remedy(help)
         };
         match given.as_slice() {
             [] => {
                 let (ends, why) = names.guessed_ends(seen, interfaces).ok_or_else(unsure)?;
-                ends.into_iter().for_each(|(name, end)| self.guess(&name, end, &why));
+                ends.into_iter()
+                    .for_each(|(name, end)| self.guess(&name, end, &why));
             }
             // Of two, the other one is at the other end.
             [(one, end)] if interfaces.len() == 2 => {
-                let other = interfaces.iter().find(|name| *name != one).ok_or_else(unsure)?;
-                let end = if *end == Meaning::In { Meaning::Out } else { Meaning::In };
+                let other = interfaces
+                    .iter()
+                    .find(|name| *name != one)
+                    .ok_or_else(unsure)?;
+                let end = if *end == Meaning::In {
+                    Meaning::Out
+                } else {
+                    Meaning::In
+                };
                 self.guess(other, end, "it is the only other interface");
             }
             _ if interfaces.len() == 1 => {}
@@ -169,14 +198,20 @@ impl RuleFile {
     /// A rule as its tool lists it in a lab, with the file's own names: those that stand for one interface or network alone.
     pub fn in_its_words(&self, rule: &str, ends: &[LabEnd; 2]) -> String {
         let mut back: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (name, meaning) in self.map.iter().filter(|(_, meaning)| **meaning != Meaning::Elsewhere) {
+        for (name, meaning) in self
+            .map
+            .iter()
+            .filter(|(_, meaning)| **meaning != Meaning::Elsewhere)
+        {
             let end = &ends[usize::from(*meaning == Meaning::Out)];
             let there = match net(name) {
                 None => Some(&end.interface),
                 Some((a, Some(_))) => end.networks.iter().find(|n| n.contains(':') == a.is_ipv6()),
                 Some(_) => None,
             };
-            there.into_iter().for_each(|there| back.entry(there).or_default().push(name));
+            there
+                .into_iter()
+                .for_each(|there| back.entry(there).or_default().push(name));
         }
         let (mut said, mut from) = (String::new(), 0);
         for token in tokens(rule, self.firewall).unwrap_or_default() {
@@ -202,17 +237,33 @@ impl RuleFile {
     pub fn tracks(&self) -> bool {
         match self.firewall {
             Firewall::Nftables => self.has(&["ct", "masquerade", "snat", "dnat", "redirect"]),
-            Firewall::Iptables => {
-                self.has(&["*nat", "conntrack", "state", "connmark", "connlimit", "connbytes"])
+            Firewall::Iptables => self.has(&[
+                "*nat",
+                "conntrack",
+                "state",
+                "connmark",
+                "connlimit",
+                "connbytes",
+            ]),
+            Firewall::Ipfw => {
+                self.has(&["keep-state", "check-state", "record-state", "limit", "nat"])
             }
-            Firewall::Ipfw => self.has(&["keep-state", "check-state", "record-state", "limit", "nat"]),
             Firewall::Pf | Firewall::OpenbsdPf | Firewall::Ipf => true,
         }
     }
 
     /// Whether it replaces addresses.
     pub fn translates(&self) -> bool {
-        self.has(&["nat", "nat-to", "rdr-to", "masquerade", "snat", "dnat", "redirect", "*nat"])
+        self.has(&[
+            "nat",
+            "nat-to",
+            "rdr-to",
+            "masquerade",
+            "snat",
+            "dnat",
+            "redirect",
+            "*nat",
+        ])
     }
 
     /// Whether some of its rules count their frames.
@@ -228,13 +279,27 @@ impl RuleFile {
     fn is_ipv6(&self) -> bool {
         let head = self.text.lines().next().unwrap_or_default();
         head.contains("ip6tables")
-            || self.tokens().iter().any(|t| net(t.text).is_some_and(|(a, _)| a.is_ipv6()))
+            || self
+                .tokens()
+                .iter()
+                .any(|t| net(t.text).is_some_and(|(a, _)| a.is_ipv6()))
     }
 
     fn is_script(&self) -> bool {
         !matches!(
             first_words(&self.text).first(),
-            Some(&("add" | "table" | "nat" | "pipe" | "queue" | "flush" | "-f" | "-q" | "delete" | "set"))
+            Some(
+                &("add"
+                    | "table"
+                    | "nat"
+                    | "pipe"
+                    | "queue"
+                    | "flush"
+                    | "-f"
+                    | "-q"
+                    | "delete"
+                    | "set")
+            )
         )
     }
 
@@ -265,7 +330,9 @@ const MOST_NAMED: usize = 8;
 fn named(interfaces: &[&str]) -> String {
     match interfaces {
         [] => "it names none".into(),
-        more if more.len() > MOST_NAMED => format!("it names {} and more", more[..MOST_NAMED].join(", ")),
+        more if more.len() > MOST_NAMED => {
+            format!("it names {} and more", more[..MOST_NAMED].join(", "))
+        }
         few => format!("it names {}", listed(few, "and")),
     }
 }
@@ -284,7 +351,11 @@ pub fn told_of(file: &str, said: &str) -> String {
 
 /// The counters in a listing of `nft list ruleset` or `iptables-save -c`, in its order.
 pub fn counts(firewall: Firewall, listing: &str) -> Vec<RuleCount> {
-    if firewall == Firewall::Nftables { nftables(listing) } else { iptables(listing) }
+    if firewall == Firewall::Nftables {
+        nftables(listing)
+    } else {
+        iptables(listing)
+    }
 }
 
 /// Growth of the rules' counters between two listings, without rules that did not count.
@@ -296,7 +367,12 @@ pub fn grown(before: &[RuleCount], after: &[RuleCount]) -> Vec<RuleCount> {
         rule: after.rule.clone(),
         frames: after.frames.saturating_sub(before.frames),
     };
-    before.iter().zip(after).map(since).filter(|count| count.frames > 0).collect()
+    before
+        .iter()
+        .zip(after)
+        .map(since)
+        .filter(|count| count.frames > 0)
+        .collect()
 }
 
 fn nftables(listing: &str) -> Vec<RuleCount> {
@@ -327,11 +403,17 @@ fn of_nft_rule(blocks: &[&str], rule: &str) -> Option<RuleCount> {
     let block = blocks.get(1)?;
     let (before, counted) = match block.strip_prefix("chain ") {
         Some(_) => rule.split_once("counter packets ")?,
-        None => ("", rule.strip_prefix("packets ").filter(|_| block.starts_with("counter "))?),
+        None => (
+            "",
+            rule.strip_prefix("packets ")
+                .filter(|_| block.starts_with("counter "))?,
+        ),
     };
     let mut words = counted.splitn(4, ' ');
     let frames = words.next()?.parse().ok()?;
-    let rest = words.nth(2).map_or(String::new(), |rest| format!(" {rest}"));
+    let rest = words
+        .nth(2)
+        .map_or(String::new(), |rest| format!(" {rest}"));
     let rule = match block.strip_prefix("chain ") {
         Some(chain) => format!("{table} {chain}: {before}counter{rest}"),
         None => format!("{table}: {block}"),
@@ -345,13 +427,24 @@ fn iptables(listing: &str) -> Vec<RuleCount> {
     for line in listing.lines() {
         if let Some(name) = line.strip_prefix('*') {
             table = name;
-        } else if let Some((counted, rule)) = line.strip_prefix('[').and_then(|l| l.split_once("] ")) {
+        } else if let Some((counted, rule)) =
+            line.strip_prefix('[').and_then(|l| l.split_once("] "))
+        {
             let frames = counted.split(':').next().and_then(|n| n.parse().ok());
-            counts.extend(frames.map(|frames| RuleCount { rule: format!("{table}: {rule}"), frames }));
+            counts.extend(frames.map(|frames| RuleCount {
+                rule: format!("{table}: {rule}"),
+                frames,
+            }));
         } else if let Some(policy) = line.strip_prefix(':') {
             let words: Vec<&str> = policy.split(' ').collect();
-            let [chain, verdict @ ("ACCEPT" | "DROP"), counted] = words[..] else { continue };
-            let frames = counted.trim_start_matches('[').split(':').next().and_then(|n| n.parse().ok());
+            let [chain, verdict @ ("ACCEPT" | "DROP"), counted] = words[..] else {
+                continue;
+            };
+            let frames = counted
+                .trim_start_matches('[')
+                .split(':')
+                .next()
+                .and_then(|n| n.parse().ok());
             let rule = format!("{table}: policy of {chain}, {verdict}");
             counts.extend(frames.map(|frames| RuleCount { rule, frames }));
         }
@@ -363,7 +456,9 @@ fn iptables(listing: &str) -> Vec<RuleCount> {
 fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {
     match firewall {
         Firewall::Nftables | Firewall::Pf | Firewall::OpenbsdPf => {
-            let Some(token) = tokens.iter().find(|t| t.is(&["include"])) else { return Ok(()) };
+            let Some(token) = tokens.iter().find(|t| t.is(&["include"])) else {
+                return Ok(());
+            };
             let help = match firewall {
                 Firewall::Nftables => {
                     "put its lines here, or load all of it and save it as one file: nft list ruleset"
@@ -378,26 +473,39 @@ fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {
             let starts = |t: &&Token<'_>| {
                 t.kind == TokenKind::Word && (t.text.starts_with("--mod") || cluster_has_m(t.text))
             };
-            let Some(token) = tokens.iter().find(starts) else { return Ok(()) };
+            let Some(token) = tokens.iter().find(starts) else {
+                return Ok(());
+            };
             let message = format!("'{}' would run a program", token.text);
             Err(Diagnostic::at(token.span(), message).remedy("leave it out"))
         }
         Firewall::Ipfw => Ok(()),
-        Firewall::Ipf => Err(Diagnostic::new("rule files of IP Filter cannot be measured")
-            .remedy("there are nftables, iptables (iptables-save), pf and ipfw")),
+        Firewall::Ipf => Err(
+            Diagnostic::new("rule files of IP Filter cannot be measured")
+                .remedy("there are nftables, iptables (iptables-save), pf and ipfw"),
+        ),
     }
 }
 
 /// `-M`, alone or behind options that take no argument.
 fn cluster_has_m(word: &str) -> bool {
-    let Some(options) = word.strip_prefix('-').filter(|o| !o.starts_with('-')) else { return false };
-    options.trim_start_matches(['v', 'n', 'x', 'f', '4', '6', 'w', 'c', 'h']).starts_with('M')
+    let Some(options) = word.strip_prefix('-').filter(|o| !o.starts_with('-')) else {
+        return false;
+    };
+    options
+        .trim_start_matches(['v', 'n', 'x', 'f', '4', '6', 'w', 'c', 'h'])
+        .starts_with('M')
 }
 
 /// The words of the first line that is neither blank nor a comment.
 fn first_words(text: &str) -> Vec<&str> {
-    let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
-    first.map(|line| line.split_whitespace().collect()).unwrap_or_default()
+    let first = text
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty() && !l.starts_with('#'));
+    first
+        .map(|line| line.split_whitespace().collect())
+        .unwrap_or_default()
 }
 
 /// Whose rules a text is.
@@ -405,23 +513,49 @@ fn first_words(text: &str) -> Vec<&str> {
 /// # Errors
 /// The text is of no tool that linerate knows.
 pub fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
-    let shebang = text.lines().next().filter(|l| l.starts_with("#!")).unwrap_or_default();
+    let shebang = text
+        .lines()
+        .next()
+        .filter(|l| l.starts_with("#!"))
+        .unwrap_or_default();
     if shebang.contains("nft") {
         return Ok(Firewall::Nftables);
     }
     let words = first_words(text);
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
-    let nft_object = ["table", "chain", "rule", "set", "map", "element", "counter", "flowtable", "ruleset"];
+    let nft_object = [
+        "table",
+        "chain",
+        "rule",
+        "set",
+        "map",
+        "element",
+        "counter",
+        "flowtable",
+        "ruleset",
+    ];
     let runs = |program: &str| {
-        text.lines().any(|l| l.split_whitespace().any(|w| w.trim_matches(['"', '\'']).ends_with(program)))
+        text.lines().any(|l| {
+            l.split_whitespace()
+                .any(|w| w.trim_matches(['"', '\'']).ends_with(program))
+        })
     };
     if shebang.contains("sh") {
         for (program, save) in [("nft", "nft list ruleset"), ("iptables", "iptables-save")] {
             if runs(program) && !runs("ipfw") {
-                let message = format!("this is a shell script that runs {program}, not a rule file");
-                let remedy = format!("run it where it belongs, and save what it makes: {save} > FILE");
-                return Err(Diagnostic::at(Span { start: 0, end: shebang.len() }, message).remedy(remedy));
+                let message =
+                    format!("this is a shell script that runs {program}, not a rule file");
+                let remedy =
+                    format!("run it where it belongs, and save what it makes: {save} > FILE");
+                return Err(Diagnostic::at(
+                    Span {
+                        start: 0,
+                        end: shebang.len(),
+                    },
+                    message,
+                )
+                .remedy(remedy));
             }
         }
     }
@@ -438,10 +572,12 @@ pub fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
             Ok(Firewall::Nftables)
         }
         "add" | "-f" | "-q" | "flush" | "table" | "nat" if second != "on" => Ok(Firewall::Ipfw),
-        _ if first.starts_with('*') && text.lines().any(|l| l.trim() == "COMMIT") => Ok(Firewall::Iptables),
+        _ if first.starts_with('*') && text.lines().any(|l| l.trim() == "COMMIT") => {
+            Ok(Firewall::Iptables)
+        }
         _ if runs("ipfw") => Ok(Firewall::Ipfw),
-        "set" | "scrub" | "match" | "block" | "pass" | "anchor" | "antispoof" | "nat" | "rdr" | "table"
-        | "queue" => Ok(Firewall::Pf),
+        "set" | "scrub" | "match" | "block" | "pass" | "anchor" | "antispoof" | "nat" | "rdr"
+        | "table" | "queue" => Ok(Firewall::Pf),
         _ if words.get(1) == Some(&"=") || first.contains('=') => Ok(Firewall::Pf),
         "" => Err(Diagnostic::new("the file has no rules").remedy("name a file with rules")),
         _ => Err(Diagnostic::new("nothing shows which firewall reads this file").remedy(SAY_TOOL)),

@@ -19,11 +19,17 @@ fn minimal(firewall: Firewall, kind: Kind) -> RuleSet {
 }
 
 fn with_rules(firewall: Firewall, rules: u32) -> RuleSet {
-    RuleSet { rules_before: rules, ..minimal(firewall, Kind::Stateless) }
+    RuleSet {
+        rules_before: rules,
+        ..minimal(firewall, Kind::Stateless)
+    }
 }
 
 fn with_table(firewall: Firewall, entries: u32) -> RuleSet {
-    RuleSet { table: Some(entries), ..minimal(firewall, Kind::Stateless) }
+    RuleSet {
+        table: Some(entries),
+        ..minimal(firewall, Kind::Stateless)
+    }
 }
 
 /// Files of the archive, byte for byte, as listed in testdata/rules/README.md, but for a slip that ipf refuses. Their sizes by name count the last rules as well.
@@ -34,18 +40,40 @@ fn sets_of_the_archive() {
             include_str!(concat!("../../testdata/rules/", $name))
         };
     }
-    let states = RuleSet { states: Some(4_000_000), ..minimal(Firewall::Pf, Kind::Stateful) };
-    let ipf = archived!("ipf-stateful.rules").replacen("pass out proto udp", "pass in proto udp", 1);
+    let states = RuleSet {
+        states: Some(4_000_000),
+        ..minimal(Firewall::Pf, Kind::Stateful)
+    };
+    let ipf =
+        archived!("ipf-stateful.rules").replacen("pass out proto udp", "pass in proto udp", 1);
     for (set, archived) in [
         (minimal(Firewall::Ipf, Kind::Stateful), &*ipf),
-        (minimal(Firewall::Pf, Kind::Stateful), archived!("pf-stateful.conf")),
-        (minimal(Firewall::Pf, Kind::Stateless), archived!("pf-stateless.conf")),
+        (
+            minimal(Firewall::Pf, Kind::Stateful),
+            archived!("pf-stateful.conf"),
+        ),
+        (
+            minimal(Firewall::Pf, Kind::Stateless),
+            archived!("pf-stateless.conf"),
+        ),
         (states, archived!("pf-4M-states.conf")),
-        (with_rules(Firewall::Ipf, 8), archived!("ipf-10-rules.rules")),
-        (with_rules(Firewall::Ipfw, 9), archived!("ipfw-10-rules.rules")),
+        (
+            with_rules(Firewall::Ipf, 8),
+            archived!("ipf-10-rules.rules"),
+        ),
+        (
+            with_rules(Firewall::Ipfw, 9),
+            archived!("ipfw-10-rules.rules"),
+        ),
         (with_rules(Firewall::Pf, 9), archived!("pf-10-rules.conf")),
-        (with_table(Firewall::Ipfw, 9), archived!("ipfw-10-entries.rules")),
-        (with_table(Firewall::Pf, 99), archived!("pf-100-entries.conf")),
+        (
+            with_table(Firewall::Ipfw, 9),
+            archived!("ipfw-10-entries.rules"),
+        ),
+        (
+            with_table(Firewall::Pf, 99),
+            archived!("pf-100-entries.conf"),
+        ),
     ] {
         assert_eq!(text(&set), archived, "{set}");
     }
@@ -66,10 +94,26 @@ fn large_sets_of_the_archive() {
             45_645,
             "${fwcmd} add deny ip from 1.4.234.0/24 to any\n${fwcmd} add allow ip from any to any\n",
         ),
-        (with_rules(Firewall::Pf, 999), 30_567, "block from 1.4.234.0/24 to any\npass no state\n"),
-        (with_table(Firewall::Pf, 999), 12_623, &format!(",1.4.234.0/24{table}")),
-        (with_table(Firewall::Pf, 9_999), 133_484, &format!(",1.40.54.0/24{table}")),
-        (with_table(Firewall::Pf, 99_999), 1_402_589, &format!(",2.138.39.0/24{table}")),
+        (
+            with_rules(Firewall::Pf, 999),
+            30_567,
+            "block from 1.4.234.0/24 to any\npass no state\n",
+        ),
+        (
+            with_table(Firewall::Pf, 999),
+            12_623,
+            &format!(",1.4.234.0/24{table}"),
+        ),
+        (
+            with_table(Firewall::Pf, 9_999),
+            133_484,
+            &format!(",1.40.54.0/24{table}"),
+        ),
+        (
+            with_table(Firewall::Pf, 99_999),
+            1_402_589,
+            &format!(",2.138.39.0/24{table}"),
+        ),
     ] {
         let text = text(&set);
         assert_eq!(text.len(), bytes, "{set}");
@@ -82,26 +126,45 @@ fn large_sets_of_the_archive() {
 fn minimal_sets_of_the_paper() {
     let ipfw = "#!/bin/sh\nfwcmd=\"/sbin/ipfw\"\n# Flush out the list before we begin.\n${fwcmd} -f flush\n\
         ${fwcmd} add 3000 allow ip from any to any";
-    assert_eq!(text(&minimal(Firewall::Ipfw, Kind::Stateless)), format!("{ipfw}\n"));
-    assert_eq!(text(&minimal(Firewall::Ipfw, Kind::Stateful)), format!("{ipfw} keep-state\n"));
-    assert_eq!(text(&minimal(Firewall::Ipf, Kind::Stateless)), "pass out all\npass in all\n");
+    assert_eq!(
+        text(&minimal(Firewall::Ipfw, Kind::Stateless)),
+        format!("{ipfw}\n")
+    );
+    assert_eq!(
+        text(&minimal(Firewall::Ipfw, Kind::Stateful)),
+        format!("{ipfw} keep-state\n")
+    );
+    assert_eq!(
+        text(&minimal(Firewall::Ipf, Kind::Stateless)),
+        "pass out all\npass in all\n"
+    );
 }
 
 #[test]
 fn comments_come_first_but_for_the_line_that_names_the_shell() {
     let set = with_rules(Firewall::Ipfw, 1);
     let mut out = Vec::new();
-    set.write_part(Part::Rules, &["one".into(), "two".into()], &mut out).unwrap();
+    set.write_part(Part::Rules, &["one".into(), "two".into()], &mut out)
+        .unwrap();
     let commented = String::from_utf8(out).unwrap();
-    assert!(commented.starts_with("#!/bin/sh\n# one\n# two\nfwcmd="), "{commented}");
+    assert!(
+        commented.starts_with("#!/bin/sh\n# one\n# two\nfwcmd="),
+        "{commented}"
+    );
     assert_eq!(commented.replace("# one\n# two\n", ""), text(&set));
 }
 
 #[test]
 fn names() {
     let name = |set: RuleSet| set.to_string();
-    assert_eq!(name(with_rules(Firewall::Nftables, 1000)), "nft-stateless+1000 rules");
-    assert_eq!(name(minimal(Firewall::OpenbsdPf, Kind::Stateful)), "openbsd-pf-stateful");
+    assert_eq!(
+        name(with_rules(Firewall::Nftables, 1000)),
+        "nft-stateless+1000 rules"
+    );
+    assert_eq!(
+        name(minimal(Firewall::OpenbsdPf, Kind::Stateful)),
+        "openbsd-pf-stateful"
+    );
     let all = RuleSet {
         families: Some(Families::Ipv6),
         rules_before: 5,
@@ -112,15 +175,21 @@ fn names() {
         hash_sized: false,
         ..minimal(Firewall::Iptables, Kind::Stateful)
     };
-    let expected = "iptables-stateful IPv6+5 rules+table of 10, hit, seed 7+100 states, hash not sized";
+    let expected =
+        "iptables-stateful IPv6+5 rules+table of 10, hit, seed 7+100 states, hash not sized";
     assert_eq!(name(all), expected);
-    let hosts = RuleSet { entries: EntryKind::Hosts, ..with_table(Firewall::Ipfw, 3) };
+    let hosts = RuleSet {
+        entries: EntryKind::Hosts,
+        ..with_table(Firewall::Ipfw, 3)
+    };
     assert_eq!(name(hosts), "ipfw-stateless+table of 3, hosts");
     for (firewall, name) in Firewall::all().zip(Firewall::names()) {
         assert_eq!(firewall.to_string(), *name);
     }
     assert!(
-        Firewall::parse_name("nft", "a firewall").unwrap_err().contains("there are nftables, iptables, pf")
+        Firewall::parse_name("nft", "a firewall")
+            .unwrap_err()
+            .contains("there are nftables, iptables, pf")
     );
     for (part, name) in Part::all().zip(Part::names()) {
         assert_eq!(part.to_string(), *name);
@@ -138,10 +207,19 @@ fn a_plan_embeds_them() {
             "optimize": false, "ipfw-format": "commands"}"#,
     )
     .unwrap();
-    assert_eq!((long.rules_before, long.hash_sized, long.optimize), (3, false, false));
-    assert_eq!(serde_json::from_str::<RuleSet>(&serde_json::to_string(&long).unwrap()).unwrap(), long);
+    assert_eq!(
+        (long.rules_before, long.hash_sized, long.optimize),
+        (3, false, false)
+    );
+    assert_eq!(
+        serde_json::from_str::<RuleSet>(&serde_json::to_string(&long).unwrap()).unwrap(),
+        long
+    );
     let plan = "firewall = 'ipfw'\nkind = 'stateless'\ntable = 100_000\nipfw-format = 'commands'\n";
-    let expected = RuleSet { ipfw_format: IpfwFormat::Commands, ..with_table(Firewall::Ipfw, 100_000) };
+    let expected = RuleSet {
+        ipfw_format: IpfwFormat::Commands,
+        ..with_table(Firewall::Ipfw, 100_000)
+    };
     assert_eq!(toml::from_str::<RuleSet>(plan).unwrap(), expected);
     for wrong in [
         r#"{"firewall": "nftables"}"#,
@@ -159,8 +237,15 @@ fn what_cannot_be_is_not_written() {
     let mut out = Vec::new();
     let error = faulty.write(&mut out).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("ipf has no tables: ask for rules"), "{error}");
-    let none = with_table(Firewall::Nftables, 1).write_part(Part::Ipset, &[], &mut out).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("ipf has no tables: ask for rules"),
+        "{error}"
+    );
+    let none = with_table(Firewall::Nftables, 1)
+        .write_part(Part::Ipset, &[], &mut out)
+        .unwrap_err();
     assert!(none.to_string().contains("has an ipset"), "{none}");
     assert!(out.is_empty());
 }
@@ -170,7 +255,10 @@ struct Full(usize);
 
 impl Write for Full {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        self.0 = self
+            .0
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::StorageFull)?;
         Ok(bytes.len())
     }
 
@@ -183,14 +271,21 @@ impl Write for Full {
 fn what_cannot_be_written_is_told() {
     let set = with_table(Firewall::Nftables, 100_000);
     for room in [0, 10, 1_000_000] {
-        assert_eq!(set.write(&mut Full(room)).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            set.write(&mut Full(room)).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
     }
     let short = minimal(Firewall::Nftables, Kind::Stateless);
     assert!(short.write(&mut Full(0)).is_err() && short.write(&mut Full(10_000)).is_ok());
 }
 
 fn families() -> impl Strategy<Value = Option<Families>> {
-    proptest::option::of(prop_oneof![Just(Families::Ipv4), Just(Families::Ipv6), Just(Families::Both)])
+    proptest::option::of(prop_oneof![
+        Just(Families::Ipv4),
+        Just(Families::Ipv6),
+        Just(Families::Both)
+    ])
 }
 
 prop_compose! {
@@ -229,7 +324,10 @@ fn sound_set() -> impl Strategy<Value = RuleSet> {
 /// The entries and rules in a text: words with an address outside the test networks.
 fn addresses(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "{},".contains(c));
-    words.filter(|w| w.starts_with(|c: char| c.is_ascii_digit())).filter(|w| w.contains(['.', ':'])).collect()
+    words
+        .filter(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+        .filter(|w| w.contains(['.', ':']))
+        .collect()
 }
 
 /// Firewalls refuse a rule that they have already (ipf), or ignore it.
@@ -238,8 +336,18 @@ fn no_rule_is_there_twice() {
     for firewall in Firewall::all() {
         for kind in [Kind::Stateless, Kind::Stateful, Kind::Nat] {
             let interface = Some("ix0".to_string()).filter(|_| kind == Kind::Nat);
-            let set = RuleSet { rules_before: 3, interface, ..minimal(firewall, kind) };
-            for set in [RuleSet { rules_before: 0, ..set.clone() }, set] {
+            let set = RuleSet {
+                rules_before: 3,
+                interface,
+                ..minimal(firewall, kind)
+            };
+            for set in [
+                RuleSet {
+                    rules_before: 0,
+                    ..set.clone()
+                },
+                set,
+            ] {
                 if !set.faults().is_empty() {
                     continue;
                 }
@@ -258,8 +366,9 @@ fn no_rule_is_there_twice() {
     let ipf = text(&minimal(Firewall::Ipf, Kind::Stateful));
     for way in ["pass in", "pass out"] {
         for proto in ["icmp", "udp", "tcp"] {
-            let rules =
-                ipf.lines().filter(|line| line.starts_with(way) && line.contains(&format!("proto {proto} ")));
+            let rules = ipf
+                .lines()
+                .filter(|line| line.starts_with(way) && line.contains(&format!("proto {proto} ")));
             assert_eq!(rules.count(), 1, "{way} {proto}: {ipf}");
         }
     }
@@ -310,17 +419,25 @@ proptest! {
 
 #[test]
 fn tables_of_linux_are_hashes_of_addresses() {
-    let rules =
-        |firewall, table| RuleSet { rules_before: 1, table, ..RuleSet::new(firewall, Kind::Stateless) };
-    let entries =
-        |firewall, system, table| rules(firewall, table).for_frames(system, &[Family::V4], None).entries;
+    let rules = |firewall, table| RuleSet {
+        rules_before: 1,
+        table,
+        ..RuleSet::new(firewall, Kind::Stateless)
+    };
+    let entries = |firewall, system, table| {
+        rules(firewall, table)
+            .for_frames(system, &[Family::V4], None)
+            .entries
+    };
     for firewall in [Firewall::Nftables, Firewall::Iptables] {
         assert_eq!(entries(firewall, System::Linux, Some(0)), EntryKind::Hosts);
         assert_eq!(entries(firewall, System::Linux, None), EntryKind::Networks);
     }
-    for (firewall, system) in
-        [(Firewall::Pf, System::FreeBsd), (Firewall::Ipfw, System::FreeBsd), (Firewall::Pf, System::OpenBsd)]
-    {
+    for (firewall, system) in [
+        (Firewall::Pf, System::FreeBsd),
+        (Firewall::Ipfw, System::FreeBsd),
+        (Firewall::Pf, System::OpenBsd),
+    ] {
         assert_eq!(entries(firewall, system, Some(10)), EntryKind::Networks);
     }
 }

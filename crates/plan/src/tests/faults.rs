@@ -6,7 +6,9 @@ use super::{Diagnostic, Plan, plan};
 fn fault(lines: &str, says: &str) -> Diagnostic {
     let faults = plan(lines).expect_err(lines);
     let found = faults.iter().find(|f| f.message.contains(says));
-    found.unwrap_or_else(|| panic!("no fault says '{says}':\n{lines}\n{faults:#?}")).clone()
+    found
+        .unwrap_or_else(|| panic!("no fault says '{says}':\n{lines}\n{faults:#?}"))
+        .clone()
 }
 
 /// Lines, a part of the message, and a part of the help.
@@ -113,7 +115,10 @@ fn each_fault_is_found_and_says_what_to_do() {
     for (lines, says, help) in BAD {
         let fault = fault(lines, says);
         let told = fault.remedy.clone().unwrap_or_default();
-        assert!(told.contains(help), "{lines}\nhelp is '{told}', without '{help}'");
+        assert!(
+            told.contains(help),
+            "{lines}\nhelp is '{told}', without '{help}'"
+        );
         assert!(
             fault.place.unwrap().line >= 1
                 && fault.place.unwrap().column >= 1
@@ -130,27 +135,78 @@ fn expectations_that_cannot_be_judged() {
         format!("{start}[[expect]]\nbecause = \"w\"\n{expect}")
     };
     for (expect, says, help) in [
-        ("of = \"c\"\nis = \"slower\"\nthan = \"a\"", "there is no variant 'c'", "there are a and b"),
-        ("of = { f = 11 }\nis = \"slower\"\nthan = { f = 1 }", "'f' has no level 11", "there are 1 and 10"),
-        ("of = { g = 1 }\nis = \"slower\"\nthan = { f = 1 }", "there is no factor 'g'", "a factor: f"),
-        ("of = \"a\"\nis = \"slower\"", "'slower' needs than", "than = "),
-        ("of = \"a\"\nis = \"same\"\nthan = \"b\"", "'same' needs within", "15 %"),
-        ("of = \"a\"\nis = \"at-least\"", "'at-least' needs rate", "kpps"),
-        ("of = \"a\"\nis = \"at-least\"\nrate = \"max\"", "one of frames", "kpps"),
+        (
+            "of = \"c\"\nis = \"slower\"\nthan = \"a\"",
+            "there is no variant 'c'",
+            "there are a and b",
+        ),
+        (
+            "of = { f = 11 }\nis = \"slower\"\nthan = { f = 1 }",
+            "'f' has no level 11",
+            "there are 1 and 10",
+        ),
+        (
+            "of = { g = 1 }\nis = \"slower\"\nthan = { f = 1 }",
+            "there is no factor 'g'",
+            "a factor: f",
+        ),
+        (
+            "of = \"a\"\nis = \"slower\"",
+            "'slower' needs than",
+            "than = ",
+        ),
+        (
+            "of = \"a\"\nis = \"same\"\nthan = \"b\"",
+            "'same' needs within",
+            "15 %",
+        ),
+        (
+            "of = \"a\"\nis = \"at-least\"",
+            "'at-least' needs rate",
+            "kpps",
+        ),
+        (
+            "of = \"a\"\nis = \"at-least\"\nrate = \"max\"",
+            "one of frames",
+            "kpps",
+        ),
         (
             "of = \"a\"\nis = \"faster\"\nthan = \"b\"\nrate = \"1 kpps\"",
             "'faster' does not take rate",
             "than and by",
         ),
-        ("of = \"a\"\nis = \"slower\"\nthan = \"b\"\nby = \"100 %\"", "100 % or more", "below"),
-        ("of = \"a\"\nis = \"slower\"\nthan = \"a\"", "no two cells", "differ"),
-        ("of = \"a\"\nis = \"slow\"\nthan = \"b\"", "is not one of", "\"slower\""),
-        ("of = 5\nis = \"slower\"\nthan = \"b\"", "names no cells", "variant"),
-        ("of = { f = [1, 10] }\nis = \"slower\"\nthan = \"b\"", "one level", "another"),
+        (
+            "of = \"a\"\nis = \"slower\"\nthan = \"b\"\nby = \"100 %\"",
+            "100 % or more",
+            "below",
+        ),
+        (
+            "of = \"a\"\nis = \"slower\"\nthan = \"a\"",
+            "no two cells",
+            "differ",
+        ),
+        (
+            "of = \"a\"\nis = \"slow\"\nthan = \"b\"",
+            "is not one of",
+            "\"slower\"",
+        ),
+        (
+            "of = 5\nis = \"slower\"\nthan = \"b\"",
+            "names no cells",
+            "variant",
+        ),
+        (
+            "of = { f = [1, 10] }\nis = \"slower\"\nthan = \"b\"",
+            "one level",
+            "another",
+        ),
     ] {
         let lines = with(expect);
         let fault = fault(&lines, says);
-        assert!(fault.remedy.as_ref().is_some_and(|h| h.contains(help)), "{expect}: {fault:?}");
+        assert!(
+            fault.remedy.as_ref().is_some_and(|h| h.contains(help)),
+            "{expect}: {fault:?}"
+        );
     }
 }
 
@@ -158,7 +214,10 @@ fn expectations_that_cannot_be_judged() {
 fn plans_that_would_never_end_are_refused_with_their_number() {
     let factor = |name: &str, path: &str| {
         let levels: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
-        format!("[factors.{name}]\nsets = \"{path}\"\nlevels = [{}]\n", levels.join(", "))
+        format!(
+            "[factors.{name}]\nsets = \"{path}\"\nlevels = [{}]\n",
+            levels.join(", ")
+        )
     };
     let lines = format!(
         "[variants.a]\nrules = {{ tool = \"nftables\", filter = \"stateless\" }}\n{}{}{}{}",
@@ -169,27 +228,44 @@ fn plans_that_would_never_end_are_refused_with_their_number() {
     );
     let fault = fault(&lines, "1,000,000,000,000 cells");
     assert!(
-        fault.message.contains("1000 of flows x 1000 of rules") && fault.message.contains("at most 4,096")
+        fault.message.contains("1000 of flows x 1000 of rules")
+            && fault.message.contains("at most 4,096")
     );
     let long = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 1000000\n[factors.f]\nsets = \"traffic.flows\"\nlevels = [1, 2, 3, 4, 5, 6]";
     let faults = Plan::read(long.as_bytes()).unwrap_err();
-    assert!(faults[0].message.contains("6,000,000 trials (6 cells x 1,000,000 blocks)"), "{faults:#?}");
-    let faults = Plan::read(long.replace("1 s", "10 h").replace("1000000", "1000").as_bytes()).unwrap_err();
-    assert!(faults[0].message.contains("days, a year at most"), "{faults:#?}");
+    assert!(
+        faults[0]
+            .message
+            .contains("6,000,000 trials (6 cells x 1,000,000 blocks)"),
+        "{faults:#?}"
+    );
+    let faults = Plan::read(
+        long.replace("1 s", "10 h")
+            .replace("1000000", "1000")
+            .as_bytes(),
+    )
+    .unwrap_err();
+    assert!(
+        faults[0].message.contains("days, a year at most"),
+        "{faults:#?}"
+    );
 }
 
 #[test]
 fn a_budget_must_hold_a_block() {
-    let text =
-        "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"\nbudget = \"5 s\"";
+    let text = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"\nbudget = \"5 s\"";
     let faults = Plan::read(text.as_bytes()).unwrap_err();
     assert!(
-        faults[0].message.contains("more than the budget of 5 s") && faults[0].place.unwrap().line == 6,
+        faults[0].message.contains("more than the budget of 5 s")
+            && faults[0].place.unwrap().line == 6,
         "{faults:#?}"
     );
     let text = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"";
     let faults = Plan::read(text.as_bytes()).unwrap_err();
-    assert!(faults[0].message.contains("when the trials end"), "{faults:#?}");
+    assert!(
+        faults[0].message.contains("when the trials end"),
+        "{faults:#?}"
+    );
 }
 
 #[test]
@@ -197,18 +273,32 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text_and_none_twice() {
     let lines = "[traffic]\nsize = 64\nflows = -1\nrate = \"1 Gbit/s\"\n[variants.a]\nabuot = \"x\"\nfrom = \"b\"\n\
                  [variants.b]\nfrom = \"a\"\nrules = { before = 2 }\n[variants.c]\nfrom = \"b\"";
     let faults = plan(lines).unwrap_err();
-    let places: Vec<(usize, usize)> =
-        faults.iter().map(|f| (f.place.unwrap().line, f.place.unwrap().column)).collect();
-    assert_eq!(places, [(5, 8), (6, 9), (7, 8), (9, 1), (10, 8), (13, 11)], "{faults:#?}");
+    let places: Vec<(usize, usize)> = faults
+        .iter()
+        .map(|f| (f.place.unwrap().line, f.place.unwrap().column))
+        .collect();
+    assert_eq!(
+        places,
+        [(5, 8), (6, 9), (7, 8), (9, 1), (10, 8), (13, 11)],
+        "{faults:#?}"
+    );
     assert_eq!(faults[0].evidence.as_deref().unwrap(), "size = 64");
-    assert_eq!((faults[0].place.unwrap().indent, faults[0].place.unwrap().width), (7, 2));
+    assert_eq!(
+        (
+            faults[0].place.unwrap().indent,
+            faults[0].place.unwrap().width
+        ),
+        (7, 2)
+    );
 }
 
 #[test]
 fn a_wrong_value_is_not_reported_as_missing_too() {
-    let faults = plan("[variants.a]\nrules = { tool = \"nft\", filter = \"stateless\" }").unwrap_err();
+    let faults =
+        plan("[variants.a]\nrules = { tool = \"nft\", filter = \"stateless\" }").unwrap_err();
     assert_eq!(faults.len(), 1, "{faults:#?}");
-    let text = "title = 5\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"5\"\nblocks = \"x\"";
+    let text =
+        "title = 5\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"5\"\nblocks = \"x\"";
     assert_eq!(Plan::read(text.as_bytes()).unwrap_err().len(), 3);
 }
 
@@ -245,6 +335,9 @@ fn searches_have_faults_of_their_own() {
         let faults = Plan::read(text.as_bytes()).expect_err(&text);
         let found = faults.iter().find(|fault| fault.message.contains(says));
         let found = found.unwrap_or_else(|| panic!("no fault says '{says}': {faults:#?}"));
-        assert!(found.remedy.as_deref().unwrap_or_default().contains(helps), "{found:#?}");
+        assert!(
+            found.remedy.as_deref().unwrap_or_default().contains(helps),
+            "{found:#?}"
+        );
     }
 }

@@ -14,14 +14,24 @@ const PLANS: [&str; 4] = [
 #[test]
 fn files_that_are_no_text_or_too_large() {
     let fault = &Plan::read(b"title = \"t\"\nquestion = \"\xff\"").unwrap_err()[0];
-    assert_eq!((fault.place.unwrap().line, fault.place.unwrap().column), (2, 13));
+    assert_eq!(
+        (fault.place.unwrap().line, fault.place.unwrap().column),
+        (2, 13)
+    );
     assert!(fault.message.contains("not UTF-8"));
     let large = vec![b'#'; MOST_BYTES + 1];
-    assert!(Plan::read(&large).unwrap_err()[0].message.contains("at most 1048576 bytes"));
+    assert!(
+        Plan::read(&large).unwrap_err()[0]
+            .message
+            .contains("at most 1048576 bytes")
+    );
     assert!(Plan::read(b"").is_err());
     assert!(Plan::read(b"\xef\xbb\xbf").is_err());
     let with_mark = format!("\u{feff}{EXAMPLE}");
-    assert!(Plan::read(with_mark.as_bytes()).is_ok(), "a byte order mark is no fault");
+    assert!(
+        Plan::read(with_mark.as_bytes()).is_ok(),
+        "a byte order mark is no fault"
+    );
 }
 
 #[test]
@@ -36,16 +46,26 @@ fn deep_and_wide_texts_are_refused() {
         assert!(!Plan::read(text.as_bytes()).unwrap_err().is_empty());
     }
     let wide = [
-        (0..50_000).map(|n| format!("k{n} = 1\n")).collect::<String>(),
-        (0..50_000).map(|n| format!("[variants.v{n}]\n")).collect::<String>(),
-        (0..20_000).map(|n| format!("[variants.v{n}]\nfrom = \"v{}\"\n", n + 1)).collect::<String>(),
+        (0..50_000)
+            .map(|n| format!("k{n} = 1\n"))
+            .collect::<String>(),
+        (0..50_000)
+            .map(|n| format!("[variants.v{n}]\n"))
+            .collect::<String>(),
+        (0..20_000)
+            .map(|n| format!("[variants.v{n}]\nfrom = \"v{}\"\n", n + 1))
+            .collect::<String>(),
         format!("[variants.a]\nmodules = [{}]", "\"m\", ".repeat(100_000)),
         "[[expect]]\n".repeat(80_000),
         "a = \n".repeat(200_000),
     ];
     for text in wide {
         let faults = Plan::read(text.as_bytes()).unwrap_err();
-        assert!((1..=1000).contains(&faults.len()), "{} faults", faults.len());
+        assert!(
+            (1..=1000).contains(&faults.len()),
+            "{} faults",
+            faults.len()
+        );
     }
 }
 
@@ -82,7 +102,9 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
         let lines = bytes.iter().filter(|b| **b == b'\n').count() + 1;
         prop_assert!(!faults.is_empty());
         for fault in faults {
-            prop_assert!((1..=lines).contains(&fault.place.unwrap().line) && !fault.message.is_empty());
+            prop_assert!(
+                (1..=lines).contains(&fault.place.unwrap().line) && !fault.message.is_empty()
+            );
         }
     }
     Ok(())

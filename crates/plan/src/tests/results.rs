@@ -6,8 +6,8 @@ use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::{Interest, Judgement, System};
 use linerate_measure::record::{
-    self, Asked, Compared, Disagreement, Expected, LabKind, Planned, Row, Series, Skipped, Slot, Stopped,
-    Summary, TrialRecord, VERSION,
+    self, Asked, Compared, Disagreement, Expected, LabKind, Planned, Row, Series, Skipped, Slot,
+    Stopped, Summary, TrialRecord, VERSION,
 };
 use linerate_measure::strategy::{Design, History, Observed, TrialRequest, strategy};
 use linerate_measure::summary::summarise;
@@ -23,7 +23,11 @@ macro_rules! plan {
 
 /// The record of a plan's campaign, before its first trial.
 fn record(text: &[u8], quick: bool) -> record::Campaign {
-    let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
+    let plan = Plan::read(text)
+        .unwrap()
+        .campaign(System::Linux, quick)
+        .unwrap()
+        .clone();
     let slot = |(id, cell): (usize, &Cell)| Slot {
         id,
         name: cell.name.clone(),
@@ -39,7 +43,11 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
     let slots = plan.cells.iter().enumerate().map(slot).collect();
     record::Campaign {
         version: VERSION,
-        asked: Asked { lab: LabKind::Simulated, seed: 1, ..Asked::default() },
+        asked: Asked {
+            lab: LabKind::Simulated,
+            seed: 1,
+            ..Asked::default()
+        },
         slots,
         planned: Some(Box::new(Planned {
             file: Some("plan.toml".into()),
@@ -52,11 +60,29 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
     }
 }
 
-fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, valid: bool) -> TrialRecord {
-    let port = |frames| PortCounters { frames, ..PortCounters::default() };
-    let rates = Some(Rates { offered: fps, received: fps, seconds: 0.1 });
+fn trial(
+    number: u64,
+    (block, slot): (u32, usize),
+    began_ns: u64,
+    fps: f64,
+    valid: bool,
+) -> TrialRecord {
+    let port = |frames| PortCounters {
+        frames,
+        ..PortCounters::default()
+    };
+    let rates = Some(Rates {
+        offered: fps,
+        received: fps,
+        seconds: 0.1,
+    });
     let received = if valid { 1000 } else { 900 };
-    let evidence = Evidence { rates, generator: port(1000), receiver: port(received), ..Evidence::default() };
+    let evidence = Evidence {
+        rates,
+        generator: port(1000),
+        receiver: port(received),
+        ..Evidence::default()
+    };
     TrialRecord {
         version: VERSION,
         trial: number,
@@ -80,11 +106,13 @@ fn trials(campaign: &record::Campaign, rate: impl Fn(&str) -> f64) -> (Vec<Trial
     let mut noise = move || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
     let (mut all, mut seen, mut elapsed) = (Vec::new(), Vec::new(), 0);
     loop {
-        let TrialRequest { block, slot, .. } =
-            match strategy.next(&History { elapsed_ns: elapsed, trials: &seen }) {
-                Ok(next) => next,
-                Err(stopped) => return (all, stopped),
-            };
+        let TrialRequest { block, slot, .. } = match strategy.next(&History {
+            elapsed_ns: elapsed,
+            trials: &seen,
+        }) {
+            Ok(next) => next,
+            Err(stopped) => return (all, stopped),
+        };
         let speed = (1.0 + 0.3 * (f64::from(block) / 5.0).sin()) * (1.0 + 0.01 * noise());
         let fps = rate(&campaign.slots[slot].variant) * speed;
         all.push(trial(all.len() as u64, (block, slot), elapsed, fps, true));
@@ -100,7 +128,11 @@ fn summary(campaign: &record::Campaign, rate: impl Fn(&str) -> f64) -> Summary {
 }
 
 fn row<'a>(summary: &'a Summary, name: &str) -> &'a Row {
-    summary.rows.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no cell {name}"))
+    summary
+        .rows
+        .iter()
+        .find(|r| r.name == name)
+        .unwrap_or_else(|| panic!("no cell {name}"))
 }
 
 fn firewalls(name: &str) -> f64 {
@@ -118,27 +150,50 @@ fn firewalls(name: &str) -> f64 {
 fn planted_differences_come_out_although_the_machine_wanders() {
     let campaign = record(plan!("firewalls"), true);
     let results = summary(&campaign, firewalls);
-    let baseline = |name: &str| row(&results, &format!("{name}, family IPv4")).baseline.unwrap();
+    let baseline = |name: &str| {
+        row(&results, &format!("{name}, family IPv4"))
+            .baseline
+            .unwrap()
+    };
     let [nat, same] = [baseline("nft-nat"), baseline("iptables-stateless")];
-    assert!(nat.proven && (nat.ratio.unwrap().median - 0.5).abs() < 0.01, "{nat:?}");
-    assert!(!same.proven && (same.ratio.unwrap().median - 1.0).abs() < 0.01, "{same:?}");
+    assert!(
+        nat.proven && (nat.ratio.unwrap().median - 0.5).abs() < 0.01,
+        "{nat:?}"
+    );
+    assert!(
+        !same.proven && (same.ratio.unwrap().median - 1.0).abs() < 0.01,
+        "{same:?}"
+    );
     let forwarding = row(&results, "forwarding, family IPv4");
     let share = forwarding.ceiling.unwrap().ratio.unwrap();
     assert!((share.median - 0.1).abs() < 0.001 && forwarding.baseline.is_none());
     assert!(
-        results.expectations.iter().all(|e| e.judgement == Some(Judgement::Met)),
+        results
+            .expectations
+            .iter()
+            .all(|e| e.judgement == Some(Judgement::Met)),
         "{:#?}",
         results.expectations
     );
     let compared = |of: &str| {
-        let found = results.comparisons.iter().find(|c| results.rows[c.of].name.starts_with(of));
+        let found = results
+            .comparisons
+            .iter()
+            .find(|c| results.rows[c.of].name.starts_with(of));
         found.filter(|c| c.why == Interest::Variants).unwrap()
     };
     let (nat, stateless) = (compared("nft-nat"), compared("nft-stateless"));
-    assert!(nat.ministat.unwrap().proven && (nat.ministat.unwrap().percent + 50.0).abs() < 8.0, "{nat:?}");
+    assert!(
+        nat.ministat.unwrap().proven && (nat.ministat.unwrap().percent + 50.0).abs() < 8.0,
+        "{nat:?}"
+    );
     assert!(nat.disagreement.is_none());
     // 5 % drown in a drift of 30 %, unless they are paired.
-    assert_eq!(stateless.disagreement, Some(Disagreement::OnlyPairs), "{stateless:?}");
+    assert_eq!(
+        stateless.disagreement,
+        Some(Disagreement::OnlyPairs),
+        "{stateless:?}"
+    );
 }
 
 #[test]
@@ -153,9 +208,22 @@ fn sweeps_are_series_with_the_first_level_to_compare_with() {
     let names: Vec<&str> = results.series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["nftables", "iptables"]);
     let points = &results.series[0].points;
-    let levels: Vec<(&str, Option<f64>)> = points.iter().map(|p| (p.level.as_str(), p.number)).collect();
-    assert_eq!(levels, [("0", Some(0.0)), ("10", Some(10.0)), ("1000", Some(1000.0)), ("10000", Some(1e4))]);
-    assert!(points[0].to_first.is_none() && (points[3].to_first.unwrap().median - 0.1).abs() < 0.01);
+    let levels: Vec<(&str, Option<f64>)> = points
+        .iter()
+        .map(|p| (p.level.as_str(), p.number))
+        .collect();
+    assert_eq!(
+        levels,
+        [
+            ("0", Some(0.0)),
+            ("10", Some(10.0)),
+            ("1000", Some(1000.0)),
+            ("10000", Some(1e4))
+        ]
+    );
+    assert!(
+        points[0].to_first.is_none() && (points[3].to_first.unwrap().median - 0.1).abs() < 0.01
+    );
 }
 
 #[test]
@@ -166,24 +234,51 @@ fn more_cpus_have_their_speed_up() {
     let ups: Vec<(&str, Vec<&str>)> = results
         .series
         .iter()
-        .map(|s| (s.name.as_str(), s.points.iter().map(|p| p.level.as_str()).collect()))
+        .map(|s| {
+            (
+                s.name.as_str(),
+                s.points.iter().map(|p| p.level.as_str()).collect(),
+            )
+        })
         .collect();
-    assert_eq!(ups, ["forwarding", "nft-nat", "iptables-nat"].map(|name| (name, vec!["1", "all"])));
+    assert_eq!(
+        ups,
+        ["forwarding", "nft-nat", "iptables-nat"].map(|name| (name, vec!["1", "all"]))
+    );
     assert!((results.series[0].points[1].to_first.unwrap().median - 1.8).abs() < 0.02);
 }
 
 #[test]
 fn what_is_missed_skipped_or_not_there_is_told_apart() {
     let mut campaign = record(plan!("firewalls"), true);
-    let iptables = campaign.slots.iter().filter(|slot| slot.plan_variant.starts_with("iptables"));
+    let iptables = campaign
+        .slots
+        .iter()
+        .filter(|slot| slot.plan_variant.starts_with("iptables"));
     let lacking: Vec<usize> = iptables.map(|slot| slot.id).collect();
     let planned = campaign.planned.as_mut().unwrap();
     let reasons = vec!["there is no program iptables".to_string()];
-    planned.skipped =
-        lacking.iter().map(|&cell| Skipped { cell, reasons: reasons.clone(), optional: false }).collect();
-    let results = summary(&campaign, |name| if name.contains("nft-nat") { 1.2e6 } else { 1e6 });
+    planned.skipped = lacking
+        .iter()
+        .map(|&cell| Skipped {
+            cell,
+            reasons: reasons.clone(),
+            optional: false,
+        })
+        .collect();
+    let results = summary(&campaign, |name| {
+        if name.contains("nft-nat") { 1.2e6 } else { 1e6 }
+    });
     let judged: Vec<_> = results.expectations.iter().map(|e| e.judgement).collect();
-    assert_eq!(judged, [Some(Judgement::Undecided), None, Some(Judgement::Missed), None]);
+    assert_eq!(
+        judged,
+        [
+            Some(Judgement::Undecided),
+            None,
+            Some(Judgement::Missed),
+            None
+        ]
+    );
     assert_eq!(results.expectations[1].reasons, reasons);
     let queues = summary(&record(plan!("flows"), true), |_| 1e6);
     assert_eq!(queues.expectations[0].judgement, Some(Judgement::Met));
@@ -191,24 +286,52 @@ fn what_is_missed_skipped_or_not_there_is_told_apart() {
 
 #[test]
 fn hardly_any_trials_are_no_figures_rather_than_a_panic() {
-    for text in [&plan!("firewalls")[..], plan!("baseline"), plan!("states"), plan!("nat"), plan!("queues")] {
+    for text in [
+        &plan!("firewalls")[..],
+        plan!("baseline"),
+        plan!("states"),
+        plan!("nat"),
+        plan!("queues"),
+    ] {
         let mut campaign = record(text, true);
         let (all, _) = trials(&campaign, |_| 1e6);
         let none = summarise(&campaign, &[], Stopped::Failed, 0);
-        assert!(none.rows.iter().all(|c| c.received.n == 0 && c.ceiling.is_none_or(|a| a.ratio.is_none())));
-        assert!(none.expectations.iter().all(|e| e.judgement.is_none() && e.reasons.len() == 1));
+        assert!(
+            none.rows
+                .iter()
+                .all(|c| c.received.n == 0 && c.ceiling.is_none_or(|a| a.ratio.is_none()))
+        );
+        assert!(
+            none.expectations
+                .iter()
+                .all(|e| e.judgement.is_none() && e.reasons.len() == 1)
+        );
         let one = summarise(&campaign, &all[..1], Stopped::Interrupted, 0);
-        assert!(one.comparisons.iter().all(|c| c.against.ratio.is_none() && !c.against.proven));
-        let invalid: Vec<TrialRecord> =
-            all.iter().map(|t| trial(t.trial, (t.block, t.slot), t.began_ns, 1e6, false)).collect();
+        assert!(
+            one.comparisons
+                .iter()
+                .all(|c| c.against.ratio.is_none() && !c.against.proven)
+        );
+        let invalid: Vec<TrialRecord> = all
+            .iter()
+            .map(|t| trial(t.trial, (t.block, t.slot), t.began_ns, 1e6, false))
+            .collect();
         let invalid = summarise(&campaign, &invalid, Stopped::Budget, 0);
         assert!(invalid.comparisons.iter().all(|c| c.ministat.is_none()));
         let cells = 0..campaign.slots.len();
         let planned = campaign.planned.as_mut().unwrap();
-        planned.skipped =
-            cells.map(|cell| Skipped { cell, reasons: vec!["why".into()], optional: false }).collect();
+        planned.skipped = cells
+            .map(|cell| Skipped {
+                cell,
+                reasons: vec!["why".into()],
+                optional: false,
+            })
+            .collect();
         let skipped = summarise(&campaign, &[], Stopped::Trials, 0);
-        assert!(skipped.expectations.iter().all(|e| e.judgement.is_none()) && skipped.unmeasured.is_empty());
+        assert!(
+            skipped.expectations.iter().all(|e| e.judgement.is_none())
+                && skipped.unmeasured.is_empty()
+        );
     }
 }
 
@@ -232,7 +355,9 @@ fn a_plan_that_refers_to_what_is_not_there_is_no_panic() {
 fn a_record_of_an_unknown_strategy_is_refused() {
     let campaign = record(plan!("nat"), true);
     let read = |order: &str| {
-        let text = serde_json::to_string(&campaign).unwrap().replace("\"order\":\"blocks\"", order);
+        let text = serde_json::to_string(&campaign)
+            .unwrap()
+            .replace("\"order\":\"blocks\"", order);
         record::read_document::<record::Campaign>("campaign.json", &text)
     };
     assert_eq!(read("\"order\":\"blocks\"").unwrap(), campaign);
@@ -243,13 +368,20 @@ fn a_record_of_an_unknown_strategy_is_refused() {
 #[test]
 fn a_record_gives_the_plan_back() {
     for text in [&plan!("firewalls")[..], plan!("rules"), plan!("nat")] {
-        let plan = Plan::read(text).unwrap().campaign(System::Linux, true).unwrap().clone();
+        let plan = Plan::read(text)
+            .unwrap()
+            .campaign(System::Linux, true)
+            .unwrap()
+            .clone();
         let text = serde_json::to_string(&record(text, true)).unwrap();
         let record = record::read_document::<record::Campaign>("campaign.json", &text).unwrap();
         let planned = *record.planned.unwrap();
         assert!(planned.plan["cells"][0].get("name").is_none());
         assert!(planned.plan.get("factors").is_none() && planned.plan.get("lanes").is_some());
-        assert_eq!(crate::campaign::Campaign::joined(&planned, &record.slots).unwrap(), plan);
+        assert_eq!(
+            crate::campaign::Campaign::joined(&planned, &record.slots).unwrap(),
+            plan
+        );
     }
 }
 
@@ -258,7 +390,10 @@ fn results_are_read_back_as_they_were_written() {
     let summary = summary(&record(plan!("nat"), true), firewalls);
     let text = serde_json::to_string(&summary).unwrap();
     let read = record::read_document::<Summary>("summary.json", &text).unwrap();
-    assert_eq!((read.rows.len(), read.expectations.len(), read.series.len()), (8, 2, 3));
+    assert_eq!(
+        (read.rows.len(), read.expectations.len(), read.series.len()),
+        (8, 2, 3)
+    );
     assert_eq!(read.comparisons.len(), summary.comparisons.len());
 }
 

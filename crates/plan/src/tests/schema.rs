@@ -11,7 +11,9 @@ use std::fmt::Write;
 
 /// The schema behind a reference.
 fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
-    let name = schema["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
+    let name = schema["$ref"]
+        .as_str()
+        .and_then(|r| r.strip_prefix("#/$defs/"));
     name.map_or(schema, |name| &root["$defs"][name])
 }
 
@@ -45,11 +47,21 @@ fn object(root: &Value, schema: &Value, depth: usize) -> String {
     // Sections for systems contain each other's like: a few levels show all keys.
     for (key, value) in properties.filter(|_| depth > 0) {
         let separator = if out.len() > 1 { "," } else { "" };
-        write!(out, "{separator} {key} = {}", example(root, value, depth - 1)).unwrap();
+        write!(
+            out,
+            "{separator} {key} = {}",
+            example(root, value, depth - 1)
+        )
+        .unwrap();
     }
     if schema["additionalProperties"].is_object() {
         let separator = if out.len() > 1 { "," } else { "" };
-        write!(out, "{separator} name = {}", example(root, &schema["additionalProperties"], depth)).unwrap();
+        write!(
+            out,
+            "{separator} name = {}",
+            example(root, &schema["additionalProperties"], depth)
+        )
+        .unwrap();
     }
     out + " }"
 }
@@ -65,26 +77,45 @@ fn the_reader_takes_every_key_of_the_schema() {
     }
     assert!(keys >= 13 && text.len() > 2000, "{text}");
     let (_, problems) = reader::read(&Plan::source(text.as_bytes()).unwrap(), &PLAN);
-    let told: Vec<_> =
-        problems.iter().map(|p| (&text[p.span.start..p.span.end], &p.message, &p.remedy)).collect();
+    let told: Vec<_> = problems
+        .iter()
+        .map(|p| (&text[p.span.start..p.span.end], &p.message, &p.remedy))
+        .collect();
     assert!(problems.is_empty(), "{told:#?}\n{text}");
 }
 
 #[test]
 fn the_schema_has_every_key_of_the_reader() {
-    fn compare(root: &Value, schema: &Value, table: &'static Table, depth: usize, seen: &mut usize) {
+    fn compare(
+        root: &Value,
+        schema: &Value,
+        table: &'static Table,
+        depth: usize,
+        seen: &mut usize,
+    ) {
         let schema = resolved(root, schema);
         let properties = schema["properties"].as_object().unwrap();
         assert_eq!(properties.len(), table.all().count(), "{}", table.what);
-        assert_eq!(schema["additionalProperties"], Value::Bool(false), "{}", table.what);
+        assert_eq!(
+            schema["additionalProperties"],
+            Value::Bool(false),
+            "{}",
+            table.what
+        );
         for key in table.all() {
             let property = &properties[key.name];
             assert!(
-                property["description"].as_str().is_some_and(|d| d.starts_with(key.about)),
+                property["description"]
+                    .as_str()
+                    .is_some_and(|d| d.starts_with(key.about)),
                 "{}",
                 key.name
             );
-            let required = schema["required"].as_array().unwrap().iter().any(|r| r == key.name);
+            let required = schema["required"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|r| r == key.name);
             assert_eq!(required, key.required, "{}", key.name);
             *seen += 1;
             match key.kind {
@@ -92,7 +123,13 @@ fn the_schema_has_every_key_of_the_reader() {
                 Kind::Table(inner) => compare(root, property, inner, depth - 1, seen),
                 Kind::Tables(inner) => compare(root, &property["items"], inner, depth - 1, seen),
                 Kind::Named(Kind::Table(inner), _) => {
-                    compare(root, &property["additionalProperties"], inner, depth - 1, seen);
+                    compare(
+                        root,
+                        &property["additionalProperties"],
+                        inner,
+                        depth - 1,
+                        seen,
+                    );
                 }
                 _ => {}
             }
@@ -129,22 +166,38 @@ fn every_key_that_a_factor_can_set_reaches_its_type() {
         if path == "rules.file" || path == "rules.map." {
             continue;
         }
-        let path = if path.ends_with('.') { path + "name" } else { path };
+        let path = if path.ends_with('.') {
+            path + "name"
+        } else {
+            path
+        };
         let field = schema::Field::parse(&path).unwrap();
         let words = match kind {
             Kind::Choice(words) => words.iter().map(|(word, _)| Value::from(*word)).collect(),
             _ => texts.map(Value::from).to_vec(),
         };
-        let raw = words.into_iter().chain([7.into(), 700.into(), true.into(), false.into()]);
+        let raw = words
+            .into_iter()
+            .chain([7.into(), 700.into(), true.into(), false.into()]);
         let changes = |json: Value| {
-            let node = value::Node { span: Span::default(), value: value::Value::Scalar(json) };
+            let node = value::Node {
+                span: Span::default(),
+                value: value::Value::Scalar(json),
+            };
             let (mut settings, mut traffic) = (base.clone(), value::Tree::default());
-            let tree = if field.traffic { &mut traffic } else { &mut settings };
+            let tree = if field.traffic {
+                &mut traffic
+            } else {
+                &mut settings
+            };
             tree.set(&field.keys, &node);
             lower::settings(&settings) != lower::settings(&base)
                 || lower::traffic(&traffic) != lower::traffic(&value::Tree::default())
         };
-        assert!(raw.filter_map(|raw| kind.read(&raw).ok()).any(changes), "{path}");
+        assert!(
+            raw.filter_map(|raw| kind.read(&raw).ok()).any(changes),
+            "{path}"
+        );
     }
     let (trials, _) = reader::read(
         &Plan::source(b"duration = \"1 s\"\nbudget = \"9 s\"\npause = \"1 ms\"").unwrap(),
@@ -154,7 +207,10 @@ fn every_key_that_a_factor_can_set_reaches_its_type() {
         entries: vec![value::Entry {
             key: "trials".into(),
             key_span: Span::default(),
-            node: value::Node { span: Span::default(), value: value::Value::Table(trials) },
+            node: value::Node {
+                span: Span::default(),
+                value: value::Value::Table(trials),
+            },
         }],
     };
     let trials = lower::trials(&plan, false);

@@ -112,7 +112,10 @@ const LEARNING_NS: u64 = 30_000;
 const LEARN_WITHIN_NS: u64 = 1_000_000_000;
 
 fn threads(senders: &[Sender]) -> usize {
-    senders.iter().map(|sender| sender.card.cpus.len().max(1)).sum()
+    senders
+        .iter()
+        .map(|sender| sender.card.cpus.len().max(1))
+        .sum()
 }
 
 impl RealLab {
@@ -134,17 +137,40 @@ impl RealLab {
                 && !way.receivers.is_empty()
                 && cards.into_iter().all(|card| card.agent < agents.len())
         };
-        let most = kinds.iter().map(|kind| kind.direction.ways().len()).max().unwrap_or(1);
+        let most = kinds
+            .iter()
+            .map(|kind| kind.direction.ways().len())
+            .max()
+            .unwrap_or(1);
         if cabling.ways.len() < most || !cabling.ways.iter().all(there) {
             return Err("a lab needs a host that sends and one that receives".into());
         }
         let (mut first, mut all) = (0, Vec::new());
-        for Frames { traffic, direction, bridged, tags } in kinds {
+        for Frames {
+            traffic,
+            direction,
+            bridged,
+            tags,
+        } in kinds
+        {
             let ways = direction.ways().len();
-            let traffic = Traffic { campaign, first_stream: first as u8, ..traffic };
-            let threads: usize = cabling.ways[..ways].iter().map(|way| threads(&way.senders)).sum();
+            let traffic = Traffic {
+                campaign,
+                first_stream: first as u8,
+                ..traffic
+            };
+            let threads: usize = cabling.ways[..ways]
+                .iter()
+                .map(|way| threads(&way.senders))
+                .sum();
             first += threads * traffic.streams_each();
-            all.push(Kind { traffic, bridged, tags, ways, prepared: false });
+            all.push(Kind {
+                traffic,
+                bridged,
+                tags,
+                ways,
+                prepared: false,
+            });
         }
         if first > STREAMS {
             return Err(format!(
@@ -153,7 +179,15 @@ impl RealLab {
             ));
         }
         let receives = vec![false; cabling.ways.len()];
-        Ok(RealLab { agents, cabling, kinds: all, receives, campaign, notes: Vec::new(), tell })
+        Ok(RealLab {
+            agents,
+            cabling,
+            kinds: all,
+            receives,
+            campaign,
+            notes: Vec::new(),
+            tell,
+        })
     }
 
     /// Number of directions of a kind.
@@ -168,7 +202,10 @@ impl RealLab {
     /// An agent refuses, or is lost.
     pub fn get_ready(&mut self, kind: usize) -> Result<(Vec<Backend>, Vec<String>)> {
         self.prepare(kind)?;
-        let backends = self.cabling.ways[0].senders.iter().map(|sender| sender.card.backend);
+        let backends = self.cabling.ways[0]
+            .senders
+            .iter()
+            .map(|sender| sender.card.backend);
         Ok((backends.collect(), self.notes.clone()))
     }
 
@@ -190,23 +227,53 @@ impl RealLab {
             .traffic
             .ipv6
             .as_ref()
-            .map_or(MILLION, |second| second.millionths.min(MILLION - second.millionths).max(1));
+            .map_or(MILLION, |second| {
+                second.millionths.min(MILLION - second.millionths).max(1)
+            });
         let flows = flows.saturating_mul(MILLION.into()).div_ceil(rarer.into());
         let frames = flows.saturating_mul(self.cabling.ways[way].senders.len() as u64);
         let most_ns = LEARN_WITHIN_NS + frames.saturating_mul(LEARNING_NS);
-        let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-        let load =
-            Load { rate: Some(50_000.0), frames: Some(frames), batch: 8, ..Load::lasting(timing.load()) };
-        let result = self.run(kind, way..way + 1, timing, load, answer, interrupted, &|_| {})?;
+        let timing = Timing {
+            warm_up_ns: 0,
+            interval_ns: most_ns,
+            ..Timing::slice(most_ns)
+        };
+        let load = Load {
+            rate: Some(50_000.0),
+            frames: Some(frames),
+            batch: 8,
+            ..Load::lasting(timing.load())
+        };
+        let result = self.run(
+            kind,
+            way..way + 1,
+            timing,
+            load,
+            answer,
+            interrupted,
+            &|_| {},
+        )?;
         let all = |of: Vec<PortCounters>| {
-            of.into_iter().fold(PortCounters::default(), |mut all, one| {
-                all.add(one);
-                all
-            })
+            of.into_iter()
+                .fold(PortCounters::default(), |mut all, one| {
+                    all.add(one);
+                    all
+                })
         };
         let (sent, received) = (all(result.sent), all(result.received));
-        let PortCounters { frames: sent, left, answers, .. } = sent;
-        Ok(Shown { wanted: frames, sent, left, arrived: received.unique(), answers })
+        let PortCounters {
+            frames: sent,
+            left,
+            answers,
+            ..
+        } = sent;
+        Ok(Shown {
+            wanted: frames,
+            sent,
+            left,
+            arrived: received.unique(),
+            answers,
+        })
     }
 
     /// Whether the hosts' linerate can answer the flows of a kind: only a sequential order has all of them in the first frames,
@@ -215,7 +282,10 @@ impl RealLab {
         let traffic = &self.kinds[kind].traffic;
         let in_turn = traffic.order == FlowOrder::Sequential;
         let echo = traffic.frame.transport == Transport::IcmpEcho;
-        let passes = self.cabling.ways[0].receivers.iter().all(|card| card.backend != Backend::AfXdp);
+        let passes = self.cabling.ways[0]
+            .receivers
+            .iter()
+            .all(|card| card.backend != Backend::AfXdp);
         in_turn && !echo && passes
     }
 
@@ -232,10 +302,21 @@ impl RealLab {
         interrupted: &AtomicBool,
         began: &dyn Fn(u64),
     ) -> Result<TrialResult> {
-        self.run(kind, 0..self.ways(kind), timing, load, false, interrupted, began)
+        self.run(
+            kind,
+            0..self.ways(kind),
+            timing,
+            load,
+            false,
+            interrupted,
+            began,
+        )
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the two callers differ in most of them")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the two callers differ in most of them"
+    )]
     fn run(
         &mut self,
         kind: usize,
@@ -248,25 +329,48 @@ impl RealLab {
     ) -> Result<TrialResult> {
         self.prepare(kind)?;
         let member = |agent| {
-            let ways: Vec<Ports> = ways.clone().map(|way| self.ports(agent, kind, way)).collect();
-            let takes_part = ways.iter().any(|p| !p.generators.is_empty() || !p.receivers.is_empty());
-            takes_part.then_some(Member { agent: &self.agents[agent], ways })
+            let ways: Vec<Ports> = ways
+                .clone()
+                .map(|way| self.ports(agent, kind, way))
+                .collect();
+            let takes_part = ways
+                .iter()
+                .any(|p| !p.generators.is_empty() || !p.receivers.is_empty());
+            takes_part.then_some(Member {
+                agent: &self.agents[agent],
+                ways,
+            })
         };
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(member).collect();
         let card_stamps = self.kinds[kind].traffic.card_stamps;
-        Trial { members: &members, timing, load, answer, card_stamps, tell: self.tell }
-            .run(interrupted, began)
+        Trial {
+            members: &members,
+            timing,
+            load,
+            answer,
+            card_stamps,
+            tell: self.tell,
+        }
+        .run(interrupted, began)
     }
 
     /// An agent's part in one direction.
     fn ports(&self, agent: usize, kind: usize, way: usize) -> Ports {
         let Way { senders, receivers } = &self.cabling.ways[way];
         let of = |card: &Card| card.agent == agent;
-        let sends = || senders.iter().enumerate().filter(|(_, sender)| of(&sender.card)).map(|(nth, _)| nth);
+        let sends = || {
+            senders
+                .iter()
+                .enumerate()
+                .filter(|(_, sender)| of(&sender.card))
+                .map(|(nth, _)| nth)
+        };
         let counts = receivers.iter().enumerate().filter(|(_, card)| of(card));
         Ports {
             generators: sends().map(|nth| generator_name(kind, way, nth)).collect(),
-            streams: sends().flat_map(|nth| self.streams(kind, way, nth)).collect(),
+            streams: sends()
+                .flat_map(|nth| self.streams(kind, way, nth))
+                .collect(),
             receivers: counts.map(|(nth, _)| receiver_name(way, nth)).collect(),
         }
     }
@@ -274,9 +378,13 @@ impl RealLab {
     /// The streams of a sender's frames: the low bytes.
     fn streams(&self, kind: usize, way: usize, sender: usize) -> impl Iterator<Item = u8> + use<> {
         let (before, from) = self.cabling.ways[way].senders.split_at(sender);
-        let others: usize = self.cabling.ways[..way].iter().map(|way| threads(&way.senders)).sum();
+        let others: usize = self.cabling.ways[..way]
+            .iter()
+            .map(|way| threads(&way.senders))
+            .sum();
         let traffic = &self.kinds[kind].traffic;
-        let first = usize::from(traffic.first_stream) + (others + threads(before)) * traffic.streams_each();
+        let first =
+            usize::from(traffic.first_stream) + (others + threads(before)) * traffic.streams_each();
         (first..first + threads(&from[..1]) * traffic.streams_each()).map(|stream| stream as u8)
     }
 
@@ -290,32 +398,59 @@ impl RealLab {
         // A queue has one AF_XDP socket at a time, and such frames go one way.
         let prepared = |other: &usize| self.kinds[*other].prepared;
         let others: Vec<usize> = (0..self.kinds.len()).filter(prepared).collect();
-        let of_queues = |sender: &Sender| sender.card.backend == Backend::AfXdp && !others.is_empty();
+        let of_queues =
+            |sender: &Sender| sender.card.backend == Backend::AfXdp && !others.is_empty();
         let mut released = false;
-        for (nth, sender) in ways[0].senders.iter().enumerate().filter(|(_, sender)| of_queues(sender)) {
-            let names = others.iter().map(|other| generator_name(*other, 0, nth)).collect();
+        for (nth, sender) in ways[0]
+            .senders
+            .iter()
+            .enumerate()
+            .filter(|(_, sender)| of_queues(sender))
+        {
+            let names = others
+                .iter()
+                .map(|other| generator_name(*other, 0, nth))
+                .collect();
             self.agents[sender.card.agent].release(names)?;
             released = true;
         }
         let mut made = Vec::new();
         for (number, way) in ways.iter().enumerate() {
             for (nth, sender) in way.senders.iter().enumerate() {
-                let Kind { traffic, bridged, tags, .. } = &self.kinds[kind];
+                let Kind {
+                    traffic,
+                    bridged,
+                    tags,
+                    ..
+                } = &self.kinds[kind];
                 let to = sender.beyond.filter(|_| *bridged).unwrap_or(sender.to);
                 let traffic = traffic.addressed(MacAddr::default(), to);
-                let traffic = if number == 0 { traffic } else { traffic.mirrored() };
+                let traffic = if number == 0 {
+                    traffic
+                } else {
+                    traffic.mirrored()
+                };
                 let traffic = tags.map_or(traffic.clone(), |tags| traffic.tagged(tags[number]));
                 let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
-                let role = Role::Generator(Box::new(Traffic { first_stream, ..traffic }));
+                let role = Role::Generator(Box::new(Traffic {
+                    first_stream,
+                    ..traffic
+                }));
                 let sends = self.port(generator_name(kind, number, nth), &sender.card, role);
                 let agent = &self.agents[sender.card.agent];
                 let (backend, why) = agent.prepare(sends)?;
-                made.push((number, nth, backend, why.map(|why| format!("{}: {why}", agent.host()))));
+                made.push((
+                    number,
+                    nth,
+                    backend,
+                    why.map(|why| format!("{}: {why}", agent.host())),
+                ));
             }
         }
         for (number, nth, backend, why) in made {
             self.cabling.ways[number].senders[nth].card.backend = backend;
-            self.notes.extend(why.filter(|why| !self.notes.contains(why)));
+            self.notes
+                .extend(why.filter(|why| !self.notes.contains(why)));
         }
         if released {
             self.kinds.iter_mut().for_each(|kind| kind.prepared = false);
@@ -332,8 +467,15 @@ impl RealLab {
                 // In a lab of hosts, neighbours may have to be asked for.
                 let pass_foreign = card.backend != Backend::AfXdp;
                 let card_stamps = self.kinds.iter().any(|kind| kind.traffic.card_stamps);
-                let filter = Filter { pass_foreign, card_stamps, ..Filter::of_campaign(self.campaign) };
-                let card = Card { cpus: Vec::new(), ..card.clone() };
+                let filter = Filter {
+                    pass_foreign,
+                    card_stamps,
+                    ..Filter::of_campaign(self.campaign)
+                };
+                let card = Card {
+                    cpus: Vec::new(),
+                    ..card.clone()
+                };
                 let counts = self.port(receiver_name(number, nth), &card, Role::Receiver(filter));
                 self.agents[card.agent].prepare(counts)?;
             }
@@ -343,13 +485,28 @@ impl RealLab {
     }
 
     fn port(&self, name: String, card: &Card, role: Role) -> Port {
-        let Card { interface, backend, cpus, .. } = card.clone();
-        Port { name, interface, isolated: self.cabling.isolated, backend, cpus, role }
+        let Card {
+            interface,
+            backend,
+            cpus,
+            ..
+        } = card.clone();
+        Port {
+            name,
+            interface,
+            isolated: self.cabling.isolated,
+            backend,
+            cpus,
+            role,
+        }
     }
 
     /// Releases the agents; returns errors. Lost ones have ended their loads by themselves, and are skipped.
     pub fn take_down(self) -> Vec<RemoteError> {
-        let there = self.agents.into_iter().filter(|agent| agent.lost().is_none());
+        let there = self
+            .agents
+            .into_iter()
+            .filter(|agent| agent.lost().is_none());
         there.filter_map(|agent| agent.goodbye().err()).collect()
     }
 }

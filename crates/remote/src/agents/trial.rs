@@ -87,13 +87,20 @@ impl TrialResult {
     /// An outcome without counts for frames of `ways` directions.
     pub(crate) fn of_ways(ways: usize) -> TrialResult {
         let none = vec![PortCounters::default(); ways];
-        TrialResult { sent: none.clone(), received: none, ..TrialResult::default() }
+        TrialResult {
+            sent: none.clone(),
+            received: none,
+            ..TrialResult::default()
+        }
     }
 
     /// Nanoseconds between the first generator's beginning and the last one's.
     pub fn skew_ns(&self) -> u64 {
         let late = || self.late.iter().map(|(_, ns)| *ns);
-        late().max().zip(late().min()).map_or(0, |(last, first)| last.abs_diff(first))
+        late()
+            .max()
+            .zip(late().min())
+            .map_or(0, |(last, first)| last.abs_diff(first))
     }
 }
 
@@ -123,7 +130,12 @@ struct Underway {
 /// Who measures, on the hosts of a lab: this process of this machine.
 fn turn() -> String {
     let machine = rustix::system::uname();
-    let name: String = machine.nodename().to_string_lossy().chars().take(60).collect();
+    let name: String = machine
+        .nodename()
+        .to_string_lossy()
+        .chars()
+        .take(60)
+        .collect();
     format!("process {} of {name}", std::process::id())
 }
 
@@ -143,17 +155,30 @@ impl Trial<'_> {
     fn run_load(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<TrialResult> {
         let offsets = self.compare_clocks()?;
         let apart = self.apart(&offsets);
-        let shift_ns = apart.iter().filter_map(|pair| Some(pair.offset?.within_ns)).max().unwrap_or(0);
-        let under = |offset| Underway { offset, ..Underway::default() };
+        let shift_ns = apart
+            .iter()
+            .filter_map(|pair| Some(pair.offset?.within_ns))
+            .max()
+            .unwrap_or(0);
+        let under = |offset| Underway {
+            offset,
+            ..Underway::default()
+        };
         let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
         let armed = |(number, member): (usize, &Member<'_>)| {
             let of_way = |ports: &Ports| [ports.receivers.as_slice(), &ports.generators].concat();
             let ports: Vec<String> = member.ways.iter().flat_map(of_way).collect();
-            let ahead_ns = apart.iter().filter(|pair| pair.receiver == number).flat_map(|pair| {
-                let ns = pair.offset.unwrap_or_default().ns + i128::from(shift_ns);
-                let ns = ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-                self.members[pair.generator].ways[pair.way].streams.iter().map(move |stream| (*stream, ns))
-            });
+            let ahead_ns = apart
+                .iter()
+                .filter(|pair| pair.receiver == number)
+                .flat_map(|pair| {
+                    let ns = pair.offset.unwrap_or_default().ns + i128::from(shift_ns);
+                    let ns = ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+                    self.members[pair.generator].ways[pair.way]
+                        .streams
+                        .iter()
+                        .map(move |stream| (*stream, ns))
+                });
             (ports, self.order(member, ahead_ns.collect()))
         };
         let orders: Vec<_> = self.members.iter().enumerate().map(armed).collect();
@@ -162,7 +187,10 @@ impl Trial<'_> {
         };
         // Receivers first: they count before the first frame can come. One that also sends gets its order before that, too: each
         // takes a round trip at most, which is twice the error of the clocks.
-        let orders_ns: u64 = underway.iter().map(|under| 2 * under.offset.within_ns).sum();
+        let orders_ns: u64 = underway
+            .iter()
+            .map(|under| 2 * under.offset.within_ns)
+            .sum();
         let at_ns = monotonic_ns() + LEAD_NS + orders_ns;
         for sends in [false, true] {
             let both = self.members.iter().zip(&mut underway);
@@ -172,7 +200,10 @@ impl Trial<'_> {
         }
         began(at_ns);
         self.watch(&mut underway, interrupted)?;
-        let mut result = TrialResult { waited_ns, ..TrialResult::default() };
+        let mut result = TrialResult {
+            waited_ns,
+            ..TrialResult::default()
+        };
         (result.sent, result.received) = self.drain(&underway)?;
         for (member, under) in self.members.iter().zip(&mut underway) {
             // All reports of the receivers' agents are here: they have been stopped.
@@ -200,7 +231,11 @@ impl Trial<'_> {
 
     /// Arms all members, or none: where it is another linerate's turn, this host is asked first the next time, so that no host waits armed.
     /// Returns the nanoseconds of waiting; `None` if `interrupted`.
-    fn arm(&self, orders: &[(Vec<String>, Order)], interrupted: &AtomicBool) -> Result<Option<u64>> {
+    fn arm(
+        &self,
+        orders: &[(Vec<String>, Order)],
+        interrupted: &AtomicBool,
+    ) -> Result<Option<u64>> {
         let (began, mut tell, mut waited_ns) = (Instant::now(), Some(self.tell), 0);
         let mut hosts: Vec<_> = self.members.iter().zip(orders).collect();
         loop {
@@ -214,9 +249,13 @@ impl Trial<'_> {
                     }
                 }
             }
-            let Some((nth, by)) = busy else { return Ok(Some(waited_ns)) };
+            let Some((nth, by)) = busy else {
+                return Ok(Some(waited_ns));
+            };
             waited_ns = began.elapsed().as_nanos() as u64;
-            hosts[..nth].iter().try_for_each(|(member, _)| member.agent.stop())?;
+            hosts[..nth]
+                .iter()
+                .try_for_each(|(member, _)| member.agent.stop())?;
             hosts.rotate_left(nth);
             if let Some(tell) = tell.take_if(|_| began.elapsed() > LONG_WAIT) {
                 tell(format!("{}: waiting for {by}", hosts[0].0.agent.host()));
@@ -228,7 +267,10 @@ impl Trial<'_> {
     }
 
     fn compare_clocks(&self) -> Result<Vec<Offset>> {
-        self.members.iter().map(|member| member.agent.compare_clocks()).collect()
+        self.members
+            .iter()
+            .map(|member| member.agent.compare_clocks())
+            .collect()
     }
 
     /// Replaces the latencies by the generator's program with those of frames that the cards, or their drivers, stamped at both ends.
@@ -239,21 +281,34 @@ impl Trial<'_> {
                 [] => Ok(BTreeMap::new()),
                 ports => agent.stamps(ports),
             };
-            let read = read.map_err(|error| why.push(error.to_string())).unwrap_or_default();
+            let read = read
+                .map_err(|error| why.push(error.to_string()))
+                .unwrap_or_default();
             by_cards[end] &= read.values().all(|stamps| stamps.card.is_some());
             why.extend(read.values().filter_map(|stamps| stamps.why.clone()));
             read.into_values().collect::<Vec<Stamps>>()
         };
         let mut of_way = |m: &Member<'_>, ports: &Ports| {
-            [read(m.agent, &ports.generators, 0), read(m.agent, &ports.receivers, 1)]
+            [
+                read(m.agent, &ports.generators, 0),
+                read(m.agent, &ports.receivers, 1),
+            ]
         };
-        let stamps: Vec<Vec<[Vec<Stamps>; 2]>> =
-            self.members.iter().map(|m| m.ways.iter().map(|ports| of_way(m, ports)).collect()).collect();
+        let stamps: Vec<Vec<[Vec<Stamps>; 2]>> = self
+            .members
+            .iter()
+            .map(|m| m.ways.iter().map(|ports| of_way(m, ports)).collect())
+            .collect();
         let (mut found, mut error_ns) = (vec![Vec::new(); result.received.len()], 0);
         for pair in apart {
-            let (sent, received) =
-                (&stamps[pair.generator][pair.way][0], &stamps[pair.receiver][pair.way][1]);
-            for (sent, received) in sent.iter().flat_map(|sent| received.iter().map(move |r| (sent, r))) {
+            let (sent, received) = (
+                &stamps[pair.generator][pair.way][0],
+                &stamps[pair.receiver][pair.way][1],
+            );
+            for (sent, received) in sent
+                .iter()
+                .flat_map(|sent| received.iter().map(move |r| (sent, r)))
+            {
                 match ages(sent, received, pair.offset) {
                     Ok((ages, error)) => {
                         found[pair.way].extend(ages);
@@ -265,18 +320,31 @@ impl Trial<'_> {
         }
         let frames = found.iter().map(Vec::len).sum::<usize>() as u64;
         if found.iter().any(Vec::is_empty) {
-            why.push("no frame was stamped at both ends: latency is by the generator's program".into());
+            why.push(
+                "no frame was stamped at both ends: latency is by the generator's program".into(),
+            );
         } else {
-            let shifted = |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
+            let shifted =
+                |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
             for (received, found) in result.received.iter_mut().zip(&found) {
                 received.latency = Histogram::default();
-                found.iter().map(shifted).for_each(|age| received.latency.record(age));
+                found
+                    .iter()
+                    .map(shifted)
+                    .for_each(|age| received.latency.record(age));
             }
-            result.clocks = Some(Clocks { shift_ns: error_ns, error_ns });
+            result.clocks = Some(Clocks {
+                shift_ns: error_ns,
+                error_ns,
+            });
         }
         why.sort();
         why.dedup();
-        result.stamped = Some(Stamped { frames, by_cards, why });
+        result.stamped = Some(Stamped {
+            frames,
+            by_cards,
+            why,
+        });
     }
 
     /// Number of directions of the frames.
@@ -295,10 +363,16 @@ impl Trial<'_> {
                 for receiver in having(|ports| &ports.receivers) {
                     let offset = offsets[generator].from(&offsets[receiver]);
                     // Machines that were started from one image may have the same name.
-                    let named_alike =
-                        self.members[generator].agent.shares_clock(self.members[receiver].agent);
+                    let named_alike = self.members[generator]
+                        .agent
+                        .shares_clock(self.members[receiver].agent);
                     let one = generator == receiver || (named_alike && offset.may_be_none());
-                    pairs.push(Pair { way, generator, receiver, offset: (!one).then_some(offset) });
+                    pairs.push(Pair {
+                        way,
+                        generator,
+                        receiver,
+                        offset: (!one).then_some(offset),
+                    });
                 }
             }
         }
@@ -306,38 +380,65 @@ impl Trial<'_> {
     }
 
     fn order(&self, member: &Member<'_>, ahead_ns: Vec<(u8, i64)>) -> Order {
-        let of_way = |way: usize| self.members.iter().map(|m| m.ways[way].generators.len() as u64).sum();
+        let of_way = |way: usize| {
+            self.members
+                .iter()
+                .map(|m| m.ways[way].generators.len() as u64)
+                .sum()
+        };
         let generators: u64 = (0..self.ways()).map(of_way).max().unwrap_or(0);
         // An agent gives every port of a load the same: shares are of whole generators.
         let share = |n: u64| n.div_ceil(generators.max(1));
         let each = |rate: f64| rate / generators.max(1) as f64;
         // Receivers report for as long as the generators may take; they are stopped when all is there.
-        let spare = if member.sends() { OVERRUN_NS } else { 10 * LONGEST_SAMPLE_NS + self.timing.drain_ns };
+        let spare = if member.sends() {
+            OVERRUN_NS
+        } else {
+            10 * LONGEST_SAMPLE_NS + self.timing.drain_ns
+        };
         let load = Load {
             duration_ns: self.timing.load_ns() + spare,
             frames: self.load.frames.map(share),
             rate: self.load.rate.map(each),
-            step: self.load.step.map(|step| RateStep { rate: each(step.rate), ..step }),
+            step: self.load.step.map(|step| RateStep {
+                rate: each(step.rate),
+                ..step
+            }),
             ..self.load
         };
         let sample_ns = self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS);
-        Order { turn: turn(), load, sample_ns, answer: self.answer, ahead_ns }
+        Order {
+            turn: turn(),
+            load,
+            sample_ns,
+            answer: self.answer,
+            ahead_ns,
+        }
     }
 
     /// Listens until all generators have ended.
     fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<()> {
         let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
         let mut stopped = false;
-        let senders = self.members.iter().zip(underway).filter(|(member, _)| member.sends());
+        let senders = self
+            .members
+            .iter()
+            .zip(underway)
+            .filter(|(member, _)| member.sends());
         for (member, under) in senders {
             while under.ended.is_none() {
                 if interrupted.load(Ordering::Relaxed) && !stopped {
                     stopped = true;
-                    self.members.iter().filter(|m| m.sends()).try_for_each(|m| m.agent.stop())?;
+                    self.members
+                        .iter()
+                        .filter(|m| m.sends())
+                        .try_for_each(|m| m.agent.stop())?;
                 }
                 self.check_all()?;
                 if !under.hear(member.agent, Instant::now() + LOOK)? && Instant::now() > until {
-                    return Err(member.agent.failed("its load does not end, although its time is up"));
+                    return Err(member
+                        .agent
+                        .failed("its load does not end, although its time is up"));
                 }
             }
         }
@@ -346,10 +447,12 @@ impl Trial<'_> {
 
     /// A lost agent ends the trial, even while another one is read.
     fn check_all(&self) -> Result<()> {
-        self.members.iter().try_for_each(|member| match member.agent.lost() {
-            Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
-            None => Ok(()),
-        })
+        self.members
+            .iter()
+            .try_for_each(|member| match member.agent.lost() {
+                Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
+                None => Ok(()),
+            })
     }
 
     fn tell(&self, result: &mut TrialResult, underway: Vec<Underway>, at_ns: u64) {
@@ -366,25 +469,41 @@ impl Trial<'_> {
                 senders.extend(ports.generators.iter().map(series));
                 receivers.extend(ports.receivers.iter().map(series));
                 for port in &ports.generators {
-                    let Some(began) = under.began.get(port) else { continue };
+                    let Some(began) = under.began.get(port) else {
+                        continue;
+                    };
                     let began = under.offset.here((*began).into());
                     first = first.min(began);
-                    result.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
+                    result
+                        .late
+                        .push((format!("{host} {port}"), began as i64 - at_ns as i64));
                 }
             }
             if let Some((faults, cpus)) = under.ended {
-                result.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
+                result
+                    .outcome
+                    .faults
+                    .extend(faults.iter().map(|fault| format!("{host}: {fault}")));
                 result.cpus.insert(host.into(), cpus);
             }
         }
         let began = if first == u64::MAX { at_ns } else { first };
-        let (from, to) = (began + self.timing.warm_up_ns, began + self.timing.load_ns());
+        let (from, to) = (
+            began + self.timing.warm_up_ns,
+            began + self.timing.load_ns(),
+        );
         result.outcome.began_ns = began;
-        let merged = |[senders, receivers]: &[Vec<Series>; 2]| merge(senders, receivers, began, from, to);
+        let merged =
+            |[senders, receivers]: &[Vec<Series>; 2]| merge(senders, receivers, began, from, to);
         if let [forward, reverse] = &of_ways[..] {
             result.outcome.each = [merged(forward), merged(reverse)];
         }
-        let all = [0, 1].map(|end| of_ways.iter().flat_map(|way| way[end].clone()).collect::<Vec<_>>());
+        let all = [0, 1].map(|end| {
+            of_ways
+                .iter()
+                .flat_map(|way| way[end].clone())
+                .collect::<Vec<_>>()
+        });
         result.outcome.warm_up = warm_up(&all[0], &all[1], began, from);
         result.outcome.samples = merged(&all);
     }
@@ -404,12 +523,18 @@ struct Pair {
 impl Underway {
     /// Takes a message of the load; `false` if there was none until then.
     fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool> {
-        let Some(reply) = agent.hear(self.load, until)? else { return Ok(false) };
+        let Some(reply) = agent.hear(self.load, until)? else {
+            return Ok(false);
+        };
         match reply {
             Reply::Began { port, at_ns } => {
                 self.began.insert(port, at_ns);
             }
-            Reply::Sample(sample) => self.samples.entry(sample.port.clone()).or_default().push(sample),
+            Reply::Sample(sample) => self
+                .samples
+                .entry(sample.port.clone())
+                .or_default()
+                .push(sample),
             Reply::Ended { faults, cpus } => self.ended = Some((faults, cpus)),
             _ => {}
         }

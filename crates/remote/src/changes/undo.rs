@@ -55,7 +55,10 @@ impl Changes {
                         undone.later.push(undoing.what.clone());
                     }
                     // An older one of the same setting restores what was there before both. Each that waits takes its time.
-                    if !left.iter().any(|older| older.what == undoing.what && older.argv == undoing.argv) {
+                    if !left
+                        .iter()
+                        .any(|older| older.what == undoing.what && older.argv == undoing.argv)
+                    {
                         kept.insert(0, undoing);
                         continue;
                     }
@@ -76,17 +79,22 @@ impl Changes {
             let owed = undone.reboot.then(|| self.owed());
             let others = older.iter().chain(&left).chain(&kept).cloned();
             let pending = owed.into_iter().chain(others).collect();
-            self.journal.replace(pending).map_err(unjournalled(&self.place))?;
+            self.journal
+                .replace(pending)
+                .map_err(unjournalled(&self.place))?;
         }
-        let Some(first) = failed else { return Ok(undone) };
+        let Some(first) = failed else {
+            return Ok(undone);
+        };
         let fault = match first.fault {
             Fault::Unended => Fault::NotUndoneYet,
             fault if fault.left() == Left::AllOnceBack => Fault::NotUndoneYet,
             _ => Fault::NotUndone,
         };
         let (count, path) = (kept.len(), self.journal.path().display());
-        let said =
-            format!("{count} of its changes could not be undone, and stay written down in {path}: {first}");
+        let said = format!(
+            "{count} of its changes could not be undone, and stay written down in {path}: {first}"
+        );
         Err(RemoteError::new(self.place.name(), fault, said))
     }
 
@@ -95,9 +103,15 @@ impl Changes {
         if undoing.argv.is_empty() {
             return Ok(false);
         }
-        let input =
-            if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
-        let program = Program { argv: undoing.argv.clone(), input };
+        let input = if undoing.input.is_empty() {
+            Input::Nothing
+        } else {
+            Input::Text(undoing.input.clone())
+        };
+        let program = Program {
+            argv: undoing.argv.clone(),
+            input,
+        };
         let limit = self.limit(undoing.within_ns);
         let mut undone = self.run_within(limit, &undoing.what, BACK, &program, None);
         if undone.is_err() && undoing.cuts && self.reach_again() {
@@ -112,12 +126,23 @@ impl Changes {
 
     /// Whether a change that outlives boots has seen one, and so is in effect until the next.
     fn has_counted(&self, undoing: &Undoing) -> bool {
-        let same = self.boot.as_ref().zip(undoing.boot.as_ref()).map(|(now, then)| is_same_boot(now, then));
+        let same = self
+            .boot
+            .as_ref()
+            .zip(undoing.boot.as_ref())
+            .map(|(now, then)| is_same_boot(now, then));
         undoing.lasting && same == Some(false)
     }
 
     fn owed(&self) -> Undoing {
         let (what, boot, machine) = (OWED.to_string(), self.boot.clone(), self.machine.clone());
-        Undoing { what, lasting: true, boot, machine, made: true, ..Undoing::default() }
+        Undoing {
+            what,
+            lasting: true,
+            boot,
+            machine,
+            made: true,
+            ..Undoing::default()
+        }
     }
 }

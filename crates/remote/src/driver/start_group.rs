@@ -38,7 +38,9 @@ impl StartGroup {
 
     /// A step has begun.
     pub(super) fn began(&mut self, step: StepId, start: Start) {
-        self.steps.entry(step).and_modify(|began| *began = Some(start));
+        self.steps
+            .entry(step)
+            .and_modify(|began| *began = Some(start));
     }
 
     /// Whether a step waits for the others.
@@ -50,8 +52,11 @@ impl StartGroup {
     pub(super) fn advance(&mut self, live: &mut BTreeMap<StepId, Session>) -> bool {
         if !self.went {
             let ready = |step: &StepId| live.get(step).is_some_and(Session::is_ready);
-            let asking =
-                self.steps.keys().filter(|step| live.get(step).is_some_and(Session::is_asked)).count();
+            let asking = self
+                .steps
+                .keys()
+                .filter(|step| live.get(step).is_some_and(Session::is_asked))
+                .count();
             if asking == 0 && !self.steps.keys().all(ready) {
                 return false;
             }
@@ -71,7 +76,9 @@ impl StartGroup {
     /// Asks the next clocks; whether answers are still awaited.
     fn ask_clocks(&self, live: &mut BTreeMap<StepId, Session>, mut asking: usize) -> bool {
         for step in self.firsts() {
-            let Some(live) = live.get_mut(&step).filter(|live| live.is_ready()) else { continue };
+            let Some(live) = live.get_mut(&step).filter(|live| live.is_ready()) else {
+                continue;
+            };
             if live.questions < PROBES && asking < AT_ONCE {
                 live.ask_clock();
                 asking += 1;
@@ -89,10 +96,18 @@ impl StartGroup {
 
     /// When they began.
     pub(super) fn started(&self) -> Option<Started> {
-        let starts: Vec<Start> = self.firsts().iter().filter_map(|step| *self.steps.get(step)?).collect();
+        let starts: Vec<Start> = self
+            .firsts()
+            .iter()
+            .filter_map(|step| *self.steps.get(step)?)
+            .collect();
         let first = starts.iter().min_by_key(|start| start.at_ns)?;
         let last = starts.iter().max_by_key(|start| start.at_ns)?;
         let (skew_ns, error_ns) = (last.at_ns - first.at_ns, first.error_ns + last.error_ns);
-        Some(Started { starts, skew_ns, error_ns })
+        Some(Started {
+            starts,
+            skew_ns,
+            error_ns,
+        })
     }
 }

@@ -22,7 +22,10 @@ impl RemoteDut {
         let (before, told) = self.order_reboot();
         let said = told.unwrap_or_default();
         let back = self.come_back(&before, &said, interrupted);
-        if back.as_ref().is_err_and(|error| error.fault == Fault::Interrupted) {
+        if back
+            .as_ref()
+            .is_err_and(|error| error.fault == Fault::Interrupted)
+        {
             self.going_down = Some(before);
         }
         back
@@ -36,7 +39,9 @@ impl RemoteDut {
             Kernel::Linux => &["reboot"],
             _ => &["shutdown", "-r", "now"],
         };
-        let order = Order::program(argv).within(COMMAND).by_sudo(self.known.sudo);
+        let order = Order::program(argv)
+            .within(COMMAND)
+            .by_sudo(self.known.sudo);
         // The order is sent as a whole despite interrupts: otherwise it would be unknown whether the host goes down.
         let told = self.place().run(&order, None);
         (before, told.map(|finished| finished.errors()))
@@ -47,10 +52,17 @@ impl RemoteDut {
     /// # Errors
     /// The DUT does not come back, or does not forward again.
     pub fn finish_reboot(&mut self) -> Result<()> {
-        self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
+        self.going_down
+            .take()
+            .map_or(Ok(()), |before| self.come_back(&before, "", None))
     }
 
-    fn come_back(&mut self, before: &Option<String>, said: &str, interrupted: Interrupt<'_>) -> Result<()> {
+    fn come_back(
+        &mut self,
+        before: &Option<String>,
+        said: &str,
+        interrupted: Interrupt<'_>,
+    ) -> Result<()> {
         self.wait_down(before, said, interrupted)?;
         let place = self.wait_back("its reboot", before, interrupted)?;
         let boot = mark(&place, self.known.kernel);
@@ -66,7 +78,11 @@ impl RemoteDut {
     pub fn recover(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
         let place = self.wait_back("it was lost", &None, interrupted)?;
         let (now, then) = (mark(&place, self.known.kernel), self.changes.boot());
-        if now.as_ref().zip(then).is_none_or(|(now, then)| is_same_boot(now, &then)) {
+        if now
+            .as_ref()
+            .zip(then)
+            .is_none_or(|(now, then)| is_same_boot(now, &then))
+        {
             self.changes.reached_by(Arc::new(place));
             return Ok(());
         }
@@ -122,15 +138,27 @@ impl RemoteDut {
         }
     }
 
-    fn wait_down(&self, before: &Option<String>, said: &str, interrupted: Interrupt<'_>) -> Result<()> {
+    fn wait_down(
+        &self,
+        before: &Option<String>,
+        said: &str,
+        interrupted: Interrupt<'_>,
+    ) -> Result<()> {
         // The old connection may take long to notice. A new one shows it at once, also for a host that was quicker and is back.
-        let is_as_before = || self.try_once(interrupted).is_ok_and(|place| !self.has_booted(&place, before));
+        let is_as_before = || {
+            self.try_once(interrupted)
+                .is_ok_and(|place| !self.has_booted(&place, before))
+        };
         let is_down = || Ok((self.place().lost().is_some() || !is_as_before()).then_some(()));
         if self.within(DOWN_WITHIN, interrupted, is_down)?.is_some() {
             return Ok(());
         }
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = if said.is_empty() { said } else { format!(" ({said})") };
+        let said = if said.is_empty() {
+            said
+        } else {
+            format!(" ({said})")
+        };
         let after = DOWN_WITHIN.as_secs();
         let said = format!("it was told to reboot, and is still there after {after} s{said}");
         Err(self.error(Fault::StillUp, said))
@@ -139,7 +167,8 @@ impl RemoteDut {
     /// Whether a host has another boot than before.
     fn has_booted(&self, place: &ExecutionTarget, before: &Option<String>) -> bool {
         let now = mark(place, self.known.kernel);
-        now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
+        now.zip(before.as_ref())
+            .is_some_and(|(now, then)| !is_same_boot(&now, then))
     }
 
     /// Waits until it is back, in another boot than `before` where that is known; turns its power off and on where it must be.
@@ -158,7 +187,10 @@ impl RemoteDut {
             Ok(()) => match self.wait_answer(before, interrupted)? {
                 Ok(place) => return Ok(place),
                 Err(again) => {
-                    why = format!("{again}; its power was turned off and on by {}", self.known.power_cycle[0])
+                    why = format!(
+                        "{again}; its power was turned off and on by {}",
+                        self.known.power_cycle[0]
+                    )
                 }
             },
         }
@@ -167,8 +199,9 @@ impl RemoteDut {
             console => format!(": {}", console.join(" ")),
         };
         let after = self.boot_limit().as_secs();
-        let said =
-            format!("it has not come back {after} s after {since} ({why}); look at its console{console}");
+        let said = format!(
+            "it has not come back {after} s after {since} ({why}); look at its console{console}"
+        );
         Err(self.error(Fault::Gone, said))
     }
 
@@ -184,7 +217,9 @@ impl RemoteDut {
                 Ok(place) if before.is_none() && !answers(&place) => {
                     "it takes connections, and runs nothing".into()
                 }
-                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(Some(place)),
+                Ok(place) if before.is_none() || self.has_booted(&place, before) => {
+                    return Ok(Some(place));
+                }
                 Ok(_) => "it answers, and does not tell of another boot".into(),
                 Err(error) if error.fault.is_final() => return Err(error),
                 Err(error) => format!("{}{}", error.fault, said(&error)),
@@ -196,21 +231,31 @@ impl RemoteDut {
 
     /// One quick try to connect.
     fn try_once(&self, interrupted: Interrupt<'_>) -> Result<ExecutionTarget> {
-        let target = Target { connect_within: TRY, ..self.known.target.clone() };
+        let target = Target {
+            connect_within: TRY,
+            ..self.known.target.clone()
+        };
         ExecutionTarget::connect(&target, interrupted)
     }
 
     /// A router forwards nothing for a while after a boot: waits until the addresses that it must reach answer.
     fn wait_forwarding(&self, interrupted: Interrupt<'_>) -> Result<()> {
-        let witness = self.witness.as_ref().map(|(place, kernel)| (place, *kernel));
+        let witness = self
+            .witness
+            .as_ref()
+            .map(|(place, kernel)| (place, *kernel));
         let (place, kernel) = witness.unwrap_or((self.place(), self.known.kernel));
         for to in &self.known.boot.reaches {
             let order = Order::program(&ping(*to, kernel)).within(TRY);
             let answer = || Ok(place.run(&order, interrupted)?.is_success().then_some(()));
-            if self.within(self.boot_limit(), interrupted, answer)?.is_none() {
+            if self
+                .within(self.boot_limit(), interrupted, answer)?
+                .is_none()
+            {
                 let (from, after) = (place.name(), self.boot_limit().as_secs());
-                let said =
-                    format!("it is back, but does not reach {to} within {after} s (asked from {from})");
+                let said = format!(
+                    "it is back, but does not reach {to} within {after} s (asked from {from})"
+                );
                 return Err(self.error(Fault::Unreaching, said));
             }
         }
@@ -227,9 +272,17 @@ fn ping(to: IpAddr, kernel: Kernel) -> Vec<String> {
         (_, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-w", "2"],
         (_, IpAddr::V6(_)) => &["ping6", "-n", "-c", "1"],
     };
-    words.iter().map(|word| (*word).to_string()).chain([to.to_string()]).collect()
+    words
+        .iter()
+        .map(|word| (*word).to_string())
+        .chain([to.to_string()])
+        .collect()
 }
 
 fn said(error: &RemoteError) -> String {
-    if error.said.is_empty() { String::new() } else { format!(": {}", error.said) }
+    if error.said.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", error.said)
+    }
 }

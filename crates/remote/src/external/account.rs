@@ -23,7 +23,10 @@ impl Window {
     /// `None` until all generators send and the receiver counts. The first interval with frames of each is left out, as frames
     /// may have been under way in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
     pub fn of(generators: &[Series], received: Option<&Series>, timing: &Timing) -> Option<Window> {
-        let sending: Option<Vec<_>> = generators.iter().map(|counts| counts.first_frames(0)).collect();
+        let sending: Option<Vec<_>> = generators
+            .iter()
+            .map(|counts| counts.first_frames(0))
+            .collect();
         let sending = sending?;
         let first_sent = sending.iter().map(|(start, _)| *start).min()?;
         let mut began = sending.iter().map(|(_, end)| *end).max()?;
@@ -31,7 +34,11 @@ impl Window {
             began = began.max(received.first_frames(first_sent)?.1);
         }
         let from = began.saturating_add(timing.warm_up_ns);
-        Some(Window { began, from, to: from.saturating_add(timing.run_ns) })
+        Some(Window {
+            began,
+            from,
+            to: from.saturating_add(timing.run_ns),
+        })
     }
 
     /// The window, up to where all have counted.
@@ -61,12 +68,18 @@ impl TrialRun<'_> {
     pub(super) fn result(&mut self) -> TrialResult {
         let mut result = TrialResult::of_ways(1);
         result.outcome.faults = std::mem::take(&mut self.faults);
-        let (Some(go_ns), interrupted) = (self.go_ns(), self.is_interrupted()) else { return result };
+        let (Some(go_ns), interrupted) = (self.go_ns(), self.is_interrupted()) else {
+            return result;
+        };
         self.starts(go_ns, &mut result);
         let sent: Vec<Series> = self.generators().iter().map(Running::counts).collect();
-        self.generators().iter().for_each(|g| result.sent[0].add(counters(g, g.frames())));
+        self.generators()
+            .iter()
+            .for_each(|g| result.sent[0].add(counters(g, g.frames())));
         // netserver reports only to its client.
-        let counted = self.receiver().filter(|receiver| receiver.host.tool != Backend::Netperf);
+        let counted = self
+            .receiver()
+            .filter(|receiver| receiver.host.tool != Backend::Netperf);
         let received = match counted {
             Some(receiver) => {
                 result.received[0] = counters(receiver, receiver.frames());
@@ -74,15 +87,26 @@ impl TrialRun<'_> {
             }
             None => self.told(&sent, &mut result),
         };
-        result.outcome.faults.extend(self.tools.iter().flat_map(|tool| tool.faults(interrupted)));
-        result.outcome.faults.extend(self.tools.iter().filter_map(doubt).filter(|_| !interrupted));
+        result
+            .outcome
+            .faults
+            .extend(self.tools.iter().flat_map(|tool| tool.faults(interrupted)));
+        result
+            .outcome
+            .faults
+            .extend(self.tools.iter().filter_map(doubt).filter(|_| !interrupted));
         self.window(&sent, &received, counted, go_ns, &mut result);
         result
     }
 
     fn starts(&self, go_ns: u64, result: &mut TrialResult) {
         for generator in self.generators() {
-            let Some(Start { at_ns, error_ns, .. }) = generator.start else { continue };
+            let Some(Start {
+                at_ns, error_ns, ..
+            }) = generator.start
+            else {
+                continue;
+            };
             let (place, tool) = (generator.host.place.name(), generator.host.tool);
             result.within_ns = result.within_ns.max(error_ns);
             let name = format!("{place} {tool} {}", generator.task.interface);
@@ -121,8 +145,15 @@ impl TrialRun<'_> {
         let Some(window) = window else {
             result.outcome.began_ns = go_ns;
             if faults.is_empty() && !interrupted {
-                let names = self.generators().iter().map(Running::name).collect::<Vec<_>>().join(", ");
-                faults.push(format!("{names}: no frame was sent; run its command on that host by hand"));
+                let names = self
+                    .generators()
+                    .iter()
+                    .map(Running::name)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                faults.push(format!(
+                    "{names}: no frame was sent; run its command on that host by hand"
+                ));
             }
             return;
         };
@@ -152,7 +183,11 @@ impl TrialRun<'_> {
 
 fn counters(tool: &Running<'_>, frames: u64) -> PortCounters {
     let frame = u64::from(tool.task.frame_len_fcs()).saturating_sub(FCS);
-    PortCounters { frames, bytes: frames.saturating_mul(frame).min(u64::MAX >> 8), ..PortCounters::default() }
+    PortCounters {
+        frames,
+        bytes: frames.saturating_mul(frame).min(u64::MAX >> 8),
+        ..PortCounters::default()
+    }
 }
 
 /// Why the figures of a tool that reported no fault cannot be believed, if they cannot.
@@ -191,41 +226,82 @@ mod tests {
         let sample = |(n, frames): (usize, &u64)| {
             let end_ns = (first + n as u64 + 1) * S;
             let late = late_ms[n % late_ms.len()] * 1_000_000;
-            (of((end_ns + 5 * S) / 1000, S / 1000, *frames), end_ns + late)
+            (
+                of((end_ns + 5 * S) / 1000, S / 1000, *frames),
+                end_ns + late,
+            )
         };
         let (samples, here): (Vec<_>, Vec<_>) = frames.iter().enumerate().map(sample).unzip();
         counts(&samples, &here, |sample| sample.packets.unwrap())
     }
 
     fn of(end_us: u64, interval_us: u64, frames: u64) -> Sample {
-        Sample { end_us, interval_us, packets: Some(frames), bps: None }
+        Sample {
+            end_us,
+            interval_us,
+            packets: Some(frames),
+            bps: None,
+        }
     }
 
     #[test]
     fn the_quickest_line_tells_the_clock() {
         let counts = seconds(10, &[0, 7, 7], &[3, 400, 90]);
         let ms = 1_000_000;
-        let moments =
-            [(10 * S + 3 * ms, 0), (11 * S + 3 * ms, 0), (12 * S + 3 * ms, 7), (13 * S + 3 * ms, 14)];
+        let moments = [
+            (10 * S + 3 * ms, 0),
+            (11 * S + 3 * ms, 0),
+            (12 * S + 3 * ms, 7),
+            (13 * S + 3 * ms, 14),
+        ];
         assert_eq!(counts, Series::new(moments));
         assert_eq!(seconds(0, &[], &[0]), Series::default());
     }
 
     #[test]
     fn the_window_begins_when_all_send_and_frames_arrive() {
-        let timing = Timing { warm_up_ns: S, run_ns: 3 * S, ..Timing::slice(S) };
-        let generators = [seconds(0, &[0, 5, 10, 10, 10, 10, 10, 10, 10], &[0]), seconds(2, &[9; 8], &[0])];
-        assert_eq!(Window::of(&generators, Some(&seconds(0, &[0; 9], &[0])), &timing), None);
+        let timing = Timing {
+            warm_up_ns: S,
+            run_ns: 3 * S,
+            ..Timing::slice(S)
+        };
+        let generators = [
+            seconds(0, &[0, 5, 10, 10, 10, 10, 10, 10, 10], &[0]),
+            seconds(2, &[9; 8], &[0]),
+        ];
+        assert_eq!(
+            Window::of(&generators, Some(&seconds(0, &[0; 9], &[0])), &timing),
+            None
+        );
         // An ARP request before the load is not one of its frames.
         let received = seconds(0, &[1, 0, 0, 0, 4, 19, 19, 19, 19, 19], &[0]);
         let window = Window::of(&generators, Some(&received), &timing).unwrap();
-        assert_eq!(window, Window { began: 5 * S, from: 6 * S, to: 9 * S });
+        assert_eq!(
+            window,
+            Window {
+                began: 5 * S,
+                from: 6 * S,
+                to: 9 * S
+            }
+        );
         assert_eq!(window.until([&generators[0], &received]).to, 9 * S);
         let samples = window.samples(&generators, std::slice::from_ref(&received));
         let rates = trial::rates(&samples).unwrap();
-        assert_eq!((rates.offered, rates.received, samples[0].t_ns), (19.0, 19.0, S));
-        let window = Window { began: S, from: S, to: 5 * S };
-        assert!(window.until([&Series::even(0, S, 1)]).samples(&generators, &[]).is_empty());
+        assert_eq!(
+            (rates.offered, rates.received, samples[0].t_ns),
+            (19.0, 19.0, S)
+        );
+        let window = Window {
+            began: S,
+            from: S,
+            to: 5 * S,
+        };
+        assert!(
+            window
+                .until([&Series::even(0, S, 1)])
+                .samples(&generators, &[])
+                .is_empty()
+        );
     }
 
     proptest! {

@@ -6,7 +6,9 @@ use crate::{ExecutionTarget, Result, Start, line};
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::phases::{End, Host, Mode, Outcome, Phase, Signal, Status, Step};
 use linerate_hosts::tools::fault::remedy;
-use linerate_hosts::tools::{self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task};
+use linerate_hosts::tools::{
+    self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task,
+};
 use linerate_plan::Backend;
 use std::sync::Arc;
 
@@ -54,7 +56,8 @@ impl<'a> Running<'a> {
     /// One that has not begun.
     pub fn new(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>> {
         let refused = |what: String| RemoteError::new(host.place.name(), Why::Tester, what);
-        let invocation = tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
+        let invocation =
+            tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
         Ok(Running {
             host,
             side,
@@ -76,7 +79,12 @@ impl<'a> Running<'a> {
         let limit_ns = self.limit_s() * SECOND_NS;
         let (phase, mode) = match self.side {
             Side::Generator => (Phase::Run, Mode::Timed { limit_ns }),
-            Side::Receiver => (Phase::SetUp, Mode::Background { limit_ns: Some(limit_ns) }),
+            Side::Receiver => (
+                Phase::SetUp,
+                Mode::Background {
+                    limit_ns: Some(limit_ns),
+                },
+            ),
         };
         let stop = match self.invocation.stop_signal {
             "INT" => Signal::Interrupt,
@@ -85,7 +93,12 @@ impl<'a> Running<'a> {
         };
         let mut phases: [Vec<Step>; 4] = Default::default();
         phases[phase as usize].push(Step { command, mode });
-        Host { name: self.host.place.name().into(), sudo: self.host.sudo, stop, phases }
+        Host {
+            name: self.host.place.name().into(),
+            sudo: self.host.sudo,
+            stop,
+            phases,
+        }
     }
 
     /// Seconds that it may take: it ends by itself before.
@@ -99,7 +112,12 @@ impl<'a> Running<'a> {
 
     /// Name in messages: `gen: pkt-gen (sending on igb2)`.
     pub fn name(&self) -> String {
-        format!("{}: {} ({})", self.host.place.name(), self.host.tool, self.doing())
+        format!(
+            "{}: {} ({})",
+            self.host.place.name(),
+            self.host.tool,
+            self.doing()
+        )
     }
 
     /// Task in words.
@@ -119,7 +137,9 @@ impl<'a> Running<'a> {
 
     /// Whether frames that come now are counted.
     pub fn is_up(&self, now: u64) -> bool {
-        let ran = self.start.map_or(0, |start| now.saturating_sub(start.at_ns));
+        let ran = self
+            .start
+            .map_or(0, |start| now.saturating_sub(start.at_ns));
         match self.report().state {
             State::Up => true,
             // iperf3 -J and netserver listen without a word.
@@ -132,13 +152,16 @@ impl<'a> Running<'a> {
     pub fn read(&mut self, now: u64) {
         // Standard error has the cause of a failure, and the totals its effect.
         let [output, errors] = std::mem::take(&mut self.heard);
-        self.written = self.written.saturating_add((output.len() + errors.len()) as u64);
+        self.written = self
+            .written
+            .saturating_add((output.len() + errors.len()) as u64);
         self.flooded |= self.written > self.most_output();
         if !self.flooded {
             self.monitor.feed_errors(&errors);
             self.monitor.feed(&output);
         }
-        self.arrivals.resize(self.monitor.report().samples.len(), now);
+        self.arrivals
+            .resize(self.monitor.report().samples.len(), now);
     }
 
     /// Reads the rest: the tool is over.
@@ -149,7 +172,8 @@ impl<'a> Running<'a> {
             _ => (Some(Status::Exit(0)).filter(|_| !end.may_still_run), true),
         };
         self.monitor.end(status, asked);
-        self.arrivals.resize(self.monitor.report().samples.len(), end.ended_ns);
+        self.arrivals
+            .resize(self.monitor.report().samples.len(), end.ended_ns);
         self.over_ns = Some(end.ended_ns);
     }
 
@@ -159,7 +183,11 @@ impl<'a> Running<'a> {
         if self.host.sudo && said.contains("sudo") {
             return self.failed(&Fault::new(FaultKind::NoPrivilege, said.as_bytes()));
         }
-        let said = if said.is_empty() { String::new() } else { format!("; {said}") };
+        let said = if said.is_empty() {
+            String::new()
+        } else {
+            format!("; {said}")
+        };
         RemoteError::new(host, *fault, self.doing() + &said)
     }
 
@@ -173,7 +201,11 @@ impl<'a> Running<'a> {
     /// The error of a tool that failed before there was a load.
     pub fn failed(&self, fault: &Fault) -> RemoteError {
         let (tool, doing) = (self.host.tool, self.doing());
-        self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, remedy(tool, fault.kind)))
+        self.error(format!(
+            "{tool} failed while {doing}: {}; {}",
+            fault.message,
+            remedy(tool, fault.kind)
+        ))
     }
 
     /// Whether it is up, which it should be by a certain time.
@@ -181,7 +213,11 @@ impl<'a> Running<'a> {
         let within_s = u64::from(self.invocation.lead_s) + UP_WITHIN_S;
         let since = self.start.map_or(now, |start| start.went_ns);
         let late = !up && now.saturating_sub(since) > within_s * SECOND_NS;
-        if late { Err(self.late(within_s)) } else { Ok(up) }
+        if late {
+            Err(self.late(within_s))
+        } else {
+            Ok(up)
+        }
     }
 
     /// The error of a tool that did not come up within these seconds.
@@ -218,7 +254,11 @@ impl<'a> Running<'a> {
     pub fn frames(&self) -> u64 {
         let totals = self.report().totals;
         let payload = u64::from(self.task.payload().max(1));
-        totals.packets.or(totals.bytes.map(|bytes| bytes / payload)).unwrap_or(0).min(MOST_FRAMES)
+        totals
+            .packets
+            .or(totals.bytes.map(|bytes| bytes / payload))
+            .unwrap_or(0)
+            .min(MOST_FRAMES)
     }
 
     fn segments(&self, sample: &Sample) -> Option<u64> {
@@ -234,13 +274,20 @@ impl<'a> Running<'a> {
     /// The longest time that a sample was under way, beside the quickest one.
     pub fn lag_ns(&self) -> u64 {
         let all = || ahead(&self.report().samples, &self.arrivals);
-        let lag = all().max().zip(all().min()).map_or(0, |(most, least)| most - least);
+        let lag = all()
+            .max()
+            .zip(all().min())
+            .map_or(0, |(most, least)| most - least);
         u64::try_from(lag).unwrap_or(u64::MAX)
     }
 
     pub fn has_fault(&self) -> bool {
         self.flooded
-            || self.report().faults.iter().any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
+            || self
+                .report()
+                .faults
+                .iter()
+                .any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
     }
 
     /// Whether another try would fail as well. After a crash, or without an answer from the other end, it may succeed.
@@ -268,13 +315,27 @@ impl<'a> Running<'a> {
         }
         // The trial, which sees both sides, reports that nothing passed.
         let ours = |fault: &&Fault| {
-            fault.kind != FaultKind::NoTraffic && !(interrupted && fault.kind == FaultKind::PeerGone)
+            fault.kind != FaultKind::NoTraffic
+                && !(interrupted && fault.kind == FaultKind::PeerGone)
         };
         let words = |fault: &Fault| {
-            let often = if fault.count > 1 { format!(" ({} times)", fault.count) } else { String::new() };
-            format!("{name}: {}{often}; {}", fault.message, remedy(self.host.tool, fault.kind))
+            let often = if fault.count > 1 {
+                format!(" ({} times)", fault.count)
+            } else {
+                String::new()
+            };
+            format!(
+                "{name}: {}{often}; {}",
+                fault.message,
+                remedy(self.host.tool, fault.kind)
+            )
         };
-        self.report().faults.iter().filter(ours).map(words).collect()
+        self.report()
+            .faults
+            .iter()
+            .filter(ours)
+            .map(words)
+            .collect()
     }
 }
 
@@ -283,15 +344,21 @@ const MOST_FRAMES: u64 = 1 << 56;
 
 /// By how much our clock is ahead of the tool's, at most: for each sample, with the time when it was here.
 fn ahead<'a>(samples: &'a [Sample], here: &'a [u64]) -> impl Iterator<Item = i128> + 'a {
-    samples.iter().zip(here).map(|(sample, here)| i128::from(*here) - i128::from(sample.end_us) * 1000)
+    samples
+        .iter()
+        .zip(here)
+        .map(|(sample, here)| i128::from(*here) - i128::from(sample.end_us) * 1000)
 }
 
 /// Counts of one tool on our clock. The clock of a tool is ours plus a constant, over so short a time; and no line is here before its
 /// interval has ended. So the quickest line is nearest to the constant, and the others' delays do not matter.
 pub(super) fn counts(samples: &[Sample], here: &[u64], frames: impl Fn(&Sample) -> u64) -> Series {
-    let Some(constant) = ahead(samples, here).min() else { return Series::default() };
+    let Some(constant) = ahead(samples, here).min() else {
+        return Series::default();
+    };
     let moment = |us: u64| u64::try_from(i128::from(us) * 1000 + constant).unwrap_or(0);
-    let first = moment(samples[0].end_us).saturating_sub(samples[0].interval_us.saturating_mul(1000));
+    let first =
+        moment(samples[0].end_us).saturating_sub(samples[0].interval_us.saturating_mul(1000));
     let mut sum = 0u64;
     let ends = samples.iter().map(|sample| {
         sum = sum.saturating_add(frames(sample)).min(MOST_FRAMES);

@@ -38,15 +38,28 @@ pub fn send_frames(
     cancelled: Interrupt<'_>,
 ) -> Frames {
     let plan = frames::plan(lab, facts);
-    let mut sent = Frames { skipped: plan.skipped, ..Frames::default() };
+    let mut sent = Frames {
+        skipped: plan.skipped,
+        ..Frames::default()
+    };
     for probe in &plan.probes {
         if cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
             return sent;
         }
-        match (Wire { lab, places, facts, cancelled }).carry_out(probe) {
+        match (Wire {
+            lab,
+            places,
+            facts,
+            cancelled,
+        })
+        .carry_out(probe)
+        {
             Some(tried) => sent.tried.push(tried),
             None => {
-                let what = format!("{} {} to {} of {}", probe.from.0, probe.from.1, probe.to, probe.whose);
+                let what = format!(
+                    "{} {} to {} of {}",
+                    probe.from.0, probe.from.1, probe.to, probe.whose
+                );
                 let why = format!("ping is not there, or {} was lost", probe.from.0);
                 sent.skipped.push(Skipped { what, why });
             }
@@ -71,7 +84,13 @@ pub fn received(
     facts: &BTreeMap<String, Facts>,
     cancelled: Interrupt<'_>,
 ) -> Counts {
-    Wire { lab, places, facts, cancelled }.counts()
+    Wire {
+        lab,
+        places,
+        facts,
+        cancelled,
+    }
+    .counts()
 }
 
 struct Wire<'a> {
@@ -87,8 +106,13 @@ impl Wire<'_> {
         let before = self.counts();
         let replies = self.ping(probe)?;
         let mut after = self.counts();
-        let rose = |after: &Counts, at: &frames::At| Some(after.get(at)?.saturating_sub(*before.get(at)?));
-        if probe.arrives.iter().any(|at| rose(&after, at).is_some_and(|n| n < u64::from(FRAMES))) {
+        let rose =
+            |after: &Counts, at: &frames::At| Some(after.get(at)?.saturating_sub(*before.get(at)?));
+        if probe
+            .arrives
+            .iter()
+            .any(|at| rose(&after, at).is_some_and(|n| n < u64::from(FRAMES)))
+        {
             std::thread::sleep(COUNTED);
             after = self.counts();
         }
@@ -101,10 +125,21 @@ impl Wire<'_> {
     }
 
     fn ping(&self, probe: &Probe) -> Option<Replies> {
-        let host = self.lab.hosts.iter().find(|host| host.name == probe.from.0)?;
+        let host = self
+            .lab
+            .hosts
+            .iter()
+            .find(|host| host.name == probe.from.0)?;
         let (place, facts) = (self.places.get(&host.name)?, self.facts.get(&host.name)?);
         let program = ping::argv(facts.kernel()?, probe.source, probe.to);
-        let answers = ask(PING, place, is_root_by_sudo(host, facts), &[program], self.cancelled).ok()?;
+        let answers = ask(
+            PING,
+            place,
+            is_root_by_sudo(host, facts),
+            &[program],
+            self.cancelled,
+        )
+        .ok()?;
         let answer = answers.into_iter().next()?;
         match answer.status {
             Some(Status::Exit(126 | 127)) => None,
@@ -120,14 +155,24 @@ impl Wire<'_> {
             let mut now = Facts::default();
             now.system.clone_from(&facts.system);
             (now.user, now.sudo) = (facts.user, facts.sudo);
-            put(host, place, vec![Question::Counters], &mut now, self.cancelled).ok()?;
+            put(
+                host,
+                place,
+                vec![Question::Counters],
+                &mut now,
+                self.cancelled,
+            )
+            .ok()?;
             Some(now.counters)
         });
         let of_host = |(host, counters): (String, BTreeMap<String, _>)| {
             let received = |(interface, counters): (String, Counters)| {
                 Some(((host.clone(), interface), *counters.get("rx_packets")?))
             };
-            counters.into_iter().filter_map(received).collect::<Vec<_>>()
+            counters
+                .into_iter()
+                .filter_map(received)
+                .collect::<Vec<_>>()
         };
         counted.into_iter().flat_map(of_host).collect()
     }
@@ -135,13 +180,16 @@ impl Wire<'_> {
     /// Other interfaces of the lab that counted as many frames as were sent.
     fn elsewhere(&self, probe: &Probe, rose: impl Fn(&frames::At) -> Option<u64>) -> Vec<String> {
         let first = probe.arrives.first();
-        let Some((host, facts)) = first.and_then(|(host, _)| Some((host, self.facts.get(host)?))) else {
+        let Some((host, facts)) = first.and_then(|(host, _)| Some((host, self.facts.get(host)?)))
+        else {
             return Vec::new();
         };
         let others = frames::interfaces(self.lab, host, facts).into_iter();
         let others = others.filter(|name| probe.arrives.iter().all(|(_, port)| port != name));
         others
-            .filter(|name| rose(&(host.clone(), name.clone())).is_some_and(|n| n >= u64::from(FRAMES)))
+            .filter(|name| {
+                rose(&(host.clone(), name.clone())).is_some_and(|n| n >= u64::from(FRAMES))
+            })
             .collect()
     }
 }

@@ -73,7 +73,8 @@ impl SshLab {
     pub fn with_settings(names: &[&str], settings: &str) -> SshLab {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("linerate-sshd-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("linerate-sshd-{}-{number}", std::process::id()));
         fs::create_dir_all(folder.join("files")).unwrap();
         // The folder in which sshd locks up its unprivileged half. A service manager would make it.
         fs::create_dir_all("/run/sshd").unwrap();
@@ -84,7 +85,12 @@ impl SshLab {
         let client = Netns::anonymous().unwrap().with_label("client");
         let make = |(at, name): (usize, &&str)| SshHost::new(at, name, &client, &folder, settings);
         let hosts = names.iter().enumerate().map(make).collect();
-        let lab = SshLab { client, folder, silence: SILENCE, hosts };
+        let lab = SshLab {
+            client,
+            folder,
+            silence: SILENCE,
+            hosts,
+        };
         lab.write_config();
         lab.hosts.iter().for_each(SshHost::wait_listening);
         lab
@@ -124,7 +130,10 @@ impl SshLab {
     pub fn prefix(&self) -> Vec<String> {
         use std::os::fd::{AsFd, AsRawFd};
         let descriptor = self.client.as_fd().as_raw_fd();
-        vec!["nsenter".into(), format!("--net=/proc/{}/fd/{descriptor}", std::process::id())]
+        vec![
+            "nsenter".into(),
+            format!("--net=/proc/{}/fd/{descriptor}", std::process::id()),
+        ]
     }
 
     /// Runs a closure in the client's namespace.
@@ -134,7 +143,10 @@ impl SshLab {
 
     /// A host by its name.
     pub fn host(&mut self, name: &str) -> &mut SshHost {
-        self.hosts.iter_mut().find(|host| host.name == name).unwrap()
+        self.hosts
+            .iter_mut()
+            .find(|host| host.name == name)
+            .unwrap()
     }
 
     /// With hosts that may be silent for longer: on a busy machine, a test that is not about silence has none of its own.
@@ -145,18 +157,30 @@ impl SshLab {
 
     /// A host as the library takes it.
     pub fn target(&self, name: &str) -> Target {
-        Target { silence: self.silence, config: Some(self.config()), ..Target::new(name) }
+        Target {
+            silence: self.silence,
+            config: Some(self.config()),
+            ..Target::new(name)
+        }
     }
 
     /// All hosts, as the library takes them.
     pub fn targets(&self) -> Vec<Target> {
-        self.hosts.iter().map(|host| self.target(&host.name)).collect()
+        self.hosts
+            .iter()
+            .map(|host| self.target(&host.name))
+            .collect()
     }
 
     fn write_config(&self) {
         let (mut config, mut known) = (String::new(), String::new());
         for host in &self.hosts {
-            writeln!(config, "Host {}\n    HostName {}\n", host.name, host.address).unwrap();
+            writeln!(
+                config,
+                "Host {}\n    HostName {}\n",
+                host.name, host.address
+            )
+            .unwrap();
             let key = fs::read_to_string(host.folder.join("host_key.pub")).unwrap();
             writeln!(known, "{} {}", host.address, key.trim()).unwrap();
         }
@@ -190,10 +214,21 @@ impl SshHost {
         let number = (at as u32).to_be_bytes();
         let end = |name: &str, side, index| {
             let mac = [2, side, number[0], number[1], number[2], number[3]];
-            VethEnd { name: name.into(), mac, mtu: 1500, index }
+            VethEnd {
+                name: name.into(),
+                mac,
+                mtu: 1500,
+                index,
+            }
         };
         // Ends with equal numbers come up a second late.
-        here.create_veth(&end(&link, 1, 1000 + at as u32), &end("mgmt", 2, 99), &netns, 1).unwrap();
+        here.create_veth(
+            &end(&link, 1, 1000 + at as u32),
+            &end("mgmt", 2, 99),
+            &netns,
+            1,
+        )
+        .unwrap();
         for (route, link, ip) in [(&here, link.as_str(), near), (&there, "mgmt", address)] {
             let index = route.link(link).unwrap().index;
             route.add_address(index, IpAddr::V4(ip), 30).unwrap();
@@ -244,11 +279,32 @@ impl SshHost {
             fs::create_dir_all(folder).unwrap();
         }
         let bind = r#"while [ "$1" != -- ]; do command -p mount --bind "$1" "$2" || exit; shift 2; done; shift; exec "$@""#;
-        let mut words: Vec<String> = ["unshare", "--mount", "sh", "-c", bind, "sh"].map(String::from).into();
+        let mut words: Vec<String> = ["unshare", "--mount", "sh", "-c", bind, "sh"]
+            .map(String::from)
+            .into();
         words.extend([path(&own), STATE.into()]);
-        words.extend(self.over.iter().flat_map(|(folder, name)| [path(folder), (*name).into()]));
-        let (config, log) = (path(&self.folder.join("sshd_config")), path(&self.folder.join("log")));
-        words.extend(["--", "/usr/sbin/sshd", "-D", "-r", "-f", &config, "-E", &log].map(String::from));
+        words.extend(
+            self.over
+                .iter()
+                .flat_map(|(folder, name)| [path(folder), (*name).into()]),
+        );
+        let (config, log) = (
+            path(&self.folder.join("sshd_config")),
+            path(&self.folder.join("log")),
+        );
+        words.extend(
+            [
+                "--",
+                "/usr/sbin/sshd",
+                "-D",
+                "-r",
+                "-f",
+                &config,
+                "-E",
+                &log,
+            ]
+            .map(String::from),
+        );
         words
     }
 
@@ -305,17 +361,31 @@ impl SshHost {
     /// Makes it a stand-in for a FreeBSD host, with these ports and its state in this folder: those programs of
     /// crates/linerate/tests/bsd-host that `which` names replace this machine's.
     pub fn freebsd(&self, state: &Path, ports: &[&str], which: impl Fn(&str) -> bool) {
-        let stand_in = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host"));
+        let stand_in = Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../linerate/tests/bsd-host"
+        ));
         let mut new_host = Command::new(stand_in.join("new-host"));
-        let made = new_host.arg(state).args(["freebsd", &self.name]).args(ports).output().unwrap();
+        let made = new_host
+            .arg(state)
+            .args(["freebsd", &self.name])
+            .args(ports)
+            .output()
+            .unwrap();
         assert!(made.status.success(), "{made:?}");
-        for program in fs::read_dir(stand_in.join("bin")).unwrap().map(|entry| entry.unwrap()) {
+        for program in fs::read_dir(stand_in.join("bin"))
+            .unwrap()
+            .map(|entry| entry.unwrap())
+        {
             let name = program.file_name().into_string().unwrap();
             let (state, path) = (state.display(), program.path());
             if which(&name) {
                 self.stand_in(
                     &name,
-                    &format!("#!/bin/sh\nBSD_HOST={state} exec {} \"$@\"\n", path.display()),
+                    &format!(
+                        "#!/bin/sh\nBSD_HOST={state} exec {} \"$@\"\n",
+                        path.display()
+                    ),
                 );
             }
         }
@@ -329,29 +399,49 @@ impl SshHost {
     /// The processes in its namespace, with their command lines. Those that have ended are not counted.
     pub fn processes(&self) -> Vec<(i32, String)> {
         let inside = |pid: &i32| {
-            fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|file| file.ino() == self.netns.inode())
+            fs::metadata(format!("/proc/{pid}/ns/net"))
+                .is_ok_and(|file| file.ino() == self.netns.inode())
         };
         let name = |pid: i32| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            (pid, String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned())
+            (
+                pid,
+                String::from_utf8_lossy(&line)
+                    .replace('\0', " ")
+                    .trim()
+                    .to_owned(),
+            )
         };
-        let pids =
-            fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-        pids.filter(inside).map(name).filter(|(_, line)| !line.is_empty()).collect()
+        let pids = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|e| e.file_name().to_str()?.parse().ok());
+        pids.filter(inside)
+            .map(name)
+            .filter(|(_, line)| !line.is_empty())
+            .collect()
     }
 
     /// Processes of its namespace whose command line has this text.
     pub fn running(&self, text: &str) -> usize {
-        self.processes().iter().filter(|(_, line)| line.contains(text)).count()
+        self.processes()
+            .iter()
+            .filter(|(_, line)| line.contains(text))
+            .count()
     }
 
     /// Sends a signal to all processes whose command line begins with `sshd`; how many there were.
     pub fn signal_sshd(&self, signal: i32) -> usize {
-        let sshd =
-            |(_, line): &&(i32, String)| line.starts_with("sshd") || line.starts_with("/usr/sbin/sshd");
+        let sshd = |(_, line): &&(i32, String)| {
+            line.starts_with("sshd") || line.starts_with("/usr/sbin/sshd")
+        };
         let processes = self.processes();
         // SAFETY: takes numbers only; the processes are in a namespace that was made here.
-        processes.iter().filter(sshd).filter(|(pid, _)| unsafe { libc::kill(*pid, signal) } == 0).count()
+        processes
+            .iter()
+            .filter(sshd)
+            .filter(|(pid, _)| unsafe { libc::kill(*pid, signal) } == 0)
+            .count()
     }
 
     /// Kills the sshd that listens: no connections can be made any more, and those that are there live on.
@@ -386,7 +476,9 @@ impl SshHost {
     /// Connects or cuts its link to the client.
     pub fn link(&self, up: bool) {
         let route = Route::open(&self.client).unwrap();
-        route.set_up(route.link(&self.link).unwrap().index, up).unwrap();
+        route
+            .set_up(route.link(&self.link).unwrap().index, up)
+            .unwrap();
     }
 }
 
@@ -404,8 +496,15 @@ impl Drop for SshHost {
 
 fn keygen(file: &Path) {
     let mut command = Command::new("ssh-keygen");
-    command.args(["-q", "-t", "ecdsa", "-N", "", "-C", "test", "-f"]).arg(file);
-    assert!(command.status().expect("openssh-client is installed").success());
+    command
+        .args(["-q", "-t", "ecdsa", "-N", "", "-C", "test", "-f"])
+        .arg(file);
+    assert!(
+        command
+            .status()
+            .expect("openssh-client is installed")
+            .success()
+    );
 }
 
 /// Looks every few milliseconds until something is so, for so long at most; how long it took.

@@ -12,18 +12,38 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn target() -> Target {
-    let port =
-        |name: &str| Port { name: name.into(), addresses: vec![], next_hops: vec![], networks: vec![] };
-    Target { system: System::Linux, inside: port("lo"), outside: port("lo"), config_save: None }
+    let port = |name: &str| Port {
+        name: name.into(),
+        addresses: vec![],
+        next_hops: vec![],
+        networks: vec![],
+    };
+    Target {
+        system: System::Linux,
+        inside: port("lo"),
+        outside: port("lo"),
+        config_save: None,
+    }
 }
 
 /// A variant with a setting, two files (one there, one new) and a rule set.
 fn variant(folder: &Path) -> Steps {
-    let file = |name: &str| File { path: folder.join(name).display().to_string(), text: "it's new\n".into() };
-    let mut settings = Settings { files: vec![file("there"), file("not there")], ..Settings::default() };
-    settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
-    let rules =
-        RuleSet { rules_before: 3, hash_sized: false, ..RuleSet::new(Firewall::Nftables, Kind::Stateless) };
+    let file = |name: &str| File {
+        path: folder.join(name).display().to_string(),
+        text: "it's new\n".into(),
+    };
+    let mut settings = Settings {
+        files: vec![file("there"), file("not there")],
+        ..Settings::default()
+    };
+    settings
+        .sysctls
+        .insert("net.ipv4.ip_forward".into(), "1".into());
+    let rules = RuleSet {
+        rules_before: 3,
+        hash_sized: false,
+        ..RuleSet::new(Firewall::Nftables, Kind::Stateless)
+    };
     let set = rules.for_frames(System::Linux, &[Family::V4], None);
     settings.rules = Some(rules);
     steps(&settings, Some(&set), &target()).unwrap()
@@ -55,10 +75,15 @@ fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
         let mut changes = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap();
         changes.make(&wanted.steps, false, None).unwrap();
         let made = state(&place, &folder);
-        assert!(made.starts_with("1\n") && made.ends_with("it's new\n|it's new\n"), "{made}");
+        assert!(
+            made.starts_with("1\n") && made.ends_with("it's new\n|it's new\n"),
+            "{made}"
+        );
         assert_eq!(changes.pending().len(), 4);
         // A second linerate must not change the same host meanwhile.
-        let busy = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap_err().to_string();
+        let busy = Changes::open(Arc::clone(&place), "dut", None, &journals, false)
+            .unwrap_err()
+            .to_string();
         assert!(busy.contains("dut: another linerate"), "{busy}");
         // As after kill -9: nothing is undone, but the next run finds the journal.
         drop(changes);
@@ -69,7 +94,10 @@ fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
         assert!(changes.pending().is_empty());
         drop(changes);
         assert!(
-            Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap().pending().is_empty()
+            Changes::open(Arc::clone(&place), "dut", None, &journals, false)
+                .unwrap()
+                .pending()
+                .is_empty()
         );
     });
 }
@@ -84,12 +112,23 @@ fn a_change_that_fails_says_what_and_those_before_it_are_undone() {
         let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
         let before = state(&place, Path::new("/nonexistent"));
         let mut settings = Settings::default();
-        settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
-        settings.sysctls.insert("net.ipv4.no_such_setting".into(), "1".into());
+        settings
+            .sysctls
+            .insert("net.ipv4.ip_forward".into(), "1".into());
+        settings
+            .sysctls
+            .insert("net.ipv4.no_such_setting".into(), "1".into());
         let wanted = steps(&settings, None, &self::target()).unwrap();
         let mut changes = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap();
-        let error = changes.make(&wanted.steps, false, None).unwrap_err().to_string();
-        for part in ["dut: sysctl net.ipv4.no_such_setting could not be read", "sysctl -n", "status"] {
+        let error = changes
+            .make(&wanted.steps, false, None)
+            .unwrap_err()
+            .to_string();
+        for part in [
+            "dut: sysctl net.ipv4.no_such_setting could not be read",
+            "sysctl -n",
+            "status",
+        ] {
             assert!(error.contains(part), "{error}");
         }
         assert_eq!(changes.pending().len(), 1);

@@ -50,7 +50,8 @@ fn one_that_booted_by_itself_is_not_measured_any_more() {
     let mut lab = SshLab::new(&["dut"]);
     let booted = lab.folder().join("booted");
     let answer = format!("[ ! -e {} ] && echo one || echo two", booted.display());
-    let script = format!("#!/bin/sh\ncase $1 in *boot_id) {answer} ;; *) exec /bin/cat \"$@\" ;; esac\n");
+    let script =
+        format!("#!/bin/sh\ncase $1 in *boot_id) {answer} ;; *) exec /bin/cat \"$@\" ;; esac\n");
     lab.host("dut").stand_in("cat", &script);
     let client = lab.client().clone();
     let mut dut = client.enter(|| dut(&lab)).unwrap();
@@ -60,7 +61,12 @@ fn one_that_booted_by_itself_is_not_measured_any_more() {
     lab.host("dut").wait_listening();
     let error = client.enter(|| dut.look().unwrap_err()).unwrap();
     assert_eq!(error.fault, Fault::Booted, "{error}");
-    assert!(error.to_string().contains("dut: it booted in the middle of a campaign"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("dut: it booted in the middle of a campaign"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -68,7 +74,10 @@ fn one_that_booted_by_itself_is_not_measured_any_more() {
 fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
     let lab = SshLab::new(&["dut"]);
     for (program, says) in [
-        ("true", " s, and the power must be off for 15 s (RFC 6201, section 4.3.1)"),
+        (
+            "true",
+            " s, and the power must be off for 15 s (RFC 6201, section 4.3.1)",
+        ),
         ("false", "dut: false could not turn its power off and on"),
     ] {
         let event = || {
@@ -84,7 +93,10 @@ fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
         };
         let (said, ran, waited, reboots) = lab.enter(event);
         assert!(said.contains(says), "{said}");
-        assert_eq!((ran, reboots), (vec![program.to_string()], u32::from(program == "true")));
+        assert_eq!(
+            (ran, reboots),
+            (vec![program.to_string()], u32::from(program == "true"))
+        );
         assert!(waited.is_none_or(|waited| waited.is_ok()));
     }
 }

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 /// A run with this number of steps in the background, and one in front of them.
 fn crowded(number: usize) -> Design {
-    let background = Step { command: "sleep 604".into(), mode: Mode::Background { limit_ns: None } };
+    let background = Step {
+        command: "sleep 604".into(),
+        mode: Mode::Background { limit_ns: None },
+    };
     let mut one = host("r1", waited("sleep 0.1; echo run", 10));
     one.phases[1].splice(0..0, std::iter::repeat_n(background, number));
     design(vec![one])
@@ -25,9 +28,15 @@ fn conducted(lab: &SshLab, number: usize) -> Seen {
 
 #[track_caller]
 fn all_is_well(seen: &Seen) {
-    assert!(seen.complaints.is_empty() && seen.troubles.is_empty(), "{seen:#?}");
+    assert!(
+        seen.complaints.is_empty() && seen.troubles.is_empty(),
+        "{seen:#?}"
+    );
     let verdict = seen.verdicts[0][0];
-    assert!(verdict.is_whole() && verdict.undone == Undone::All, "{seen:#?}");
+    assert!(
+        verdict.is_whole() && verdict.undone == Undone::All,
+        "{seen:#?}"
+    );
     assert_eq!(seen.output(0, Phase::Reset), ["reset\n"]);
     assert_eq!(seen.started.len(), 1);
 }
@@ -41,7 +50,10 @@ fn forty_steps_in_the_background_leave_room_for_reset() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn hosts_that_take_fewer_sessions_are_found_out() {
-    all_is_well(&conducted(&SshLab::with_settings(&["r1"], "MaxSessions 3"), 7));
+    all_is_well(&conducted(
+        &SshLab::with_settings(&["r1"], "MaxSessions 3"),
+        7,
+    ));
 }
 
 #[test]
@@ -49,9 +61,18 @@ fn hosts_that_take_fewer_sessions_are_found_out() {
 fn a_host_that_takes_one_session_says_so_in_few_words() {
     let seen = conducted(&SshLab::with_settings(&["r1"], "MaxSessions 1"), 1);
     let refused = Outcome::Ended(Status::Exit(126));
-    assert!(!seen.reports.is_empty() && seen.reports.iter().all(|r| r.end.outcome == refused), "{seen:#?}");
+    assert!(
+        !seen.reports.is_empty() && seen.reports.iter().all(|r| r.end.outcome == refused),
+        "{seen:#?}"
+    );
     let says = "r1: the host takes no more sessions; raise MaxSessions in its sshd_config";
-    assert!(seen.troubles.iter().all(|trouble| trouble.starts_with(says)), "{:?}", seen.troubles);
+    assert!(
+        seen.troubles
+            .iter()
+            .all(|trouble| trouble.starts_with(says)),
+        "{:?}",
+        seen.troubles
+    );
 }
 
 /// Where no further connection can be made, reset has the place that was left for it.
@@ -60,14 +81,21 @@ fn a_host_that_takes_one_session_says_so_in_few_words() {
 fn reset_is_run_where_no_further_connection_can_be_made() {
     let lab = SshLab::new(&["r1"]).patient();
     let mut design = crowded(0);
-    let background = Step { command: "sleep 604".into(), mode: Mode::Background { limit_ns: None } };
+    let background = Step {
+        command: "sleep 604".into(),
+        mode: Mode::Background { limit_ns: None },
+    };
     design.hosts[0].phases[2].splice(0..0, std::iter::repeat_n(background, 12));
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |notice| {
         if let Notice::Started(_) = notice {
             lab.hosts[0].stop_listening();
         }
     });
-    let refused = seen.reports.iter().filter(|r| r.end.outcome == Outcome::Ended(Status::Exit(126))).count();
+    let refused = seen
+        .reports
+        .iter()
+        .filter(|r| r.end.outcome == Outcome::Ended(Status::Exit(126)))
+        .count();
     assert!((4..=5).contains(&refused), "{seen:#?}");
     assert!(
         seen.troubles[0].contains("of a further connection: the host refuses connections"),
@@ -86,8 +114,14 @@ fn commands_beside_many_sessions_find_room_and_all_lines_are_one_connection() {
         let place = ExecutionTarget::from(Connection::open(&lab.target("r1"), None).unwrap());
         let sessions: Vec<Session> = (0..12)
             .map(|_| {
-                Session::start_as(&place, Kind::Watched, "sleep 604", false, Supervision::new(None, 0))
-                    .unwrap()
+                Session::start_as(
+                    &place,
+                    Kind::Watched,
+                    "sleep 604",
+                    false,
+                    Supervision::new(None, 0),
+                )
+                .unwrap()
             })
             .collect();
         assert!(place.run(&Order::new("true"), None).unwrap().is_success());
@@ -96,5 +130,7 @@ fn commands_beside_many_sessions_find_room_and_all_lines_are_one_connection() {
         assert!(place.lost().is_none());
         drop(place);
     });
-    wait_until("the end of all lines", Duration::from_secs(30), || lab.hosts[0].running("sshd: root@") == 0);
+    wait_until("the end of all lines", Duration::from_secs(30), || {
+        lab.hosts[0].running("sshd: root@") == 0
+    });
 }

@@ -38,14 +38,26 @@ pub struct Bsd {
 impl Bsd {
     pub fn new() -> Bsd {
         let lab = SshLab::new(&["gen", "gen2", "rec"]).patient();
-        let bsd = Bsd { lab, patience: Duration::from_secs(5), timing: TIMING };
+        let bsd = Bsd {
+            lab,
+            patience: Duration::from_secs(5),
+            timing: TIMING,
+        };
         fs::create_dir(bsd.lab.folder().join("wire")).unwrap();
         for host in &bsd.lab.hosts {
             let state = bsd.state(&host.name);
-            host.freebsd(&state, &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24"], |program| program == "pkt-gen");
+            host.freebsd(
+                &state,
+                &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24"],
+                |program| program == "pkt-gen",
+            );
             bsd.set(&host.name, "pace", "0.1");
             bsd.set(&host.name, "rates", "800000");
-            bsd.set(&host.name, "wire", bsd.lab.folder().join("wire").to_str().unwrap());
+            bsd.set(
+                &host.name,
+                "wire",
+                bsd.lab.folder().join("wire").to_str().unwrap(),
+            );
         }
         bsd
     }
@@ -59,8 +71,15 @@ impl Bsd {
     }
 
     pub fn host(&self, name: &str) -> ToolHost {
-        let place = self.lab.enter(|| ExecutionTarget::connect(&self.lab.target(name), None)).unwrap();
-        ToolHost { place: Arc::new(place), tool: Backend::PktGen, sudo: false }
+        let place = self
+            .lab
+            .enter(|| ExecutionTarget::connect(&self.lab.target(name), None))
+            .unwrap();
+        ToolHost {
+            place: Arc::new(place),
+            tool: Backend::PktGen,
+            sudo: false,
+        }
     }
 
     /// Waits until a generator sends.
@@ -72,7 +91,11 @@ impl Bsd {
 
     /// How many loads are there.
     pub fn loads(&self) -> usize {
-        self.lab.hosts.iter().map(|host| host.running("pkt-gen")).sum()
+        self.lab
+            .hosts
+            .iter()
+            .map(|host| host.running("pkt-gen"))
+            .sum()
     }
 
     /// Waits until no load is left: the children of a tool that is over may not have run yet.
@@ -88,8 +111,10 @@ impl Bsd {
         pps: Option<f64>,
         stop: &AtomicBool,
     ) -> (Result<TrialResult, RemoteError>, Duration) {
-        let generators: Vec<_> =
-            generators.iter().map(|name| (self.host(name), task(pps, Some(name)))).collect();
+        let generators: Vec<_> = generators
+            .iter()
+            .map(|name| (self.host(name), task(pps, Some(name))))
+            .collect();
         let receiver = self.host("rec");
         let trial = ToolTrial {
             generators: &generators,
@@ -112,14 +137,26 @@ impl Bsd {
 
 /// The frames to send; `from` distinguishes generators' addresses.
 pub fn task(pps: Option<f64>, from: Option<&str>) -> Task {
-    let source = if from == Some("gen2") { "198.18.10.2" } else { "198.18.10.1" };
+    let source = if from == Some("gen2") {
+        "198.18.10.2"
+    } else {
+        "198.18.10.1"
+    };
     let to = "00:0d:b9:41:ca:3e".parse().unwrap();
     let frame = FrameSpec::new(to, MacAddr::default(), Family::V4, Transport::Udp);
-    let flows = one_flow(source.parse().unwrap(), "198.19.10.1".parse().unwrap(), 2000).unwrap();
+    let flows = one_flow(
+        source.parse().unwrap(),
+        "198.19.10.1".parse().unwrap(),
+        2000,
+    )
+    .unwrap();
     Task {
         interface: "igb1".into(),
         traffic: Traffic::new(frame, FrameMix::single(64), flows),
-        load: Load { rate: pps, ..Load::lasting(Duration::from_secs(1)) },
+        load: Load {
+            rate: pps,
+            ..Load::lasting(Duration::from_secs(1))
+        },
         threads: 1,
         link_wait_s: 2,
     }

@@ -17,11 +17,21 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// Hosts on which a trial would take a minute.
 fn long() -> Bsd {
-    Bsd { timing: Timing { run_ns: 60_000_000_000, ..TIMING }, ..Bsd::new() }
+    Bsd {
+        timing: Timing {
+            run_ns: 60_000_000_000,
+            ..TIMING
+        },
+        ..Bsd::new()
+    }
 }
 
 /// A trial of a minute, in which something happens while frames are sent.
-fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<TrialResult, RemoteError> {
+fn disturbed(
+    bsd: &Bsd,
+    stop: &AtomicBool,
+    what: impl FnOnce() + Send,
+) -> Result<TrialResult, RemoteError> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             bsd.wait_sending("gen");
@@ -34,8 +44,11 @@ fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result
 /// A tool's own words, as a fault of a trial in which frames were sent.
 #[track_caller]
 fn told(result: &TrialResult, beginning: &str, words: &str) {
-    let told =
-        result.outcome.faults.iter().any(|fault| fault.starts_with(beginning) && fault.contains(words));
+    let told = result
+        .outcome
+        .faults
+        .iter()
+        .any(|fault| fault.starts_with(beginning) && fault.contains(words));
     assert!(told, "{result:#?}");
 }
 
@@ -43,7 +56,10 @@ fn told(result: &TrialResult, beginning: &str, words: &str) {
 #[ignore = "needs root and openssh-server"]
 fn a_generator_that_crashes_ends_the_trial() {
     for (fault, words) in [
-        ("crash", " times); run it again; if it repeats, the link goes down or the driver resets"),
+        (
+            "crash",
+            " times); run it again; if it repeats, the link goes down or the driver resets",
+        ),
         ("segv", "Segmentation fault; run it again"),
     ] {
         let bsd = long();
@@ -65,7 +81,11 @@ fn a_receiver_that_crashes_ends_the_trial() {
     bsd.set("rec", "fault-after", "40");
     let result = bsd.trial(&["gen"], None).unwrap();
     // By its last words or by its totals, whatever is here first.
-    told(&result, "rec: pkt-gen (receiving on igb1): ", "run it again; if it repeats");
+    told(
+        &result,
+        "rec: pkt-gen (receiving on igb1): ",
+        "run it again; if it repeats",
+    );
     bsd.no_load();
 }
 
@@ -73,19 +93,38 @@ fn a_receiver_that_crashes_ends_the_trial() {
 #[ignore = "needs root and openssh-server"]
 fn what_keeps_a_tool_from_beginning_is_an_error() {
     for (host, fault, beginning, words) in [
-        ("gen", "open", "gen: pkt-gen failed while sending on igb1: ", "netmap support"),
-        ("rec", "busy", "rec: pkt-gen failed while receiving on igb1: ", "an earlier load may still run"),
+        (
+            "gen",
+            "open",
+            "gen: pkt-gen failed while sending on igb1: ",
+            "netmap support",
+        ),
+        (
+            "rec",
+            "busy",
+            "rec: pkt-gen failed while receiving on igb1: ",
+            "an earlier load may still run",
+        ),
     ] {
         let bsd = Bsd::new();
         bsd.set(host, "fault", fault);
         let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
-        assert!(error.starts_with(beginning) && error.contains(words), "{error}");
+        assert!(
+            error.starts_with(beginning) && error.contains(words),
+            "{error}"
+        );
         bsd.no_load();
     }
     let bsd = Bsd::new();
-    bsd.lab.hosts[0].stand_in("timeout", "#!/bin/sh\necho 'sh: pkt-gen: not found' >&2\nexit 127\n");
+    bsd.lab.hosts[0].stand_in(
+        "timeout",
+        "#!/bin/sh\necho 'sh: pkt-gen: not found' >&2\nexit 127\n",
+    );
     let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
-    assert!(error.contains("not found; install pkt-gen: pkg install netmap-utils"), "{error}");
+    assert!(
+        error.contains("not found; install pkt-gen: pkg install netmap-utils"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -96,8 +135,14 @@ fn a_tool_that_does_nothing_is_not_waited_for() {
     // The receiver waits as long: a sample each second will do.
     bsd.set("rec", "pace", "1");
     let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
-    assert!(error.starts_with("gen: pkt-gen did nothing for 13 s while sending on igb1; "), "{error}");
-    assert!(error.contains("by hand: timeout --foreground -s INT"), "{error}");
+    assert!(
+        error.starts_with("gen: pkt-gen did nothing for 13 s while sending on igb1; "),
+        "{error}"
+    );
+    assert!(
+        error.contains("by hand: timeout --foreground -s INT"),
+        "{error}"
+    );
     bsd.no_load();
 }
 
@@ -121,7 +166,11 @@ fn seconds_that_cannot_be_read_are_told() {
     let bsd = Bsd::new();
     bsd.set("rec", "fault", "garble");
     let result = bsd.trial(&["gen"], None).unwrap();
-    told(&result, "rec: pkt-gen (receiving on igb1): ", "keep other output off its terminal");
+    told(
+        &result,
+        "rec: pkt-gen (receiving on igb1): ",
+        "keep other output off its terminal",
+    );
 }
 
 #[test]
@@ -130,7 +179,11 @@ fn a_flood_of_output_is_cut_off() {
     let bsd = long();
     bsd.set("gen", "fault", "flood");
     let result = bsd.trial(&["gen", "gen2"], None).unwrap();
-    told(&result, "gen: pkt-gen (sending on igb1): ", "printed more than 8 MiB and was ended");
+    told(
+        &result,
+        "gen: pkt-gen (sending on igb1): ",
+        "printed more than 8 MiB and was ended",
+    );
     let ends = || bsd.loads() == 0 && bsd.lab.hosts[0].running("sender_body") == 0;
     wait_until("the end of the flood", LOAD, ends);
 }
@@ -142,7 +195,10 @@ fn ctrl_c_ends_the_loads_and_shows_what_was_counted() {
     let result = disturbed(&bsd, &stop, || stop.store(true, Ordering::Relaxed)).unwrap();
     bsd.no_load();
     assert!(result.outcome.faults.is_empty(), "{result:?}");
-    assert!(result.sent[0].frames > 0 && result.received[0].frames == result.sent[0].frames, "{result:?}");
+    assert!(
+        result.sent[0].frames > 0 && result.received[0].frames == result.sent[0].frames,
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -162,7 +218,10 @@ fn ctrl_c_before_there_is_a_load_is_no_error() {
         });
         bsd.no_load();
         assert!(result.outcome.faults.is_empty(), "{result:?}");
-        assert_eq!((result.sent[0].frames, result.outcome.samples.len()), (0, 0));
+        assert_eq!(
+            (result.sent[0].frames, result.outcome.samples.len()),
+            (0, 0)
+        );
     }
 }
 
@@ -185,10 +244,18 @@ fn hosts_are_lost(within: Duration) {
         ("gen", "the connection was lost (sending on igb1", |bsd| {
             bsd.lab.hosts[0].signal_sshd(libc::SIGKILL);
         }),
-        ("gen", "the host has not answered for 3 s (sending on igb1", |bsd| {
-            bsd.lab.hosts[0].signal_sshd(libc::SIGSTOP);
-        }),
-        ("rec", "the host has not answered for 3 s (receiving on igb1", |bsd| bsd.lab.hosts[2].link(false)),
+        (
+            "gen",
+            "the host has not answered for 3 s (sending on igb1",
+            |bsd| {
+                bsd.lab.hosts[0].signal_sshd(libc::SIGSTOP);
+            },
+        ),
+        (
+            "rec",
+            "the host has not answered for 3 s (receiving on igb1",
+            |bsd| bsd.lab.hosts[2].link(false),
+        ),
     ];
     for (host, words, what) in cases {
         let mut bsd = long();
@@ -196,12 +263,19 @@ fn hosts_are_lost(within: Duration) {
         let lost = || {
             what(&bsd);
             let there = bsd.lab.hosts.iter().find(|h| h.name == host).unwrap();
-            let took = wait_until("the end of its load", within, || there.running("pkt-gen") == 0);
+            let took = wait_until("the end of its load", within, || {
+                there.running("pkt-gen") == 0
+            });
             println!("{words}: its load went on for {took:?}");
         };
-        let error = disturbed(&bsd, &AtomicBool::new(false), lost).unwrap_err().to_string();
+        let error = disturbed(&bsd, &AtomicBool::new(false), lost)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(&format!("{host}: {words}")), "{error}");
-        assert!(error.contains("look at its power, console and management link"), "{error}");
+        assert!(
+            error.contains("look at its power, console and management link"),
+            "{error}"
+        );
         bsd.no_load();
     }
 }
@@ -214,8 +288,16 @@ const CONFIG: &str = "LINERATE_TEST_SSH_CONFIG";
 fn kill_9_leaves_no_load() {
     let bsd = Bsd::new();
     let mut command = bsd.lab.command(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "faults::a_trial_in_a_process_of_its_own"]);
-    let mut child = command.env(CONFIG, bsd.lab.config()).stdout(Stdio::null()).spawn().unwrap();
+    command.args([
+        "--ignored",
+        "--exact",
+        "faults::a_trial_in_a_process_of_its_own",
+    ]);
+    let mut child = command
+        .env(CONFIG, bsd.lab.config())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     bsd.wait_sending("gen");
     assert!(bsd.loads() > 0);
     child.kill().unwrap();
@@ -227,16 +309,33 @@ fn kill_9_leaves_no_load() {
 #[test]
 #[ignore = "is started by another test"]
 fn a_trial_in_a_process_of_its_own() {
-    let Some(config) = std::env::var_os(CONFIG) else { return };
+    let Some(config) = std::env::var_os(CONFIG) else {
+        return;
+    };
     let host = |name: &str| {
-        let mut target = Target { silence: SILENCE, ..Target::new(name) };
+        let mut target = Target {
+            silence: SILENCE,
+            ..Target::new(name)
+        };
         target.config = Some(config.clone().into());
         let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
-        ToolHost { place, tool: Backend::PktGen, sudo: false }
+        ToolHost {
+            place,
+            tool: Backend::PktGen,
+            sudo: false,
+        }
     };
-    let timing = Timing { run_ns: 60_000_000_000, ..TIMING };
+    let timing = Timing {
+        run_ns: 60_000_000_000,
+        ..TIMING
+    };
     let (generators, receiver) = ([(host("gen"), task(None, None))], host("rec"));
     let receiver = Some((&receiver, task(None, None)));
-    let trial = ToolTrial { generators: &generators, receiver, timing, patience: Duration::from_secs(9) };
+    let trial = ToolTrial {
+        generators: &generators,
+        receiver,
+        timing,
+        patience: Duration::from_secs(9),
+    };
     trial.run(&AtomicBool::new(false)).unwrap();
 }

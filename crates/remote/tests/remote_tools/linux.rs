@@ -35,38 +35,80 @@ fn routed() -> SshLab {
         let (host, dut) = (end(at), end(1));
         let end = |side: usize, index| {
             let mac = [2, 3, 0, 0, at as u8, side as u8 + 1];
-            VethEnd { name: names[side].into(), mac, mtu: 1500, index: index + at as u32 }
+            VethEnd {
+                name: names[side].into(),
+                mac,
+                mtu: 1500,
+                index: index + at as u32,
+            }
         };
-        host.create_veth(&end(0, 2000), &end(1, 2100), &lab.hosts[1].netns, 1).unwrap();
-        for ((route, name), address) in [(&host, names[0]), (&dut, names[1])].into_iter().zip(addresses) {
+        host.create_veth(&end(0, 2000), &end(1, 2100), &lab.hosts[1].netns, 1)
+            .unwrap();
+        for ((route, name), address) in [(&host, names[0]), (&dut, names[1])]
+            .into_iter()
+            .zip(addresses)
+        {
             let index = route.link(name).unwrap().index;
-            route.add_address(index, address.parse::<IpAddr>().unwrap(), 24).unwrap();
+            route
+                .add_address(index, address.parse::<IpAddr>().unwrap(), 24)
+                .unwrap();
             route.set_up(index, true).unwrap();
         }
-        let there = if at == 0 { "198.18.201.0/24" } else { "198.18.200.0/24" };
-        run(&lab, at, "ip", &["route", "add", there, "via", addresses[1]]);
+        let there = if at == 0 {
+            "198.18.201.0/24"
+        } else {
+            "198.18.200.0/24"
+        };
+        run(
+            &lab,
+            at,
+            "ip",
+            &["route", "add", there, "via", addresses[1]],
+        );
     }
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=1"]);
     lab
 }
 
 fn run(lab: &SshLab, host: usize, program: &str, args: &[&str]) {
-    assert!(lab.hosts[host].netns.command(program).args(args).status().unwrap().success());
+    assert!(
+        lab.hosts[host]
+            .netns
+            .command(program)
+            .args(args)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 fn host(lab: &SshLab, name: &str, tool: Backend) -> ToolHost {
-    let place = lab.enter(|| ExecutionTarget::connect(&lab.target(name), None)).unwrap();
-    ToolHost { place: Arc::new(place), tool, sudo: false }
+    let place = lab
+        .enter(|| ExecutionTarget::connect(&lab.target(name), None))
+        .unwrap();
+    ToolHost {
+        place: Arc::new(place),
+        tool,
+        sudo: false,
+    }
 }
 
 fn task(interface: &str) -> Task {
     let nowhere = MacAddr::default();
     let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
-    let flows = one_flow("198.18.200.1".parse().unwrap(), "198.18.201.1".parse().unwrap(), 5201).unwrap();
+    let flows = one_flow(
+        "198.18.200.1".parse().unwrap(),
+        "198.18.201.1".parse().unwrap(),
+        5201,
+    )
+    .unwrap();
     Task {
         interface: interface.into(),
         traffic: Traffic::new(frame, FrameMix::single(200), flows),
-        load: Load { rate: Some(5000.0), ..Load::lasting(Duration::from_secs(1)) },
+        load: Load {
+            rate: Some(5000.0),
+            ..Load::lasting(Duration::from_secs(1))
+        },
         threads: 1,
         link_wait_s: 0,
     }
@@ -77,9 +119,17 @@ fn changed(mut task: Task, change: impl FnOnce(&mut Task)) -> Task {
     task
 }
 
-fn run_trial(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<TrialResult, RemoteError> {
+fn run_trial(
+    lab: &SshLab,
+    tool: Backend,
+    sent: Task,
+    stop: &AtomicBool,
+) -> Result<TrialResult, RemoteError> {
     let receiver = host(lab, "rec", tool);
-    let counted = Task { interface: "r0".into(), ..sent.clone() };
+    let counted = Task {
+        interface: "r0".into(),
+        ..sent.clone()
+    };
     let trial = ToolTrial {
         generators: &[(host(lab, "gen", tool), sent)],
         receiver: Some((&receiver, counted)),
@@ -90,7 +140,12 @@ fn run_trial(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Resu
     let result = trial.run(stop);
     assert!(began.elapsed() < Duration::from_secs(60), "{result:?}");
     for host in &lab.hosts {
-        assert_eq!(host.running(&format!("{} ", tool.name())), 0, "{:?}", host.processes());
+        assert_eq!(
+            host.running(&format!("{} ", tool.name())),
+            0,
+            "{:?}",
+            host.processes()
+        );
     }
     result
 }
@@ -99,7 +154,10 @@ fn run_trial(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Resu
 fn seen(result: &TrialResult) -> (f64, f64) {
     assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
     let rates = rates(&result.outcome.samples).unwrap();
-    assert!((rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6, "{rates:?}");
+    assert!(
+        (rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6,
+        "{rates:?}"
+    );
     (rates.offered, rates.received)
 }
 
@@ -119,7 +177,10 @@ fn iperf3_through_a_router() {
     let result = run_trial(&lab, Backend::Iperf3, stream(), &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&result);
     assert!(offered > 0.0 && received > 0.0, "{result:?}");
-    assert!(result.received[0].frames <= result.sent[0].frames, "{result:?}");
+    assert!(
+        result.received[0].frames <= result.sent[0].frames,
+        "{result:?}"
+    );
 }
 
 /// A stream of full segments, as many as there are.
@@ -138,11 +199,17 @@ fn figures_iperf3_keeps_its_pace_through_a_router() {
     let result = run_trial(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&result);
     let (sent, counted) = (result.sent[0].frames, result.received[0].frames);
-    assert!(near(offered) && near(received) && sent - counted <= sent / 50, "{result:?}");
+    assert!(
+        near(offered) && near(received) && sent - counted <= sent / 50,
+        "{result:?}"
+    );
     let result = run_trial(&lab, Backend::Iperf3, stream(), &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&result);
     println!("one stream: {offered:.0} segments/s sent, {received:.0} received");
-    assert!(offered > 1000.0 && (received / offered - 1.0).abs() < 0.1, "{result:?}");
+    assert!(
+        offered > 1000.0 && (received / offered - 1.0).abs() < 0.1,
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -150,12 +217,23 @@ fn figures_iperf3_keeps_its_pace_through_a_router() {
 fn a_router_that_does_not_forward_is_told_by_iperf3() {
     let lab = routed();
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=0"]);
-    run(&lab, 1, "ip", &["route", "add", "unreachable", "198.18.201.1"]);
+    run(
+        &lab,
+        1,
+        "ip",
+        &["route", "add", "unreachable", "198.18.201.1"],
+    );
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=1"]);
     let error = run_trial(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap_err();
     let error = error.to_string();
-    assert!(error.starts_with("gen: iperf3 failed while sending on g0: "), "{error}");
-    assert!(error.contains("TCP and UDP 5201 through the DUT's firewall"), "{error}");
+    assert!(
+        error.starts_with("gen: iperf3 failed while sending on g0: "),
+        "{error}"
+    );
+    assert!(
+        error.contains("TCP and UDP 5201 through the DUT's firewall"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -171,7 +249,10 @@ fn ctrl_c_ends_iperf3_at_both_ends() {
         });
         run_trial(&lab, Backend::Iperf3, task("g0"), &stop).unwrap()
     });
-    assert!(result.sent[0].frames > 0 && result.outcome.faults.is_empty(), "{result:?}");
+    assert!(
+        result.sent[0].frames > 0 && result.outcome.faults.is_empty(),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -192,7 +273,11 @@ fn figures_trafgen_keeps_its_pace() {
 fn by_trafgen() -> (f64, TrialResult) {
     let lab = routed();
     let count = |host: usize, interface: &str| {
-        let told = lab.hosts[host].netns.command("ip").args(["-s", "-j", "link", "show", interface]).output();
+        let told = lab.hosts[host]
+            .netns
+            .command("ip")
+            .args(["-s", "-j", "link", "show", interface])
+            .output();
         let told: serde_json::Value = serde_json::from_slice(&told.unwrap().stdout).unwrap();
         told[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
     };
@@ -201,16 +286,34 @@ fn by_trafgen() -> (f64, TrialResult) {
         t.traffic.frame.dst_mac = "02:03:00:00:00:02".parse().unwrap();
         t.load.rate = Some(20_000.0);
     });
-    let here = ExecutionTarget::Here { name: "here".into(), netns: Some(lab.hosts[0].netns.clone()) };
-    let generators = [(ToolHost { place: Arc::new(here), tool: Backend::Trafgen, sudo: false }, sent)];
+    let here = ExecutionTarget::Here {
+        name: "here".into(),
+        netns: Some(lab.hosts[0].netns.clone()),
+    };
+    let generators = [(
+        ToolHost {
+            place: Arc::new(here),
+            tool: Backend::Trafgen,
+            sudo: false,
+        },
+        sent,
+    )];
     let patience = Duration::from_secs(3);
-    let trial = ToolTrial { generators: &generators, receiver: None, timing: TIMING, patience };
+    let trial = ToolTrial {
+        generators: &generators,
+        receiver: None,
+        timing: TIMING,
+        patience,
+    };
     let result = trial.run(&AtomicBool::new(false)).unwrap();
     assert_eq!(lab.hosts[0].running("trafgen"), 0);
     let (offered, received) = seen(&result);
     assert_eq!(received, 0.0, "{result:?}");
     let arrived = count(2, "r0") - before;
-    assert!(arrived >= result.sent[0].frames && arrived < result.sent[0].frames + 50, "{arrived}");
+    assert!(
+        arrived >= result.sent[0].frames && arrived < result.sent[0].frames + 50,
+        "{arrived}"
+    );
     (offered, result)
 }
 
@@ -242,11 +345,17 @@ echo REMOTE_BYTES_RECVD=$((n * 693000))
 fn netperf_knows_what_the_far_end_got() {
     let lab = routed();
     lab.hosts[0].stand_in("netperf", NETPERF);
-    lab.hosts[2].stand_in("netserver", "#!/bin/sh\necho Starting netserver with host\nexec sleep 600\n");
+    lab.hosts[2].stand_in(
+        "netserver",
+        "#!/bin/sh\necho Starting netserver with host\nexec sleep 600\n",
+    );
     let sent = changed(task("g0"), |t| t.load.rate = None);
     let result = run_trial(&lab, Backend::Netperf, sent, &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&result);
-    assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02, "{result:?}");
+    assert!(
+        (offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02,
+        "{result:?}"
+    );
     assert_eq!(result.received[0].frames * 10, result.sent[0].frames * 9);
     assert_eq!(lab.hosts[2].running("sleep 600"), 0);
 }

@@ -11,7 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 fn whole(result: &TrialResult) -> Rates {
     assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
     let rates = rates(&result.outcome.samples).unwrap();
-    assert!((rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6, "{rates:?}");
+    assert!(
+        (rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6,
+        "{rates:?}"
+    );
     assert_eq!(result.outcome.samples[0].t_ns, TIMING.warm_up_ns);
     rates
 }
@@ -27,11 +30,18 @@ fn every_frame_is_counted_at_both_ends() {
     // The device takes 800,000 frames/s and gets 500,000.
     let result = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
     let seen = whole(&result);
-    assert!(is_near(seen.offered, 500_000.0) && is_near(seen.received, 500_000.0), "{seen:?}");
+    assert!(
+        is_near(seen.offered, 500_000.0) && is_near(seen.received, 500_000.0),
+        "{seen:?}"
+    );
     // Frames after the last whole second are in the totals of both.
     assert_eq!(result.sent[0].frames, result.received[0].frames);
     assert_eq!(result.sent[0].bytes, 60 * result.sent[0].frames);
-    assert!(result.late.len() == 1 && result.within_ns < 1_000_000_000, "{:?}", result.late);
+    assert!(
+        result.late.len() == 1 && result.within_ns < 1_000_000_000,
+        "{:?}",
+        result.late
+    );
     bsd.no_load();
 }
 
@@ -41,10 +51,17 @@ fn two_generators_feed_one_device_beyond_what_it_forwards() {
     let bsd = Bsd::new();
     let result = bsd.trial(&["gen", "gen2"], Some(600_000.0)).unwrap();
     let seen = whole(&result);
-    assert!(is_near(seen.offered, 1_200_000.0) && is_near(seen.received, 800_000.0), "{seen:?}");
+    assert!(
+        is_near(seen.offered, 1_200_000.0) && is_near(seen.received, 800_000.0),
+        "{seen:?}"
+    );
     assert!(result.received[0].frames < result.sent[0].frames);
     assert_eq!(result.late.len(), 2);
-    println!("generators began within {} ns of each other, to {} ns", result.skew_ns(), result.within_ns);
+    println!(
+        "generators began within {} ns of each other, to {} ns",
+        result.skew_ns(),
+        result.within_ns
+    );
 }
 
 #[test]
@@ -52,14 +69,31 @@ fn two_generators_feed_one_device_beyond_what_it_forwards() {
 fn the_window_waits_for_the_link_and_for_the_device() {
     let bsd = Bsd::new();
     bsd.set("gen", "link-late-s", "1");
-    let booted = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
-    std::fs::write(bsd.lab.folder().join("wire/forwards-from"), format!("{booted}\n")).unwrap();
-    let bsd = Bsd { patience: Duration::from_secs(6), ..bsd };
+    let booted = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        + 4;
+    std::fs::write(
+        bsd.lab.folder().join("wire/forwards-from"),
+        format!("{booted}\n"),
+    )
+    .unwrap();
+    let bsd = Bsd {
+        patience: Duration::from_secs(6),
+        ..bsd
+    };
     let result = bsd.trial(&["gen"], None).unwrap();
     let seen = whole(&result);
-    assert!(is_near(seen.offered, 800_000.0) && is_near(seen.received, 800_000.0), "{seen:?}");
+    assert!(
+        is_near(seen.offered, 800_000.0) && is_near(seen.received, 800_000.0),
+        "{seen:?}"
+    );
     // Frames were lost before the window, and are not forgotten.
-    assert!(result.sent[0].frames - result.received[0].frames > 400_000, "{result:?}");
+    assert!(
+        result.sent[0].frames - result.received[0].frames > 400_000,
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -68,11 +102,21 @@ fn a_receiver_at_zero_is_a_zero_with_a_fault() {
     let bsd = Bsd::new();
     std::fs::write(bsd.lab.folder().join("wire/forwards-from"), "9999999999\n").unwrap();
     let result = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
-    let [fault] = result.outcome.faults.as_slice() else { panic!("{result:#?}") };
-    assert!(fault.starts_with("rec: pkt-gen (receiving on igb1): ") && fault.contains(NOTHING_ARRIVED));
-    assert!(fault.contains("look at the cables, the destination MAC, the DUT's forwarding"), "{fault}");
+    let [fault] = result.outcome.faults.as_slice() else {
+        panic!("{result:#?}")
+    };
+    assert!(
+        fault.starts_with("rec: pkt-gen (receiving on igb1): ") && fault.contains(NOTHING_ARRIVED)
+    );
+    assert!(
+        fault.contains("look at the cables, the destination MAC, the DUT's forwarding"),
+        "{fault}"
+    );
     let seen = rates(&result.outcome.samples).unwrap();
-    assert!(is_near(seen.offered, 500_000.0) && seen.received == 0.0, "{seen:?}");
+    assert!(
+        is_near(seen.offered, 500_000.0) && seen.received == 0.0,
+        "{seen:?}"
+    );
     assert_eq!((result.received[0].frames, bsd.loads()), (0, 0));
 }
 
@@ -92,14 +136,24 @@ fn seconds_of_the_archive() {
         bsd.set(host, "recording", &recording);
         bsd.set(host, "pace", "1");
     }
-    let timing = linerate_measure::trial::Timing { run_ns: 3_000_000_000, ..TIMING };
+    let timing = linerate_measure::trial::Timing {
+        run_ns: 3_000_000_000,
+        ..TIMING
+    };
     // The receiver's first five seconds are at zero.
-    let bsd = Bsd { timing, patience: Duration::from_secs(8), ..bsd };
+    let bsd = Bsd {
+        timing,
+        patience: Duration::from_secs(8),
+        ..bsd
+    };
     let result = bsd.trial(&["gen"], None).unwrap();
     assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
     let seen = rates(&result.outcome.samples).unwrap();
     // A gigabit's worth of the shortest frames, and the part that this router forwards.
-    assert!(is_near(seen.offered, 1_488_000.0) && is_near(seen.received, 972_000.0), "{seen:?}");
+    assert!(
+        is_near(seen.offered, 1_488_000.0) && is_near(seen.received, 972_000.0),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -107,8 +161,14 @@ fn seconds_of_the_archive() {
 fn sudo_is_asked_for_the_whole_session() {
     let bsd = Bsd::new();
     let asked = bsd.lab.folder().join("asked");
-    let note = format!("#!/bin/sh\necho \"$*\" >>{}\nshift 2\nexec \"$@\"\n", asked.display());
-    bsd.lab.hosts.iter().for_each(|host| host.stand_in("sudo", &note));
+    let note = format!(
+        "#!/bin/sh\necho \"$*\" >>{}\nshift 2\nexec \"$@\"\n",
+        asked.display()
+    );
+    bsd.lab
+        .hosts
+        .iter()
+        .for_each(|host| host.stand_in("sudo", &note));
     let (mut generator, mut receiver) = (bsd.host("gen"), bsd.host("rec"));
     (generator.sudo, receiver.sudo) = (true, true);
     let fly = |generator| {
@@ -123,9 +183,25 @@ fn sudo_is_asked_for_the_whole_session() {
     };
     whole(&fly(generator.clone()).unwrap());
     let asked = std::fs::read_to_string(&asked).unwrap();
-    assert_eq!(asked.lines().filter(|line| line.starts_with("-n -- /bin/sh -c")).count(), 2, "{asked}");
-    bsd.lab.hosts[0].stand_in("sudo", "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n");
+    assert_eq!(
+        asked
+            .lines()
+            .filter(|line| line.starts_with("-n -- /bin/sh -c"))
+            .count(),
+        2,
+        "{asked}"
+    );
+    bsd.lab.hosts[0].stand_in(
+        "sudo",
+        "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n",
+    );
     let error = fly(generator).unwrap_err().to_string();
-    assert!(error.starts_with("gen: pkt-gen failed while sending on igb1: sudo: a password"), "{error}");
-    assert!(error.ends_with("log in as root or allow sudo -n: /dev/netmap is root's"), "{error}");
+    assert!(
+        error.starts_with("gen: pkt-gen failed while sending on igb1: sudo: a password"),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("log in as root or allow sudo -n: /dev/netmap is root's"),
+        "{error}"
+    );
 }

@@ -47,12 +47,31 @@ impl Suite {
     /// Whether the campaign came to its end, the audit of each cell, each expectation, and whether each
     /// rate is its DUT's.
     pub fn of_campaign(records: &Records<'_>) -> Suite {
-        let Records { campaign, host, summary, trials, .. } = *records;
+        let Records {
+            campaign,
+            host,
+            summary,
+            trials,
+            ..
+        } = *records;
         let mut cases = vec![ended(summary)];
-        cases.extend(campaign.slots.iter().map(|slot| audit(campaign, slot, summary, trials)));
+        cases.extend(
+            campaign
+                .slots
+                .iter()
+                .map(|slot| audit(campaign, slot, summary, trials)),
+        );
         if let Some(planned) = &campaign.planned {
-            let shown = Shown { planned, records: *records };
-            cases.extend(summary.expectations.iter().map(|expected| expectation(&shown, expected)));
+            let shown = Shown {
+                planned,
+                records: *records,
+            };
+            cases.extend(
+                summary
+                    .expectations
+                    .iter()
+                    .map(|expected| expectation(&shown, expected)),
+            );
         }
         let explanations = summary.explanations.iter();
         cases.extend(explanations.map(|of| findings(campaign.name_of(of.slot), of)));
@@ -65,7 +84,10 @@ impl Suite {
             ("cpu", host.cpu_model.clone()),
         ];
         if simulated {
-            properties.push(("note", "SIMULATED: all figures are of a simulated DUT".into()));
+            properties.push((
+                "note",
+                "SIMULATED: all figures are of a simulated DUT".into(),
+            ));
         }
         Suite {
             name: campaign.name.clone(),
@@ -80,7 +102,12 @@ impl Suite {
     pub fn of_comparisons(comparisons: &[Comparison], limit: f64) -> Suite {
         let case = |c: &Comparison| {
             let ratio = c.deciding().ratio;
-            let told = format!("{} against {}: {}", c.other, c.reference, change_with_interval(&ratio));
+            let told = format!(
+                "{} against {}: {}",
+                c.other,
+                c.reference,
+                change_with_interval(&ratio)
+            );
             let outcome = match () {
                 () if is_slower(&ratio, limit) => Outcome::Failed(told.clone()),
                 () if may_be_slower(&ratio, limit) => Outcome::Skipped(format!(
@@ -88,8 +115,19 @@ impl Suite {
                 )),
                 () => Outcome::Passed,
             };
-            let name = format!("{} is not {} % slower than {}", c.other, 100.0 * limit, c.reference);
-            Case { kind: "comparisons", name, seconds: None, outcome, told: vec![told] }
+            let name = format!(
+                "{} is not {} % slower than {}",
+                c.other,
+                100.0 * limit,
+                c.reference
+            );
+            Case {
+                kind: "comparisons",
+                name,
+                seconds: None,
+                outcome,
+                told: vec![told],
+            }
         };
         Suite {
             name: "compare".into(),
@@ -108,27 +146,51 @@ impl Suite {
                 Outcome::Failed(_) => ("not ok", String::new()),
                 Outcome::Skipped(why) => ("ok", format!(" # SKIP {}", line(why))),
             };
-            let why = if let Outcome::Failed(why) = &case.outcome { line(why) } else { String::new() };
-            let told = case.told.iter().map(|text| line(text)).filter(|text| *text != why);
+            let why = if let Outcome::Failed(why) = &case.outcome {
+                line(why)
+            } else {
+                String::new()
+            };
+            let told = case
+                .told
+                .iter()
+                .map(|text| line(text))
+                .filter(|text| *text != why);
             let said: String = std::iter::once(why.clone())
                 .chain(told)
                 .filter(|t| !t.is_empty())
                 .map(|t| format!("# {t}\n"))
                 .collect();
-            [result.into(), format!("{}: {}: {}{more}", line(&self.name), case.kind, line(&case.name)), said]
+            [
+                result.into(),
+                format!(
+                    "{}: {}: {}{more}",
+                    line(&self.name),
+                    case.kind,
+                    line(&case.name)
+                ),
+                said,
+            ]
         })
     }
 
     /// How many cases failed, and how many were skipped.
     fn counts(&self) -> [usize; 2] {
-        let count = |wanted: fn(&Outcome) -> bool| self.cases.iter().filter(|c| wanted(&c.outcome)).count();
-        [count(|o| matches!(o, Outcome::Failed(_))), count(|o| matches!(o, Outcome::Skipped(_)))]
+        let count =
+            |wanted: fn(&Outcome) -> bool| self.cases.iter().filter(|c| wanted(&c.outcome)).count();
+        [
+            count(|o| matches!(o, Outcome::Failed(_))),
+            count(|o| matches!(o, Outcome::Skipped(_))),
+        ]
     }
 }
 
 /// A text in one line, in which # begins nothing.
 fn line(text: &str) -> String {
-    text.replace('#', "no. ").split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace('#', "no. ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The suites in the Test Anything Protocol, version 13. What the trials do not decide is skipped.
@@ -138,7 +200,11 @@ pub fn tap(suites: &[Suite]) -> String {
         .iter()
         .zip(1..)
         .map(|([result, name, said], number)| format!("{result} {number} - {name}\n{said}"));
-    format!("TAP version 13\n1..{}\n{}", cases.len(), lines.collect::<String>())
+    format!(
+        "TAP version 13\n1..{}\n{}",
+        cases.len(),
+        lines.collect::<String>()
+    )
 }
 
 fn ended(summary: &Summary) -> Case {
@@ -148,34 +214,78 @@ fn ended(summary: &Summary) -> Case {
         Stopped::Failed => Outcome::Failed("it was ended by an error, or is not over yet".into()),
     };
     let name = "the campaign came to its end".into();
-    Case { kind: "campaign", name, seconds: None, outcome, told: Vec::new() }
+    Case {
+        kind: "campaign",
+        name,
+        seconds: None,
+        outcome,
+        told: Vec::new(),
+    }
 }
 
 /// Fails where the cell has no figure although its variant was asked for: trials that failed their audit are in no result.
 fn audit(campaign: &Campaign, slot: &Slot, summary: &Summary, trials: &[TrialRecord]) -> Case {
-    let of_slot: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.slot == slot.id).collect();
-    let lacking = campaign.planned.as_ref().map_or(&[][..], |planned| planned.lacking(slot.id));
-    let why = summary.unmeasured.iter().find(|cell| cell.slot == slot.id).map(|cell| cell.why.clone());
+    let of_slot: Vec<&TrialRecord> = trials
+        .iter()
+        .filter(|trial| trial.slot == slot.id)
+        .collect();
+    let lacking = campaign
+        .planned
+        .as_ref()
+        .map_or(&[][..], |planned| planned.lacking(slot.id));
+    let why = summary
+        .unmeasured
+        .iter()
+        .find(|cell| cell.slot == slot.id)
+        .map(|cell| cell.why.clone());
     let valid = of_slot.iter().filter(|trial| trial.audit.valid).count();
-    let first = || of_slot.iter().find_map(|trial| trial.audit.failures().next()).unwrap_or_default();
-    let missing = || campaign.missing().iter().any(|(variant, _)| *variant == slot.plan_variant);
+    let first = || {
+        of_slot
+            .iter()
+            .find_map(|trial| trial.audit.failures().next())
+            .unwrap_or_default()
+    };
+    let missing = || {
+        campaign
+            .missing()
+            .iter()
+            .any(|(variant, _)| *variant == slot.plan_variant)
+    };
     let outcome = match (of_slot.len(), why) {
         _ if !lacking.is_empty() && !slot.is_calibration() && missing() => {
-            Outcome::Failed(format!("not measured, although it was asked for: {}", lacking.join("; ")))
+            Outcome::Failed(format!(
+                "not measured, although it was asked for: {}",
+                lacking.join("; ")
+            ))
         }
-        _ if !lacking.is_empty() => Outcome::Skipped(format!("not measured: {}", lacking.join("; "))),
+        _ if !lacking.is_empty() => {
+            Outcome::Skipped(format!("not measured: {}", lacking.join("; ")))
+        }
         (0, why) => Outcome::Skipped(why.unwrap_or_else(|| "not measured: it has no trial".into())),
         (_, Some(why)) => Outcome::Failed(why),
-        (all, None) if valid == 0 => {
-            Outcome::Failed(format!("all {all} trials failed their audit (the first: {})", first()))
-        }
+        (all, None) if valid == 0 => Outcome::Failed(format!(
+            "all {all} trials failed their audit (the first: {})",
+            first()
+        )),
         _ => Outcome::Passed,
     };
-    let warnings = summary.warnings.iter().filter(|warning| warning.slot == Some(slot.id));
+    let warnings = summary
+        .warnings
+        .iter()
+        .filter(|warning| warning.slot == Some(slot.id));
     let mut told = vec![format!("{valid} of {} trials are valid", of_slot.len())];
     told.extend(warnings.map(|warning| warning.text.clone()));
-    let took: u64 = of_slot.iter().map(|trial| trial.took_ns.max(trial.timing.load_ns())).sum();
-    Case { kind: "audit", name: slot.name.clone(), seconds: Some(took as f64 / 1e9), outcome, told }
+    let took: u64 = of_slot
+        .iter()
+        .map(|trial| trial.took_ns.max(trial.timing.load_ns()))
+        .sum();
+    Case {
+        kind: "audit",
+        name: slot.name.clone(),
+        seconds: Some(took as f64 / 1e9),
+        outcome,
+        told,
+    }
 }
 
 fn expectation(shown: &Shown<'_>, expected: &Expected) -> Case {
@@ -188,28 +298,57 @@ fn expectation(shown: &Shown<'_>, expected: &Expected) -> Case {
         None => Outcome::Skipped(format!("not measured: {}", expected.reasons.join("; "))),
     };
     told.push(format!("expected because {}", expected.because));
-    told.extend(expected.reasons.iter().map(|reason| format!("not judged for all: {reason}")));
-    Case { kind: "expectations", name: expected.words.clone(), seconds: None, outcome, told }
+    told.extend(
+        expected
+            .reasons
+            .iter()
+            .map(|reason| format!("not judged for all: {reason}")),
+    );
+    Case {
+        kind: "expectations",
+        name: expected.words.clone(),
+        seconds: None,
+        outcome,
+        told,
+    }
 }
 
 /// Skipped where the rate of the cell is that of the tester, or others took time from it: that says nothing of the DUT, and is no failure of
 /// it. All other findings are about the DUT's speed, which is no failure unless the plan expects another one.
 fn findings(cell: &str, explanation: &Explanation) -> Case {
     let is_doubt = |cause: &str| DOUBTS.contains(&cause);
-    let doubts: Vec<&str> =
-        explanation.findings.iter().filter(|f| is_doubt(&f.cause)).map(|f| f.statement.as_str()).collect();
-    let open: Vec<_> = explanation.not_examined.iter().filter(|open| is_doubt(&open.cause)).collect();
+    let doubts: Vec<&str> = explanation
+        .findings
+        .iter()
+        .filter(|f| is_doubt(&f.cause))
+        .map(|f| f.statement.as_str())
+        .collect();
+    let open: Vec<_> = explanation
+        .not_examined
+        .iter()
+        .filter(|open| is_doubt(&open.cause))
+        .collect();
     let outcome = match () {
         () if !doubts.is_empty() => Outcome::Skipped(format!("inconclusive: {}", doubts.join(" "))),
-        () if open.len() == DOUBTS.len() => Outcome::Skipped(format!("not examined: {}", open[0].reason)),
+        () if open.len() == DOUBTS.len() => {
+            Outcome::Skipped(format!("not examined: {}", open[0].reason))
+        }
         () => Outcome::Passed,
     };
     let found = explanation
         .findings
         .iter()
         .map(|f| format!("{}: {} {}", f.cause, f.statement, f.evidence.join("; ")));
-    let open = open.iter().map(|open| format!("not examined: {}, because {}", open.cause, open.reason));
-    Case { kind: "findings", name: cell.into(), seconds: None, outcome, told: found.chain(open).collect() }
+    let open = open
+        .iter()
+        .map(|open| format!("not examined: {}, because {}", open.cause, open.reason));
+    Case {
+        kind: "findings",
+        name: cell.into(),
+        seconds: None,
+        outcome,
+        told: found.chain(open).collect(),
+    }
 }
 
 /// The suites as one file.
@@ -264,5 +403,12 @@ fn suite_of(suite: &Suite) -> maud::Markup {
 }
 
 fn time(seconds: f64) -> String {
-    format!("{:.3}", if seconds.is_finite() { seconds.max(0.0) } else { 0.0 })
+    format!(
+        "{:.3}",
+        if seconds.is_finite() {
+            seconds.max(0.0)
+        } else {
+            0.0
+        }
+    )
 }

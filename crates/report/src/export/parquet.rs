@@ -27,7 +27,11 @@ pub enum Rows {
 
 /// The columns that such rows have.
 fn figures(rows: Rows) -> impl Iterator<Item = &'static Figure> {
-    COMMON.iter().chain(if rows == Rows::Trials { TRIAL.iter() } else { CELL.iter() })
+    COMMON.iter().chain(if rows == Rows::Trials {
+        TRIAL.iter()
+    } else {
+        CELL.iter()
+    })
 }
 
 fn physical(unit: Unit) -> Physical {
@@ -73,17 +77,31 @@ impl<W: Write + Send> Archive<W> {
                 _ => None,
             };
             let (name, _) = figure.column();
-            let builder =
-                Type::primitive_type_builder(&name, physical(figure.unit)).with_logical_type(logical);
-            Ok(Arc::new(builder.with_repetition(Repetition::OPTIONAL).build()?))
+            let builder = Type::primitive_type_builder(&name, physical(figure.unit))
+                .with_logical_type(logical);
+            Ok(Arc::new(
+                builder.with_repetition(Repetition::OPTIONAL).build()?,
+            ))
         };
         let fields = columns.iter().map(field).collect::<Result<Vec<_>>>()?;
-        let schema = Type::group_type_builder("linerate").with_fields(fields).build()?;
-        let about: serde_json::Map<String, Value> =
-            self::columns(rows).into_iter().map(|(name, about)| (name, about.into())).collect();
-        let kind = if rows == Rows::Trials { "trials" } else { "cells" };
+        let schema = Type::group_type_builder("linerate")
+            .with_fields(fields)
+            .build()?;
+        let about: serde_json::Map<String, Value> = self::columns(rows)
+            .into_iter()
+            .map(|(name, about)| (name, about.into()))
+            .collect();
+        let kind = if rows == Rows::Trials {
+            "trials"
+        } else {
+            "cells"
+        };
         let about = Value::Object(about).to_string();
-        let entries = [("linerate.schema", VERSION), ("linerate.rows", kind), ("linerate.columns", &about)];
+        let entries = [
+            ("linerate.schema", VERSION),
+            ("linerate.rows", kind),
+            ("linerate.columns", &about),
+        ];
         let entries = entries.map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()));
         let properties = WriterProperties::builder()
             .set_created_by(concat!("linerate ", env!("CARGO_PKG_VERSION")).into())
@@ -93,7 +111,13 @@ impl<W: Write + Send> Archive<W> {
             .build();
         let file = SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))?;
         let waiting = columns.iter().map(|_| Waiting::default()).collect();
-        Ok(Archive { file, rows, columns, waiting, held: 0 })
+        Ok(Archive {
+            file,
+            rows,
+            columns,
+            waiting,
+            held: 0,
+        })
     }
 
     /// Adds the rows of a campaign.
@@ -101,12 +125,19 @@ impl<W: Write + Send> Archive<W> {
     /// # Errors
     /// They cannot be written.
     pub fn add(&mut self, folder: &str, records: &Records<'_>) -> Result<()> {
-        let Records { summary, trials, .. } = *records;
+        let Records {
+            summary, trials, ..
+        } = *records;
         let rows = self.rows;
         let mut add = |of: Option<Of<'_>>| of.map_or(Ok(()), |of| self.row(&Of { folder, ..of }));
         match rows {
-            Rows::Trials => trials.iter().try_for_each(|trial| add(Of::trial(records, trial))),
-            Rows::Cells => summary.rows.iter().try_for_each(|row| add(Of::cell(records, row))),
+            Rows::Trials => trials
+                .iter()
+                .try_for_each(|trial| add(Of::trial(records, trial))),
+            Rows::Cells => summary
+                .rows
+                .iter()
+                .try_for_each(|row| add(Of::cell(records, row))),
         }
     }
 
@@ -115,29 +146,53 @@ impl<W: Write + Send> Archive<W> {
             let value = figure.value(of);
             let there = match (physical(figure.unit), &value) {
                 (_, None) => None,
-                (Physical::BYTE_ARRAY, Some(text)) => text.as_str().map(|t| waiting.texts.push(t.into())),
-                (Physical::BOOLEAN, Some(flag)) => flag.as_bool().map(|flag| waiting.flags.push(flag)),
+                (Physical::BYTE_ARRAY, Some(text)) => {
+                    text.as_str().map(|t| waiting.texts.push(t.into()))
+                }
+                (Physical::BOOLEAN, Some(flag)) => {
+                    flag.as_bool().map(|flag| waiting.flags.push(flag))
+                }
                 (Physical::INT64, Some(whole)) => whole.as_i64().map(|n| waiting.wholes.push(n)),
                 (_, Some(real)) => real.as_f64().map(|real| waiting.reals.push(real)),
             };
             waiting.there.push(there.is_some().into());
         }
         self.held += 1;
-        if self.held == GROUP { self.write() } else { Ok(()) }
+        if self.held == GROUP {
+            self.write()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the rows that are held as a group.
     fn write(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         for (figure, waiting) in self.columns.iter().zip(&mut self.waiting) {
-            let Waiting { there, texts, wholes, reals, flags } = std::mem::take(waiting);
-            let Some(mut column) = group.next_column()? else { break };
+            let Waiting {
+                there,
+                texts,
+                wholes,
+                reals,
+                flags,
+            } = std::mem::take(waiting);
+            let Some(mut column) = group.next_column()? else {
+                break;
+            };
             let there = Some(&there[..]);
             match physical(figure.unit) {
-                Physical::BYTE_ARRAY => column.typed::<ByteArrayType>().write_batch(&texts, there, None)?,
-                Physical::BOOLEAN => column.typed::<BoolType>().write_batch(&flags, there, None)?,
-                Physical::INT64 => column.typed::<Int64Type>().write_batch(&wholes, there, None)?,
-                _ => column.typed::<DoubleType>().write_batch(&reals, there, None)?,
+                Physical::BYTE_ARRAY => column
+                    .typed::<ByteArrayType>()
+                    .write_batch(&texts, there, None)?,
+                Physical::BOOLEAN => column
+                    .typed::<BoolType>()
+                    .write_batch(&flags, there, None)?,
+                Physical::INT64 => column
+                    .typed::<Int64Type>()
+                    .write_batch(&wholes, there, None)?,
+                _ => column
+                    .typed::<DoubleType>()
+                    .write_batch(&reals, there, None)?,
             };
             column.close()?;
         }
@@ -173,9 +228,21 @@ mod tests {
 
     #[test]
     fn many_rows_are_written_in_groups() {
-        let slots = vec![Slot { name: "cell".into(), ..Slot::default() }];
-        let campaign = Campaign { slots, ..Campaign::default() };
-        let trials = vec![TrialRecord { trial: 7, ..TrialRecord::default() }; 1000];
+        let slots = vec![Slot {
+            name: "cell".into(),
+            ..Slot::default()
+        }];
+        let campaign = Campaign {
+            slots,
+            ..Campaign::default()
+        };
+        let trials = vec![
+            TrialRecord {
+                trial: 7,
+                ..TrialRecord::default()
+            };
+            1000
+        ];
         let summary = summarise(&campaign, &trials, Stopped::Trials, 0);
         let (host, stacks) = (HostFacts::default(), BTreeMap::new());
         let records = Records {
@@ -191,7 +258,12 @@ mod tests {
         (0..17).for_each(|_| archive.add("folder", &records).unwrap());
         archive.finish().unwrap();
         let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
-        let groups: Vec<i64> = file.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        let groups: Vec<i64> = file
+            .metadata()
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .collect();
         assert_eq!(groups, [GROUP as i64, 17_000 - GROUP as i64]);
         assert_eq!(
             file.metadata().file_metadata().created_by(),

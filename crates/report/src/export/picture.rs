@@ -46,12 +46,18 @@ pub fn picture(of: Picture<'_>, origin: &str) -> Option<String> {
     let (drawn, [width, height], keys, says) = match of {
         Picture::Chart(chart) => {
             let thinned = chart.thinned();
-            let (chart, each) = thinned.as_ref().map_or((chart, 1), |(thin, each)| (thin, *each));
+            let (chart, each) = thinned
+                .as_ref()
+                .map_or((chart, 1), |(thin, each)| (thin, *each));
             let size = [svg::WIDTH, svg::height(chart)?].map(|length| length as usize);
             (svg::svg(chart)?, size, keys(chart), legend(chart, each))
         }
         Picture::Drawing(drawing) => {
-            let says = if drawing.flames { format!("{}. ", drawing.says) } else { String::new() };
+            let says = if drawing.flames {
+                format!("{}. ", drawing.says)
+            } else {
+                String::new()
+            };
             (drawing.svg.clone(), size(&drawing.svg)?, Vec::new(), says)
         }
     };
@@ -79,7 +85,10 @@ pub fn picture(of: Picture<'_>, origin: &str) -> Option<String> {
             }
         }
     };
-    Some(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", xml(&file.into_string())))
+    Some(format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n",
+        xml(&file.into_string())
+    ))
 }
 
 /// Width and height of a drawing.
@@ -98,7 +107,11 @@ fn keys(chart: &Chart) -> Vec<(char, String, String)> {
             .map(|(color, figure)| ('\u{25a0}', color, name(figure)))
             .collect();
     }
-    let several = chart.series.iter().enumerate().filter(|_| chart.series.len() > 1);
+    let several = chart
+        .series
+        .iter()
+        .enumerate()
+        .filter(|_| chart.series.len() > 1);
     several
         .map(|(number, series)| {
             let (mark, color) = svg::key(series, number);

@@ -55,7 +55,11 @@ fn table(section: &str, table: &Table) -> String {
             heads.extend(["low", "high"].map(|end| quoted(&format!("{figure} {head} {end}"))));
             continue;
         }
-        let unit = if column.cells.iter().any(is_time) { " ns" } else { "" };
+        let unit = if column.cells.iter().any(is_time) {
+            " ns"
+        } else {
+            ""
+        };
         figure = format!("{head}{unit}");
         heads.push(quoted(&figure));
     }
@@ -84,20 +88,27 @@ fn table(section: &str, table: &Table) -> String {
 const INDENT: &str = "   ";
 
 fn is_interval(column: &Column) -> bool {
-    column.cells.iter().any(|cell| matches!(cell, Cell::Interval { .. }))
+    column
+        .cells
+        .iter()
+        .any(|cell| matches!(cell, Cell::Interval { .. }))
 }
 
 /// Whether its text has a unit of time: then its value is in nanoseconds.
 fn is_time(cell: &Cell) -> bool {
-    let unit =
-        |text: &str| text.rsplit_once(' ').is_some_and(|(_, unit)| ["ns", "us", "ms", "s"].contains(&unit));
+    let unit = |text: &str| {
+        text.rsplit_once(' ')
+            .is_some_and(|(_, unit)| ["ns", "us", "ms", "s"].contains(&unit))
+    };
     matches!(cell, Cell::Number { text, .. } if unit(text))
 }
 
 fn of_cell(column: &Column, cell: &Cell) -> Vec<String> {
     let mut values = match cell {
         Cell::Nothing => vec![String::new()],
-        Cell::Text(text) | Cell::Long { text, .. } | Cell::Link(Link { text, .. }) => vec![quoted(text)],
+        Cell::Text(text) | Cell::Long { text, .. } | Cell::Link(Link { text, .. }) => {
+            vec![quoted(text)]
+        }
         Cell::Number { value, .. } | Cell::Bar { share: value } => vec![number(*value)],
         Cell::Interval { low, high, .. } => vec![number(*low), number(*high)],
     };
@@ -118,7 +129,11 @@ fn line(values: &[String]) -> String {
 /// A text as one value. A spreadsheet must not take it for a formula.
 fn quoted(text: &str) -> String {
     let text = super::plain(text.trim());
-    let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    let guard = if text.starts_with(['=', '+', '-', '@']) {
+        "'"
+    } else {
+        ""
+    };
     match text.contains([',', '"']) || !guard.is_empty() {
         true => format!("\"{guard}{}\"", text.replace('"', "\"\"")),
         false => text,

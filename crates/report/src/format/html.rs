@@ -22,7 +22,10 @@ const SEARCH: &str = include_str!("html/search.js");
 fn policy(searches: bool) -> String {
     let hash = |script: &str| {
         let hash = hmac_sha256::Hash::hash(script.as_bytes());
-        format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(hash))
+        format!(
+            "'sha256-{}'",
+            base64::engine::general_purpose::STANDARD.encode(hash)
+        )
     };
     let scripts = match searches {
         true => format!("{} {} 'strict-dynamic'", hash(SCRIPT), hash(SEARCH)),
@@ -43,7 +46,10 @@ impl Format for Html {
 
     fn render(&self, document: &Document, _: Style) -> String {
         let title = document.title.as_deref().map_or("linerate".into(), plain);
-        let searches = document.blocks.iter().any(|block| matches!(block, Block::Search { .. }));
+        let searches = document
+            .blocks
+            .iter()
+            .any(|block| matches!(block, Block::Search { .. }));
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -81,7 +87,9 @@ fn sections(all: &[Block], level: u8, place: &str, folded: bool) -> Markup {
     let is_part = |block: &Block| matches!(block, Block::Part { .. });
     let is_open = |block: &Block| matches!(block, Block::Part { folded: false, .. });
     let starts = |block: &Block| is_part(block) || matches!(block, Block::Heading { .. });
-    let parts: Vec<&[Block]> = all.chunk_by(|one, next| !is_part(one) && !starts(next)).collect();
+    let parts: Vec<&[Block]> = all
+        .chunk_by(|one, next| !is_part(one) && !starts(next))
+        .collect();
     let name = |at: usize| format!("{place}{at}");
     let linked = |part: &[Block]| level == 2 || !matches!(part, [Block::Part { folded: true, .. }]);
     let links: Vec<(usize, &str)> = parts
@@ -162,7 +170,10 @@ fn block_of(block: &Block) -> Markup {
     match block {
         // Headings begin a section.
         Block::Heading { .. } | Block::Part { .. } => html! {},
-        Block::Text { text, tone: Tone::Strong } => html! { p.answer { strong { (rich(text)) } } },
+        Block::Text {
+            text,
+            tone: Tone::Strong,
+        } => html! { p.answer { strong { (rich(text)) } } },
         Block::Text { text, tone } => html! { p class=(tone.name()) { (rich(text)) } },
         Block::Item { mark, text, tone } if is_name(mark) => {
             html! { dt { (plain(mark.trim())) } dd class=(tone.name()) { (rich(text)) } }
@@ -194,8 +205,12 @@ fn block_of(block: &Block) -> Markup {
 /// A picture with its legend, and its data behind a link.
 fn picture(chart: &Chart) -> Markup {
     let thinned = chart.thinned();
-    let (chart, each) = thinned.as_ref().map_or((chart, 1), |(thin, each)| (thin, *each));
-    let Some(drawn) = svg::svg(chart) else { return html! {} };
+    let (chart, each) = thinned
+        .as_ref()
+        .map_or((chart, 1), |(thin, each)| (thin, *each));
+    let Some(drawn) = svg::svg(chart) else {
+        return html! {};
+    };
     html! {
         figure {
             figcaption { (plain(&chart.title)) }
@@ -225,14 +240,20 @@ fn picture(chart: &Chart) -> Markup {
 /// The meaning of its strokes and dots, where it has one in `each` of its figures.
 pub(crate) fn legend(chart: &Chart, each: usize) -> String {
     let spots = || chart.series.iter().flat_map(|series| &series.points);
-    let interval = chart.interval.as_ref().filter(|_| spots().any(|spot| spot.interval.is_some()));
-    let mut text = interval.map_or(String::new(), |interval| format!("Strokes: {}. ", plain(interval)));
+    let interval = chart
+        .interval
+        .as_ref()
+        .filter(|_| spots().any(|spot| spot.interval.is_some()));
+    let mut text = interval.map_or(String::new(), |interval| {
+        format!("Strokes: {}. ", plain(interval))
+    });
     if spots().any(|spot| !spot.trials.is_empty()) {
         text += "Dots: trials. ";
     }
     if each > 1 {
-        text +=
-            &format!("Picture and data have one in {each} of its figures, with the least and the greatest. ");
+        text += &format!(
+            "Picture and data have one in {each} of its figures, with the least and the greatest. "
+        );
     }
     text
 }
@@ -240,19 +261,30 @@ pub(crate) fn legend(chart: &Chart, each: usize) -> String {
 /// The figures of a picture.
 fn csv(chart: &Chart) -> String {
     let number = |at: f64, axis: &Axis| match &axis.scale {
-        Scale::Names(names) | Scale::Order(names) => names.get(at as usize).cloned().unwrap_or_default(),
+        Scale::Names(names) | Scale::Order(names) => {
+            names.get(at as usize).cloned().unwrap_or_default()
+        }
         _ => at.to_string(),
     };
     let quoted = |text: &str| format!("\"{}\"", plain(text).replace('"', "\"\""));
-    let mut text =
-        format!("series,{},{},low,high,trials\r\n", quoted(&chart.x.label), quoted(&chart.y.label));
+    let mut text = format!(
+        "series,{},{},low,high,trials\r\n",
+        quoted(&chart.x.label),
+        quoted(&chart.y.label)
+    );
     for series in &chart.series {
         for spot in &series.points {
-            let [low, high] =
-                spot.interval.map_or(["".into(), "".into()], |ends| ends.map(|end| end.to_string()));
+            let [low, high] = spot.interval.map_or(["".into(), "".into()], |ends| {
+                ends.map(|end| end.to_string())
+            });
             let trials = spot.trials.iter().map(f64::to_string).joined(" ");
             let x = quoted(&number(spot.x, &chart.x));
-            text += &format!("{},{x},{},{low},{high},{}\r\n", quoted(&series.name), spot.y, trials);
+            text += &format!(
+                "{},{x},{},{low},{high},{}\r\n",
+                quoted(&series.name),
+                spot.y,
+                trials
+            );
         }
     }
     text
@@ -265,12 +297,18 @@ fn data(kind: &str, text: &str) -> String {
         b'-' | b'.' | b'_' | b',' | b';' | b':' | b'/' | b'(' | b')' => char::from(b).to_string(),
         _ => format!("%{b:02X}"),
     };
-    format!("data:{kind};charset=utf-8,{}", text.bytes().map(byte).collect::<String>())
+    format!(
+        "data:{kind};charset=utf-8,{}",
+        text.bytes().map(byte).collect::<String>()
+    )
 }
 
 /// A table can be scrolled by itself where the page is narrow: by touch, or by keys once it has the focus.
 fn table(table: &Table) -> Markup {
-    let two = table.columns.iter().any(|column| !column.head[1].is_empty());
+    let two = table
+        .columns
+        .iter()
+        .any(|column| !column.head[1].is_empty());
     let of = |column: &Column| {
         let number = |cell: &Cell| matches!(cell, Cell::Number { .. } | Cell::Interval { .. });
         column.cells.iter().any(number).then_some("number")
@@ -313,12 +351,20 @@ fn cell(cell: &Cell, names: bool, of: Option<&str>) -> Markup {
         Cell::Number { value, text } => html! { td.number data-value=(value) { (plain(text)) } },
         Cell::Interval { low, text, .. } => html! { td.number data-value=(low) { (plain(text)) } },
         Cell::Bar { share } => {
-            let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+            let share = if share.is_finite() {
+                share.clamp(0.0, 1.0)
+            } else {
+                0.0
+            };
             html! { td.bars { span.bar style=(format!("width: {:.1}%", 100.0 * share)) {} } }
         }
         other => {
             let text = other.text();
-            let class = if text.chars().count() > LONG { Some("long") } else { of };
+            let class = if text.chars().count() > LONG {
+                Some("long")
+            } else {
+                of
+            };
             let shown = match other {
                 Cell::Link(to) => link(to),
                 _ => rich(text),
@@ -340,13 +386,18 @@ fn link(link: &Link) -> Markup {
 
 /// Bars as a table with their figures.
 fn drawn(bars: &Bars) -> Table {
-    let run = |at: usize| move |bar: &&crate::document::Bar| bar.runs.map(|runs| number(runs[at], 4));
+    let run =
+        |at: usize| move |bar: &&crate::document::Bar| bar.runs.map(|runs| number(runs[at], 4));
     Table::of(&bars.points)
         .column("", "", |bar| bar.name.trim())
         .column("least", "", run(0))
         .column("median", "", run(1))
         .column("greatest", "", run(2))
-        .column("", "", |bar| bar.runs.map(|runs| Cell::Bar { share: runs[1] / bars.top }))
+        .column("", "", |bar| {
+            bar.runs.map(|runs| Cell::Bar {
+                share: runs[1] / bars.top,
+            })
+        })
         .into()
 }
 
@@ -365,7 +416,10 @@ fn rich(text: &str) -> Markup {
 
 /// A line as it is, without control characters but tabs.
 fn verbatim(line: &str) -> String {
-    line.trim_end().chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+    line.trim_end()
+        .chars()
+        .map(|c| if c.is_control() && c != '\t' { ' ' } else { c })
+        .collect()
 }
 
 /// Text without control characters. Its marks of HTML are escaped where it is written.

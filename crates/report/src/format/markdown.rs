@@ -42,7 +42,9 @@ impl Format for Markdown {
 
 fn block(block: &Block) -> String {
     match block {
-        Block::Heading { text } | Block::Part { title: text, .. } => format!("## {}\n", escaped(text)),
+        Block::Heading { text } | Block::Part { title: text, .. } => {
+            format!("## {}\n", escaped(text))
+        }
         Block::Text { text, tone } => format!("{}\n", toned(text, *tone)),
         Block::Item { mark, text, tone } => item(mark, &toned(text, *tone)),
         Block::Table(rows) => table(rows),
@@ -86,9 +88,14 @@ fn fenced(lines: impl IntoIterator<Item = String>) -> String {
 fn table(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let heads = table.columns.iter().map(|c| escaped(&c.title())).collect();
-    let rule =
-        table.columns.iter().enumerate().map(|(i, _)| if i == 0 { ":--" } else { "--:" }.into()).collect();
-    let rows = (0..table.rows()).map(|row| line(table.columns.iter().map(|c| cell(&c.cells[row])).collect()));
+    let rule = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, _)| if i == 0 { ":--" } else { "--:" }.into())
+        .collect();
+    let rows = (0..table.rows())
+        .map(|row| line(table.columns.iter().map(|c| cell(&c.cells[row])).collect()));
     format!("{}{}{}", line(heads), line(rule), rows.collect::<String>())
 }
 
@@ -102,14 +109,18 @@ fn cell(cell: &Cell) -> String {
 
 fn link(link: &Link) -> String {
     let text = escaped(link.text.trim());
-    link.address().map_or_else(|| text.clone(), |to| format!("[{text}]({to})"))
+    link.address()
+        .map_or_else(|| text.clone(), |to| format!("[{text}]({to})"))
 }
 
 /// Text that means nothing to Markdown.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain(text).chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~') {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~'
+        ) {
             out.push('\\');
         }
         out.push(c);

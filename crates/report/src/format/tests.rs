@@ -10,15 +10,29 @@ fn page() -> Document {
     page.paragraph("SIMULATED, not measured", Tone::Warning);
     page.gap();
     page.paragraph("nft_stateful is 31 % slower", Tone::Strong);
-    let interval = Cell::Interval { low: 0.68012, high: 0.7, text: "0.680..0.700".into() };
-    let rows = [("forwarding, \"plain\"", Some(1.00049), interval), ("=1|2", None, "too few".into())];
+    let interval = Cell::Interval {
+        low: 0.68012,
+        high: 0.7,
+        text: "0.680..0.700".into(),
+    };
+    let rows = [
+        ("forwarding, \"plain\"", Some(1.00049), interval),
+        ("=1|2", None, "too few".into()),
+    ];
     page.table(
         Table::of(rows)
             .column("cell", "", |row| row.0)
-            .column("rate", "Mpps", |row| row.1.map(|value| Cell::Number { value, text: "1.000".into() }))
+            .column("rate", "Mpps", |row| {
+                row.1.map(|value| Cell::Number {
+                    value,
+                    text: "1.000".into(),
+                })
+            })
             .column("95 %", "interval", |row| row.2.clone())
             .if_any("of it", "DUT", |_| None::<Cell>)
-            .optional("", "rate", |row| Cell::Bar { share: if row.1.is_some() { 1.0 } else { 0.0 } }),
+            .optional("", "rate", |row| Cell::Bar {
+                share: if row.1.is_some() { 1.0 } else { 0.0 },
+            }),
     );
     page.heading("How");
     page.item("mode     ", "inline", Tone::Plain);
@@ -30,8 +44,17 @@ fn page() -> Document {
 #[test]
 fn every_format_draws_all_that_is_said() {
     let drawn = |name: &str| {
-        let format = FORMATS.iter().find(|format| format.name() == name).expect("a format");
-        format.render(&page(), Style { color: false, width: 80 })
+        let format = FORMATS
+            .iter()
+            .find(|format| format.name() == name)
+            .expect("a format");
+        format.render(
+            &page(),
+            Style {
+                color: false,
+                width: 80,
+            },
+        )
     };
     expect![[r#"
         SIMULATED, not measured
@@ -82,10 +105,22 @@ fn every_format_draws_all_that_is_said() {
     "#]]
     .assert_eq(&drawn("csv").replace('\r', ""));
     let json: serde_json::Value = serde_json::from_str(&drawn("json")).unwrap();
-    assert_eq!(json["blocks"][3]["columns"][1]["cells"][0]["value"], 1.00049);
+    assert_eq!(
+        json["blocks"][3]["columns"][1]["cells"][0]["value"],
+        1.00049
+    );
     assert_eq!(json["blocks"][3]["columns"][1]["head"][1], "Mpps");
-    assert_eq!(json["blocks"].as_array().map(Vec::len), Some(page().blocks.len()));
-    assert!(matches!(page().blocks[0], Block::Text { tone: Tone::Warning, .. }));
+    assert_eq!(
+        json["blocks"].as_array().map(Vec::len),
+        Some(page().blocks.len())
+    );
+    assert!(matches!(
+        page().blocks[0],
+        Block::Text {
+            tone: Tone::Warning,
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -101,8 +136,15 @@ fn a_record_commands_neither_terminal_nor_spreadsheet_nor_markdown() {
     page.table(Table::of(["=cmd()|x\x1b"]).column("x", "", |cell| *cell));
     for format in FORMATS {
         let text = format.render(&page, Style::default());
-        assert!(text.chars().all(|c| !c.is_control() || matches!(c, '\r' | '\n')), "{text:?}");
-        assert!(!text.contains("\n## b") && !text.contains("\n=cmd"), "{text:?}");
+        assert!(
+            text.chars()
+                .all(|c| !c.is_control() || matches!(c, '\r' | '\n')),
+            "{text:?}"
+        );
+        assert!(
+            !text.contains("\n## b") && !text.contains("\n=cmd"),
+            "{text:?}"
+        );
     }
 }
 
@@ -110,56 +152,110 @@ fn a_record_commands_neither_terminal_nor_spreadsheet_nor_markdown() {
 fn links_lead_to_pages_of_the_same_site_only() {
     let mut page = Document::default();
     let to = |to: &str| Link::new("a <name>", to);
-    page.links(vec![to("../sets/a-1.html"), to("javascript:alert(1)"), to("//host/x"), to("/etc/passwd")]);
+    page.links(vec![
+        to("../sets/a-1.html"),
+        to("javascript:alert(1)"),
+        to("//host/x"),
+        to("/etc/passwd"),
+    ]);
     page.table(Table::of(["x.html", "https://host/"]).column("", "", |file| to(file)));
     let html = html::Html.render(&page, Style::default());
-    let links = html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let links = html
+        .split("href=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
     let leading: Vec<&str> = links.filter(|link| !link.starts_with("data:")).collect();
     assert_eq!(leading, ["../sets/a-1.html", "x.html"]);
     assert_eq!(html.matches("a &lt;name&gt;").count(), 6);
     let markdown = markdown::Markdown.render(&page, Style::default());
-    assert!(markdown.contains(r"[a \<name\>](../sets/a-1.html) a \<name\>"), "{markdown}");
-    assert!(!markdown.contains("host") && !markdown.contains("alert"), "{markdown}");
-    assert!(Text.render(&page, Style::default()).contains("a <name> a <name>"));
+    assert!(
+        markdown.contains(r"[a \<name\>](../sets/a-1.html) a \<name\>"),
+        "{markdown}"
+    );
+    assert!(
+        !markdown.contains("host") && !markdown.contains("alert"),
+        "{markdown}"
+    );
+    assert!(
+        Text.render(&page, Style::default())
+            .contains("a <name> a <name>")
+    );
 }
 
 /// The page of a chart, whose title is a script.
 fn drawn(chart: Chart) -> String {
     let title = Some("<script>alert(1)</script>".into());
-    html::Html.render(&Document { title, blocks: vec![Block::Chart(chart)] }, Style::default())
+    html::Html.render(
+        &Document {
+            title,
+            blocks: vec![Block::Chart(chart)],
+        },
+        Style::default(),
+    )
 }
 
 fn chart(scale: Scale, points: Vec<Spot>) -> Chart {
-    let axis = |label: &str, scale| Axis { label: label.into(), scale };
+    let axis = |label: &str, scale| Axis {
+        label: label.into(),
+        scale,
+    };
     let name = "</svg><script>alert(2)</script>";
     let interval = Some("95 % interval".into());
-    let series = [Look::Line, Look::Marks, Look::Bars, Look::Limit, Look::Span].map(|look| Series {
-        name: name.into(),
-        look,
-        points: points.clone(),
-    });
+    let series =
+        [Look::Line, Look::Marks, Look::Bars, Look::Limit, Look::Span].map(|look| Series {
+            name: name.into(),
+            look,
+            points: points.clone(),
+        });
     let y = axis("\" onload=\"alert(3)", Scale::Linear { from_zero: true });
-    Chart { title: name.into(), x: axis(name, scale), y, series: series.into(), interval }
+    Chart {
+        title: name.into(),
+        x: axis(name, scale),
+        y,
+        series: series.into(),
+        interval,
+    }
 }
 
 fn spot(x: f64, y: f64) -> Spot {
-    Spot { x, y, interval: Some([y - 1.0, y + 1.0]), trials: vec![y, f64::NAN, f64::INFINITY] }
+    Spot {
+        x,
+        y,
+        interval: Some([y - 1.0, y + 1.0]),
+        trials: vec![y, f64::NAN, f64::INFINITY],
+    }
 }
 
 #[test]
 fn nothing_in_a_page_is_loaded_or_run() {
     let names = || Scale::Names((0..200).map(|n| format!("<b>{n}</b>")).collect());
     for chart in [
-        chart(names(), (0u32..200).map(|n| spot(f64::from(n), 5.0)).collect()),
-        chart(Scale::Log, vec![spot(0.0, 1.0), spot(1.0, 1.0), spot(1e6, f64::NAN)]),
+        chart(
+            names(),
+            (0u32..200).map(|n| spot(f64::from(n), 5.0)).collect(),
+        ),
+        chart(
+            Scale::Log,
+            vec![spot(0.0, 1.0), spot(1.0, 1.0), spot(1e6, f64::NAN)],
+        ),
         chart(Scale::Linear { from_zero: false }, vec![spot(3.0, 0.0)]),
-        chart(Scale::Linear { from_zero: true }, vec![spot(f64::NAN, 1.0), spot(f64::MAX, f64::MIN)]),
+        chart(
+            Scale::Linear { from_zero: true },
+            vec![spot(f64::NAN, 1.0), spot(f64::MAX, f64::MIN)],
+        ),
         chart(Scale::Linear { from_zero: true }, Vec::new()),
     ] {
         let page = drawn(chart);
         assert!(page.contains("default-src 'none'"), "{page}");
         assert_eq!(page.matches("<script").count(), 1, "the page's own: {page}");
-        for what in ["<script>alert", "<b>", " onload=\"", "src=", "url(", "@import"] {
+        for what in [
+            "<script>alert",
+            "<b>",
+            " onload=\"",
+            "src=",
+            "url(",
+            "@import",
+        ] {
             assert!(!page.contains(what), "{what} in {page}");
         }
     }
@@ -168,12 +264,21 @@ fn nothing_in_a_page_is_loaded_or_run() {
 #[test]
 fn a_picture_has_its_axes_its_marks_and_its_data() {
     let points = vec![spot(1.0, 10.0), spot(1000.0, 5.0)];
-    let page = drawn(Chart { title: "Rate over rules".into(), ..chart(Scale::Log, points) });
+    let page = drawn(Chart {
+        title: "Rate over rules".into(),
+        ..chart(Scale::Log, points)
+    });
     assert_eq!(page.matches("<svg").count(), 1);
-    assert!(page.matches("<circle").count() >= 4 + 2, "trials of each series, and marks of the first");
-    for what in
-        ["Rate over rules", "Strokes: 95 % interval. Dots: trials.", "download=\"data.csv\"", "%0D%0A"]
-    {
+    assert!(
+        page.matches("<circle").count() >= 4 + 2,
+        "trials of each series, and marks of the first"
+    );
+    for what in [
+        "Rate over rules",
+        "Strokes: 95 % interval. Dots: trials.",
+        "download=\"data.csv\"",
+        "%0D%0A",
+    ] {
         assert!(page.contains(what), "{what} in {page}");
     }
 }
@@ -183,7 +288,11 @@ fn a_million_trials_make_no_larger_picture() {
     let mut points = vec![spot(1.0, 10.0)];
     points[0].trials = vec![10.0; 1_000_000];
     let page = drawn(chart(Scale::Linear { from_zero: true }, points));
-    assert!(page.matches("<circle").count() < 5000 && page.len() < 1_000_000, "{}", page.len());
+    assert!(
+        page.matches("<circle").count() < 5000 && page.len() < 1_000_000,
+        "{}",
+        page.len()
+    );
 }
 
 #[test]
@@ -201,8 +310,14 @@ fn a_million_points_make_a_page_that_says_how_many_it_shows() {
     chart.series[0].points = points;
     let page = drawn(chart);
     assert!(page.len() < 1_000_000, "{}", page.len());
-    assert!(page.contains("have one in 250 of its figures, with the least and the greatest"), "{page}");
-    assert!(page.contains("%225%22,9,"), "the point that differs is kept");
+    assert!(
+        page.contains("have one in 250 of its figures, with the least and the greatest"),
+        "{page}"
+    );
+    assert!(
+        page.contains("%225%22,9,"),
+        "the point that differs is kept"
+    );
 }
 
 #[test]
@@ -210,14 +325,36 @@ fn cells_have_colours_by_their_figures_and_spans_none() {
     let cells = |name: &str, share: f64| Series {
         name: name.into(),
         look: Look::Cells,
-        points: [1.0, 2.0, 3.0].map(|x| Spot { x, y: share * x, interval: None, trials: Vec::new() }).into(),
+        points: [1.0, 2.0, 3.0]
+            .map(|x| Spot {
+                x,
+                y: share * x,
+                interval: None,
+                trials: Vec::new(),
+            })
+            .into(),
     };
     let mut map = chart(Scale::Linear { from_zero: false }, Vec::new());
-    map.series = vec![cells("queue 0", 0.0), cells("queue 1", 30.0), cells("queue 2", f64::NAN)];
+    map.series = vec![
+        cells("queue 0", 0.0),
+        cells("queue 1", 30.0),
+        cells("queue 2", f64::NAN),
+    ];
     let page = drawn(map);
-    assert!(page.contains("#00204D") && page.contains("queue 1"), "{page}");
-    assert_eq!(page.matches("<rect").count(), 6, "cells that are no number are not drawn");
-    let span = Series { name: "warm-up".into(), look: Look::Span, ..cells("", 1e9) };
+    assert!(
+        page.contains("#00204D") && page.contains("queue 1"),
+        "{page}"
+    );
+    assert_eq!(
+        page.matches("<rect").count(),
+        6,
+        "cells that are no number are not drawn"
+    );
+    let span = Series {
+        name: "warm-up".into(),
+        look: Look::Span,
+        ..cells("", 1e9)
+    };
     let mut spanned = chart(Scale::Linear { from_zero: true }, vec![spot(2.0, 5.0)]);
     spanned.series.push(span);
     let [_, y] = spanned.extents().unwrap();
@@ -227,14 +364,26 @@ fn cells_have_colours_by_their_figures_and_spans_none() {
 
 #[test]
 fn nothing_stands_beside_the_ratios() {
-    let chart = chart(Scale::Log, [0.0, 1.0, 10.0, 10_000.0].map(|x| spot(x, 5.0)).into());
+    let chart = chart(
+        Scale::Log,
+        [0.0, 1.0, 10.0, 10_000.0].map(|x| spot(x, 5.0)).into(),
+    );
     let [x, _] = chart.extents().unwrap();
     let places = [0.0, 1.0, 10.0, 10_000.0].map(|value| x.share(value));
-    assert!(places.is_sorted() && places[0] > 0.0 && places[3] < 1.0, "{places:?}");
-    assert!((places[2] - places[1] - (places[1] - places[0])).abs() < 1e-9, "a decade each: {places:?}");
+    assert!(
+        places.is_sorted() && places[0] > 0.0 && places[3] < 1.0,
+        "{places:?}"
+    );
+    assert!(
+        (places[2] - places[1] - (places[1] - places[0])).abs() < 1e-9,
+        "a decade each: {places:?}"
+    );
     let page = drawn(chart);
     for label in ["0", "1", "100", "10000"] {
-        assert!(page.contains(&format!(">\n{label}\n<")), "{label} in {page}");
+        assert!(
+            page.contains(&format!(">\n{label}\n<")),
+            "{label} in {page}"
+        );
     }
 }
 
@@ -246,17 +395,29 @@ fn charts_are_drawn_as_text_where_both_axes_have_numbers() {
         chart.series.drain(1..3);
         chart.series[0].name = "loss\u{1b}[31m".into();
         chart.y.scale = Scale::Percent;
-        (chart.x.label, chart.y.label, chart.title) = ("load, %".into(), "loss, %".into(), "Loss".into());
-        Document { title: None, blocks: vec![Block::Chart(chart)] }
+        (chart.x.label, chart.y.label, chart.title) =
+            ("load, %".into(), "loss, %".into(), "Loss".into());
+        Document {
+            title: None,
+            blocks: vec![Block::Chart(chart)],
+        }
     };
-    let text = of(Scale::Percent).text(Style { color: false, width: 40 });
+    let text = of(Scale::Percent).text(Style {
+        color: false,
+        width: 40,
+    });
     assert!(!text.contains('\u{1b}'));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "Loss");
     assert_eq!(lines[1], "100 |-", "{text}");
     assert_eq!(lines[13], format!("  0 |{}-", " ".repeat(17)), "{text}");
     assert!(text.contains("x: load, %; y: loss, %"), "{text}");
-    assert_eq!(of(Scale::Names(vec!["a".into()])).text(Style::default()).trim(), "");
+    assert_eq!(
+        of(Scale::Names(vec!["a".into()]))
+            .text(Style::default())
+            .trim(),
+        ""
+    );
 }
 
 #[test]
@@ -268,11 +429,23 @@ fn rows_and_columns_of_csv_say_what_they_are() {
             ("   simple IMIX", 100.0 * 0.7 * 100.0 / 100.0, 0.0),
         ])
         .column("cell", "", |(name, ..)| *name)
-        .column("differ-", "ence", |(_, share, _)| Cell::number(*share, "6.7"))
-        .column("p50", "", |(.., ns)| Cell::number(*ns, crate::pages::numbers::time(*ns))),
+        .column("differ-", "ence", |(_, share, _)| {
+            Cell::number(*share, "6.7")
+        })
+        .column("p50", "", |(.., ns)| {
+            Cell::number(*ns, crate::pages::numbers::time(*ns))
+        }),
     );
-    let text = super::csv::Csv.render(&page, Style::default()).replace('\r', "");
-    let rows =
-        ["section,cell,difference,p50 ns", ",2 forwarding,6.72,2200", ",2 forwarding: simple IMIX,70,0"];
-    assert!(text.ends_with(&format!("\n{}\n", rows.join("\n"))), "{text}");
+    let text = super::csv::Csv
+        .render(&page, Style::default())
+        .replace('\r', "");
+    let rows = [
+        "section,cell,difference,p50 ns",
+        ",2 forwarding,6.72,2200",
+        ",2 forwarding: simple IMIX,70,0",
+    ];
+    assert!(
+        text.ends_with(&format!("\n{}\n", rows.join("\n"))),
+        "{text}"
+    );
 }

@@ -13,7 +13,11 @@ impl Format for Text {
     }
 
     fn render(&self, document: &Document, style: Style) -> String {
-        let mut page = Page { color: style.color, width: style.width.max(40), out: String::new() };
+        let mut page = Page {
+            color: style.color,
+            width: style.width.max(40),
+            out: String::new(),
+        };
         let mut below_heading = false;
         for block in document.flat() {
             page.block(block, below_heading);
@@ -102,7 +106,9 @@ impl Page {
                 if !below_heading {
                     self.gap();
                 }
-                table_lines(table, self.width).iter().for_each(|(line, tone)| self.line(line, *tone));
+                table_lines(table, self.width)
+                    .iter()
+                    .for_each(|(line, tone)| self.line(line, *tone));
             }
             Block::Bars(bars) => self.plot(plots::bars(bars, self.width)),
             Block::Strip(strip) => self.plot(plots::strip(strip, self.width)),
@@ -139,14 +145,19 @@ impl Page {
     }
 
     fn plot(&mut self, lines: Vec<String>) {
-        lines.iter().for_each(|line| self.verbatim(line, Tone::Plain));
+        lines
+            .iter()
+            .for_each(|line| self.verbatim(line, Tone::Plain));
     }
 
     /// Text behind a mark, broken at the width; further lines are indented as far.
     fn item(&mut self, mark: &str, text: &str, tone: Tone) {
         let mark = ascii(mark);
         let indent = " ".repeat(mark.len());
-        for (i, line) in wrap(text, self.width.saturating_sub(mark.len())).iter().enumerate() {
+        for (i, line) in wrap(text, self.width.saturating_sub(mark.len()))
+            .iter()
+            .enumerate()
+        {
             let start = if i == 0 { &mark } else { &indent };
             self.line(&format!("{start}{line}"), tone);
         }
@@ -183,19 +194,41 @@ impl Drawn {
         });
         let cells: Vec<String> = cells.collect();
         // A bar begins at the left, and so does its heading.
-        let bars = column.cells.iter().any(|cell| matches!(cell, Cell::Bar { .. }));
+        let bars = column
+            .cells
+            .iter()
+            .any(|cell| matches!(cell, Cell::Bar { .. }));
         let least = if bars { BAR } else { 0 };
-        let head = column.head.each_ref().map(|head| format!("{:<least$}", ascii(head)));
-        let width = head.iter().chain(&cells).map(String::len).max().unwrap_or(0);
-        Drawn { head, optional: column.optional, cells, width }
+        let head = column
+            .head
+            .each_ref()
+            .map(|head| format!("{:<least$}", ascii(head)));
+        let width = head
+            .iter()
+            .chain(&cells)
+            .map(String::len)
+            .max()
+            .unwrap_or(0);
+        Drawn {
+            head,
+            optional: column.optional,
+            cells,
+            width,
+        }
     }
 }
 
 /// A table as it is drawn. Where it is wider than the page, columns marked as optional are left out; where that is not enough, the
 /// remaining columns follow below with the first repeated.
 fn table_lines(table: &Table, page: usize) -> Vec<(String, Tone)> {
-    let mut columns: Vec<Drawn> = table.columns.iter().map(|column| Drawn::new(column, page)).collect();
-    let Some((names, others)) = columns.split_first_mut() else { return Vec::new() };
+    let mut columns: Vec<Drawn> = table
+        .columns
+        .iter()
+        .map(|column| Drawn::new(column, page))
+        .collect();
+    let Some((names, others)) = columns.split_first_mut() else {
+        return Vec::new();
+    };
     // The name must leave room for figures beside it.
     let head = names.head.iter().map(String::len).max().unwrap_or(0);
     names.width = names.width.min(head.max(page / 2));
@@ -211,10 +244,13 @@ fn table_lines(table: &Table, page: usize) -> Vec<(String, Tone)> {
 
 /// The columns that stand side by side with the names.
 fn panels(names: usize, others: &[Drawn], page: usize) -> Vec<Vec<&Drawn>> {
-    let total = |shown: &[&Drawn]| names + shown.iter().map(|column| column.width + 2).sum::<usize>();
+    let total =
+        |shown: &[&Drawn]| names + shown.iter().map(|column| column.width + 2).sum::<usize>();
     let mut shown: Vec<&Drawn> = others.iter().collect();
     while total(&shown) > page {
-        let Some(at) = shown.iter().rposition(|column| column.optional) else { break };
+        let Some(at) = shown.iter().rposition(|column| column.optional) else {
+            break;
+        };
         shown.remove(at);
     }
     let mut panels: Vec<Vec<&Drawn>> = Vec::new();
@@ -229,8 +265,14 @@ fn panels(names: usize, others: &[Drawn], page: usize) -> Vec<Vec<&Drawn>> {
 
 fn panel_lines(names: &Drawn, panel: &[&Drawn], lines: &mut Vec<(String, Tone)>) {
     let line = |name: &str, text: &dyn Fn(&Drawn) -> String| {
-        let cells = panel.iter().map(|column| format!("  {:>width$}", text(column), width = column.width));
-        format!("{name:width$}{}", cells.collect::<String>(), width = names.width)
+        let cells = panel
+            .iter()
+            .map(|column| format!("  {:>width$}", text(column), width = column.width));
+        format!(
+            "{name:width$}{}",
+            cells.collect::<String>(),
+            width = names.width
+        )
     };
     for head in 0..2 {
         let line = line(&names.head[head], &|column| column.head[head].clone());
@@ -241,7 +283,10 @@ fn panel_lines(names: &Drawn, panel: &[&Drawn], lines: &mut Vec<(String, Tone)>)
     for (row, name) in names.cells.iter().enumerate() {
         let mut wrapped = wrap_indented(name, names.width).into_iter();
         let first = wrapped.next().unwrap_or_default();
-        lines.push((line(&first, &|column| column.cells[row].clone()), Tone::Plain));
+        lines.push((
+            line(&first, &|column| column.cells[row].clone()),
+            Tone::Plain,
+        ));
         lines.extend(wrapped.map(|n| (n, Tone::Plain)));
     }
 }
@@ -250,7 +295,10 @@ fn panel_lines(names: &Drawn, panel: &[&Drawn], lines: &mut Vec<(String, Tone)>)
 fn wrap_indented(name: &str, width: usize) -> Vec<String> {
     let indent = name.len() - name.trim_start().len();
     let lines = wrap(name, width.saturating_sub(indent));
-    lines.into_iter().map(|l| format!("{}{l}", " ".repeat(indent))).collect()
+    lines
+        .into_iter()
+        .map(|l| format!("{}{l}", " ".repeat(indent)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -267,7 +315,10 @@ mod tests {
     }
 
     fn rendered(table: &Table, width: usize) -> String {
-        table_lines(table, width).iter().map(|(l, _)| format!("{}\n", l.trim_end())).collect()
+        table_lines(table, width)
+            .iter()
+            .map(|(l, _)| format!("{}\n", l.trim_end()))
+            .collect()
     }
 
     #[test]
@@ -287,7 +338,10 @@ mod tests {
     fn lines_break_at_spaces_but_paths_stay_whole() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrap("see /a/very/long/path now", 8), ["see", "/a/very/long/path", "now"]);
+        assert_eq!(
+            wrap("see /a/very/long/path now", 8),
+            ["see", "/a/very/long/path", "now"]
+        );
         assert_eq!(wrap("", 8), [""]);
     }
 
@@ -296,6 +350,12 @@ mod tests {
         assert_eq!(ascii("a\x1b[2Jb\u{2026}\u{b5}\u{e9}\u{f1}"), "a?[2Jb...ue?");
         let mut page = Document::default();
         page.paragraph("x\x1by", Tone::Strong);
-        assert_eq!(page.text(Style { color: true, width: 80 }), "\x1b[1mx?y\x1b[0m\n");
+        assert_eq!(
+            page.text(Style {
+                color: true,
+                width: 80
+            }),
+            "\x1b[1mx?y\x1b[0m\n"
+        );
     }
 }

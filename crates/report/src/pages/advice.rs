@@ -10,15 +10,25 @@ const EFFECTS: usize = 4;
 /// The page of `linerate advise`. `name`: where the facts come from.
 pub fn advice(name: &str, advice: &Advice) -> Document {
     let mut page = Document::default();
-    let release = advice.system.release.as_deref().unwrap_or("of unknown release");
+    let release = advice
+        .system
+        .release
+        .as_deref()
+        .unwrap_or("of unknown release");
     page.heading(format!(
         "Advice for {name}: {} {release} as {} {}",
         named(&advice.system.kernel),
         article(advice),
         advice.role
     ));
-    let of = |states: &'static [State]| advice.items.iter().filter(|item| states.contains(&item.state));
-    let open: Vec<&Item> = of(&[State::Change, State::Measure, State::Undo, State::ByHand]).collect();
+    let of = |states: &'static [State]| {
+        advice
+            .items
+            .iter()
+            .filter(|item| states.contains(&item.state))
+    };
+    let open: Vec<&Item> =
+        of(&[State::Change, State::Measure, State::Undo, State::ByHand]).collect();
     if open.is_empty() {
         page.answer("No rule recommends a change.");
     }
@@ -29,8 +39,14 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
     page.list(
         "Not in this release",
         "- ",
-        of(&[State::Absent])
-            .map(|item| format!("{}: {}. {}", item.id, item.title, item.note.as_deref().unwrap_or_default())),
+        of(&[State::Absent]).map(|item| {
+            format!(
+                "{}: {}. {}",
+                item.id,
+                item.title,
+                item.note.as_deref().unwrap_or_default()
+            )
+        }),
         Tone::Note,
     );
     page.list("Sources", "- ", &advice.sources, Tone::Note);
@@ -40,13 +56,20 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
 }
 
 fn article(advice: &Advice) -> &'static str {
-    if advice.role == linerate_advise::Role::EndHost { "an" } else { "a" }
+    if advice.role == linerate_advise::Role::EndHost {
+        "an"
+    } else {
+        "a"
+    }
 }
 
 fn one(page: &mut Document, nth: usize, item: &Item) {
     page.gap();
-    let measure =
-        if item.state == State::Measure { ". Measure it first: it harms some machines" } else { "" };
+    let measure = if item.state == State::Measure {
+        ". Measure it first: it harms some machines"
+    } else {
+        ""
+    };
     page.answer(format!("{nth}. {}: {}", item.id, item.title));
     note(page, "gain", &format!("{}{measure}", expected(item)));
     for setting in &item.settings {
@@ -54,13 +77,22 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
     }
     for (file, lines) in files(item) {
         note(page, "file", file);
-        lines.iter().for_each(|line| page.code(&format!("            {line}"), Tone::Plain));
+        lines
+            .iter()
+            .for_each(|line| page.code(&format!("            {line}"), Tone::Plain));
     }
     let unwritten = |setting: &&Setting| {
         setting.lasting.is_none() && matches!(setting.runtime, Some(Runtime::Ifconfig { .. }))
     };
     for setting in item.settings.iter().filter(unwritten) {
-        note(page, "file", &format!("/etc/rc.conf: add it to the flags of ifconfig_… ({})", setting.name));
+        note(
+            page,
+            "file",
+            &format!(
+                "/etc/rc.conf: add it to the flags of ifconfig_… ({})",
+                setting.name
+            ),
+        );
     }
     let said = [
         ("here", item.evidence.as_deref()),
@@ -75,15 +107,25 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
         }
     }
     for effect in item.measured.iter().take(EFFECTS) {
-        let change =
-            effect.change.map_or("no difference proven".into(), |change| format!("{:+.1} %", change * 100.0));
-        note(page, "measured", &format!("{change}: {} ({})", effect.on, effect.source));
+        let change = effect
+            .change
+            .map_or("no difference proven".into(), |change| {
+                format!("{:+.1} %", change * 100.0)
+            });
+        note(
+            page,
+            "measured",
+            &format!("{change}: {} ({})", effect.on, effect.source),
+        );
     }
     if item.measured.len() > EFFECTS {
         note(
             page,
             "measured",
-            &format!("and {} more machines: --json has all", item.measured.len() - EFFECTS),
+            &format!(
+                "and {} more machines: --json has all",
+                item.measured.len() - EFFECTS
+            ),
         );
     }
     if let Some(test) = item.test() {
@@ -112,8 +154,15 @@ fn expected(item: &Item) -> String {
 /// The files that make the settings last, with their lines.
 fn files(item: &Item) -> Vec<(&str, Vec<String>)> {
     let mut files: Vec<(&str, Vec<String>)> = Vec::new();
-    for lasting in item.settings.iter().filter_map(|setting| setting.lasting.as_ref()) {
-        let line = lasting.line.as_ref().map_or(format!("(without) {}", lasting.key), Clone::clone);
+    for lasting in item
+        .settings
+        .iter()
+        .filter_map(|setting| setting.lasting.as_ref())
+    {
+        let line = lasting
+            .line
+            .as_ref()
+            .map_or(format!("(without) {}", lasting.key), Clone::clone);
         match files.iter_mut().find(|(file, _)| *file == lasting.file) {
             // Flags of an interface share a line.
             Some((_, lines)) if lines.contains(&line) => {}
@@ -139,7 +188,13 @@ fn done(item: &Item) -> String {
     let values = item
         .settings
         .iter()
-        .map(|setting| format!("{} {}", setting.name, setting.now.as_deref().unwrap_or_default()))
+        .map(|setting| {
+            format!(
+                "{} {}",
+                setting.name,
+                setting.now.as_deref().unwrap_or_default()
+            )
+        })
         .joined(", ");
     format!("{}: {} ({})", item.id, item.title, values)
 }

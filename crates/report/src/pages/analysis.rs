@@ -2,12 +2,17 @@
 
 use crate::prelude::*;
 use linerate_stats::Estimate;
-use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
+use linerate_stats::analysis::{
+    Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value,
+};
 
 /// An analysis for a person to read. ASCII only; no line exceeds the style's width.
 pub fn analysis(analysis: &Analysis) -> Document {
     let mut page = Document::default();
-    analysis.comparisons.iter().for_each(|comparison| page.answer(&comparison.verdict));
+    analysis
+        .comparisons
+        .iter()
+        .for_each(|comparison| page.answer(&comparison.verdict));
     let confidence = format!("{} %", figure(100.0 * analysis.confidence, 4));
     page.table(sets(analysis, &confidence));
     if !analysis.comparisons.is_empty() {
@@ -16,12 +21,23 @@ pub fn analysis(analysis: &Analysis) -> Document {
     }
     let reached = analysis.comparisons.iter().flat_map(|c| {
         let tests = [("ranks", &c.reach_of_ranks), ("means", &c.reach_of_means)];
-        tests.map(|(test, reach)| Some(format!("{} by {test}: {}", c.other, reach_text(reach.as_ref()?))))
+        tests.map(|(test, reach)| {
+            Some(format!(
+                "{} by {test}: {}",
+                c.other,
+                reach_text(reach.as_ref()?)
+            ))
+        })
     });
-    page.entries("What so many values can show, and how many it would take", reached.flatten());
+    page.entries(
+        "What so many values can show, and how many it would take",
+        reached.flatten(),
+    );
     let of_sets = analysis.sets.iter().map(|s| (s.name.clone(), &s.warnings));
-    let of_comparisons =
-        analysis.comparisons.iter().map(|c| (format!("{} against {}", c.other, c.reference), &c.warnings));
+    let of_comparisons = analysis
+        .comparisons
+        .iter()
+        .map(|c| (format!("{} against {}", c.other, c.reference), &c.warnings));
     warnings(&mut page, of_sets.chain(of_comparisons));
     page
 }
@@ -31,7 +47,8 @@ fn sets<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a SetAnalysis> {
     let like = |set: &&SetAnalysis| median(set).or(set.mean).unwrap_or(0.0);
     let like_median = |set: &&SetAnalysis, value: Option<f64>| value.map(|v| number(v, like(set)));
     let interval = |set: &&SetAnalysis, of: Option<Estimate>| {
-        of.and_then(|of| Some(range(of.low?, of.high?, like(set)))).unwrap_or("too few".into())
+        of.and_then(|of| Some(range(of.low?, of.high?, like(set))))
+            .unwrap_or("too few".into())
     };
     Table::of(&analysis.sets)
         .column("", "set", |set| set.name.as_str())
@@ -42,7 +59,9 @@ fn sets<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a SetAnalysis> {
         .column("", "max", |set| like_median(set, set.max))
         .column("", "mean", |set| like_median(set, set.mean))
         .column("", "stddev", |set| set.stddev.map(|v| number(v, v * 10.0)))
-        .column(confidence, "bootstrap", |set| interval(set, set.median_bootstrap))
+        .column(confidence, "bootstrap", |set| {
+            interval(set, set.median_bootstrap)
+        })
         .column("far", "out", |set| set.outliers.count)
 }
 
@@ -55,26 +74,40 @@ fn shifts<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> 
         .column(confidence, "interval", |c| percent(c).map(interval))
         .column("Cliff's", "delta", |c| {
             let delta = c.cliffs_delta?;
-            Some(Cell::number(delta.delta, format!("{:+.2} {}", delta.delta, delta.magnitude.word())))
+            Some(Cell::number(
+                delta.delta,
+                format!("{:+.2} {}", delta.delta, delta.magnitude.word()),
+            ))
         })
 }
 
 /// The difference in percent, as in the verdict: by the ratio, or without a ratio in percent of the first set's median.
 fn percent(c: &Comparison) -> Option<Estimate> {
-    c.ratio.map(|r| r.map(|v| 100.0 * (v - 1.0))).or(c.shift_percent)
+    c.ratio
+        .map(|r| r.map(|v| 100.0 * (v - 1.0)))
+        .or(c.shift_percent)
 }
 
 /// How sure that is.
 fn tests<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> {
     let means = |c: &&Comparison| {
         let w = c.welch?;
-        Some(Estimate { median: w.difference, low: Some(w.low), high: Some(w.high), n: 0 })
+        Some(Estimate {
+            median: w.difference,
+            low: Some(w.low),
+            high: Some(w.high),
+            n: 0,
+        })
     };
     let four = |value: f64| Cell::number(value, figure(value, 4));
     // An approximation is marked.
-    let p = |p: f64, exact: bool| Cell::number(p, format!("{}{}", if exact { "" } else { "~" }, p_value(p)));
+    let p = |p: f64, exact: bool| {
+        Cell::number(p, format!("{}{}", if exact { "" } else { "~" }, p_value(p)))
+    };
     against(analysis)
-        .column("Mann-Whitney", "p", |c| c.mann_whitney.map(|test| p(test.p, test.exact)))
+        .column("Mann-Whitney", "p", |c| {
+            c.mann_whitney.map(|test| p(test.p, test.exact))
+        })
         .when(analysis.comparisons.len() > 1, |table| {
             table.column("p after", "Holm", |c| c.p_holm.map(|holm| p(holm, true)))
         })
@@ -99,10 +132,17 @@ fn reach_text(reach: &Reach) -> String {
     let smallest = share(reach.smallest_percent, reach.smallest_difference);
     let mut text = format!("{smallest} with {:.0} % probability", 100.0 * reach.power);
     for (i, needed) in reach.values_needed.iter().enumerate() {
-        let (start, unit) = if i == 0 { ("; it takes ", " values in each set") } else { (", ", "") };
+        let (start, unit) = if i == 0 {
+            ("; it takes ", " values in each set")
+        } else {
+            (", ", "")
+        };
         let which = if needed.observed { "the observed " } else { "" };
         let size = share(needed.percent, needed.difference);
-        text += &format!("{start}{}{unit} to show {which}{size}", grouped(needed.per_set));
+        text += &format!(
+            "{start}{}{unit} to show {which}{size}",
+            grouped(needed.per_set)
+        );
     }
     text
 }
@@ -110,7 +150,11 @@ fn reach_text(reach: &Reach) -> String {
 /// Warnings. A text that applies to several sets appears once, with all their names.
 fn warnings<'a>(page: &mut Document, of: impl Iterator<Item = (String, &'a Vec<Warning>)>) {
     let said = of.flat_map(|(name, all)| all.iter().map(move |w| (w.text.as_str(), name.clone())));
-    page.warnings(together(said).iter().map(|(text, names)| format!("{}: {text}", names.join(", "))));
+    page.warnings(
+        together(said)
+            .iter()
+            .map(|(text, names)| format!("{}: {text}", names.join(", "))),
+    );
 }
 
 /// An estimate with as many decimals as the width of its interval deserves.
@@ -129,11 +173,20 @@ fn interval(shift: Estimate) -> Cell {
 }
 
 fn width(shift: Estimate) -> Option<f64> {
-    Some((shift.high? - shift.low?).abs().max(shift.median.abs() / 1000.0) * 10.0)
+    Some(
+        (shift.high? - shift.low?)
+            .abs()
+            .max(shift.median.abs() / 1000.0)
+            * 10.0,
+    )
 }
 
 fn range(low: f64, high: f64, like: f64) -> Cell {
-    Cell::Interval { low, high, text: format!("{}..{}", alike(low, like), alike(high, like)) }
+    Cell::Interval {
+        low,
+        high,
+        text: format!("{}..{}", alike(low, like), alike(high, like)),
+    }
 }
 
 fn number(value: f64, like: f64) -> Cell {

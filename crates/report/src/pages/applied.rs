@@ -30,7 +30,11 @@ pub struct Recommended {
 
 impl From<&Item> for Recommended {
     fn from(item: &Item) -> Recommended {
-        Recommended { id: item.id.clone(), title: item.title.clone(), cost: item.cost.clone() }
+        Recommended {
+            id: item.id.clone(),
+            title: item.title.clone(),
+            cost: item.cost.clone(),
+        }
     }
 }
 
@@ -60,10 +64,19 @@ impl FileChange {
             let at = added.iter().position(|new| *new == line);
             at.map(|at| added.remove(at)).is_some()
         };
-        let removed =
-            before.unwrap_or_default().lines().filter(|line| !stays(line)).map(String::from).collect();
+        let removed = before
+            .unwrap_or_default()
+            .lines()
+            .filter(|line| !stays(line))
+            .map(String::from)
+            .collect();
         let added = added.into_iter().map(String::from).collect();
-        FileChange { path: path.into(), new: before.is_none(), removed, added }
+        FileChange {
+            path: path.into(),
+            new: before.is_none(),
+            removed,
+            added,
+        }
     }
 }
 
@@ -90,13 +103,20 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
     for file in &applied.files {
         let is_new = if file.new { " (a new file)" } else { "" };
         page.heading(format!("{}{is_new}", file.path));
-        file.removed.iter().for_each(|line| page.code(&format!("- {line}"), Tone::Warning));
-        file.added.iter().for_each(|line| page.code(&format!("+ {line}"), Tone::Strong));
+        file.removed
+            .iter()
+            .for_each(|line| page.code(&format!("- {line}"), Tone::Warning));
+        file.added
+            .iter()
+            .for_each(|line| page.code(&format!("+ {line}"), Tone::Strong));
     }
     if applied.at_boot {
         page.note("Lines of files without a value above take effect at the next boot.");
     }
-    let left_out = applied.left_out.iter().map(|item| format!("{}: {}", item.id, item.title));
+    let left_out = applied
+        .left_out
+        .iter()
+        .map(|item| format!("{}: {}", item.id, item.title));
     page.list(
         "Left out, because they help some machines and harm others: measure them first",
         "- ",
@@ -111,8 +131,14 @@ pub fn reverted(host: &str, what: &[String], done: bool) -> Document {
     let mut page = Document::default();
     match (what.is_empty(), done) {
         (true, _) => page.say(format!("{host}: there is nothing to take back.")),
-        (false, true) => page.say(format!("{host}: {} taken back.", counted(what.len(), "change"))),
-        (false, false) => page.say(format!("{host}: {} can be taken back.", counted(what.len(), "change"))),
+        (false, true) => page.say(format!(
+            "{host}: {} taken back.",
+            counted(what.len(), "change")
+        )),
+        (false, false) => page.say(format!(
+            "{host}: {} can be taken back.",
+            counted(what.len(), "change")
+        )),
     }
     what.iter().for_each(|what| page.entry("- ", what));
     page
@@ -125,7 +151,10 @@ mod tests {
     #[test]
     fn lines_that_go_and_come() {
         let change = FileChange::between("f", Some("a\nb\na\n"), "new\na\nb\n");
-        assert_eq!((change.removed, change.added, change.new), (vec!["a".into()], vec!["new".into()], false));
+        assert_eq!(
+            (change.removed, change.added, change.new),
+            (vec!["a".into()], vec!["new".into()], false)
+        );
         assert_eq!(FileChange::between("f", None, "a\n").added, ["a"]);
     }
 }

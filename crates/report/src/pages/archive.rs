@@ -12,7 +12,11 @@ const LISTED_RUNS: usize = 20;
 /// The result of an import for a person to read. ASCII only.
 pub fn archive(archive: &Archive) -> Document {
     let mut page = Document::default();
-    let sets: Vec<&Set> = archive.directories.iter().flat_map(|directory| &directory.sets).collect();
+    let sets: Vec<&Set> = archive
+        .directories
+        .iter()
+        .flat_map(|directory| &directory.sets)
+        .collect();
     summary(&mut page, archive, &sets);
     let disagree = sets.iter().filter_map(|set| {
         let why = set.slot.disagreement.as_ref()?;
@@ -40,21 +44,38 @@ fn summary(page: &mut Document, archive: &Archive, sets: &[&Set]) {
         if disagree > 0 { format!(", {} do not", grouped(disagree)) } else { String::new() },
     ));
     let kinds = [
-        ("agree, mean of the two middle samples", count_of(|s| s.slot.rule == Some(Rule::Mean))),
-        ("agree, upper of the two (2015)", count_of(|s| s.slot.rule == Some(Rule::Upper))),
+        (
+            "agree, mean of the two middle samples",
+            count_of(|s| s.slot.rule == Some(Rule::Mean)),
+        ),
+        (
+            "agree, upper of the two (2015)",
+            count_of(|s| s.slot.rule == Some(Rule::Upper)),
+        ),
         ("disagree", disagree),
-        ("logs without published medians", count_of(|s| s.slot.published.is_none() && !s.slot.profiling)),
+        (
+            "logs without published medians",
+            count_of(|s| s.slot.published.is_none() && !s.slot.profiling),
+        ),
         ("profiling runs", count_of(|s| s.slot.profiling)),
-        ("published medians without logs", count_of(|s| s.runs.is_empty())),
+        (
+            "published medians without logs",
+            count_of(|s| s.runs.is_empty()),
+        ),
     ];
-    let table = Table::of(kinds).column("", "", |(kind, _)| *kind).column("", "sets", |(_, n)| count(*n));
+    let table = Table::of(kinds)
+        .column("", "", |(kind, _)| *kind)
+        .column("", "sets", |(_, n)| count(*n));
     page.section("Sets", table);
 }
 
 fn differing_runs(page: &mut Document, sets: &[&Set]) {
     let ratio = |run: &Run| Some(run.trial.sound? / run.median_pps? - 1.0);
-    let runs: Vec<(f64, &Run)> =
-        sets.iter().flat_map(|s| &s.runs).filter_map(|run| Some((ratio(run)?, run))).collect();
+    let runs: Vec<(f64, &Run)> = sets
+        .iter()
+        .flat_map(|s| &s.runs)
+        .filter_map(|run| Some((ratio(run)?, run)))
+        .collect();
     if runs.is_empty() {
         return;
     }
@@ -67,19 +88,38 @@ fn differing_runs(page: &mut Document, sets: &[&Set]) {
         grouped(runs.len() as u64),
     ));
     let told = differ.into_iter().map(|(ratio, run)| {
-        let [archive, steady] = [run.median_pps, run.trial.sound].map(|r| significant(r.unwrap_or(0.0), 4));
+        let [archive, steady] =
+            [run.median_pps, run.trial.sound].map(|r| significant(r.unwrap_or(0.0), 4));
         let percent = 100.0 * ratio;
-        format!("{}: {archive} by the archive, {steady} steady ({percent:+.1} %)", run.trial.file)
+        format!(
+            "{}: {archive} by the archive, {steady} steady ({percent:+.1} %)",
+            run.trial.file
+        )
     });
-    page.items("- ", told, Tone::Plain, (LISTED_RUNS, "; --json has them all"));
+    page.items(
+        "- ",
+        told,
+        Tone::Plain,
+        (LISTED_RUNS, "; --json has them all"),
+    );
 }
 
 /// How many files of each kind were read, then every problem of every file.
 fn files(page: &mut Document, archive: &Archive) {
-    let mut kinds: BTreeMap<&str, (u64, Vec<String>)> =
-        archive.files.iter().map(|(kind, n)| (*kind, (*n, Vec::new()))).collect();
-    for FileProblem { kind, path, reason, .. } in &archive.problems {
-        kinds.entry(kind).or_default().1.push(format!("{path}: {reason}"));
+    let mut kinds: BTreeMap<&str, (u64, Vec<String>)> = archive
+        .files
+        .iter()
+        .map(|(kind, n)| (*kind, (*n, Vec::new())))
+        .collect();
+    for FileProblem {
+        kind, path, reason, ..
+    } in &archive.problems
+    {
+        kinds
+            .entry(kind)
+            .or_default()
+            .1
+            .push(format!("{path}: {reason}"));
     }
     page.heading("Files");
     page.table(

@@ -10,7 +10,10 @@ use linerate_plan::names::Named;
 /// The result of an import, for a person to read. `out` is the output folder. ASCII only.
 pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Document {
     let place = |name: &str| {
-        out.map_or_else(|| name.to_string(), |out| format!("{}/{name}", out.trim_end_matches('/')))
+        out.map_or_else(
+            || name.to_string(),
+            |out| format!("{}/{name}", out.trim_end_matches('/')),
+        )
     };
     let mut page = Document::default();
     let notes = &imported.notes;
@@ -19,7 +22,10 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
         n => format!("{n} plans"),
     };
     page.answer(format!("{config}: a lab file and {plans}."));
-    for (heading, notes) in [("Carried over", &notes.carried), ("Not carried over", &notes.not_carried)] {
+    for (heading, notes) in [
+        ("Carried over", &notes.carried),
+        ("Not carried over", &notes.not_carried),
+    ] {
         page.entries(heading, notes.iter().map(Note::to_string));
     }
     if notes.more > 0 {
@@ -44,7 +50,10 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
     match (out, imported.plans.first()) {
         (Some(_), Some(plan)) => {
             page.say("Next:");
-            page.code(&format!("  linerate plan show {}", place(&plan.name)), Tone::Plain);
+            page.code(
+                &format!("  linerate plan show {}", place(&plan.name)),
+                Tone::Plain,
+            );
         }
         _ => page.say("Nothing was written: --out DIR writes these files."),
     }
@@ -58,7 +67,10 @@ fn lab_line(file: &str, lab: &Lab) -> String {
         let names: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} {}", role.key(), names.join(", ")))
     };
-    format!("{file}: no faults; {}", Role::all().filter_map(host).joined("; "))
+    format!(
+        "{file}: no faults; {}",
+        Role::all().filter_map(host).joined("; ")
+    )
 }
 
 #[cfg(test)]
@@ -67,11 +79,14 @@ mod tests {
     use crate::format::Style;
     use linerate_import::benchlab::{Source, import};
 
-    const CONFIG: &str =
-        "SENDER_ADMIN=g\nRECEIVER_ADMIN=r\nDUT_ADMIN=d\nSENDER_LAB_IF=ix0\nRECEIVER_LAB_IF=ix0\nOTHER=1\n";
+    const CONFIG: &str = "SENDER_ADMIN=g\nRECEIVER_ADMIN=r\nDUT_ADMIN=d\nSENDER_LAB_IF=ix0\nRECEIVER_LAB_IF=ix0\nOTHER=1\n";
 
     fn page(config: &str, path: &str, out: Option<&str>) -> String {
-        let source = Source { path: path.into(), config: config.into(), ..Source::default() };
+        let source = Source {
+            path: path.into(),
+            config: config.into(),
+            ..Source::default()
+        };
         benchlab(path, &import(&source).unwrap(), out).text(Style::default())
     }
 
@@ -95,14 +110,23 @@ mod tests {
         let lab = format!("{CONFIG}SENDER_LAB_IP=198.18.0.1\nRECEIVER_LAB_IP=198.19.0.1\n");
         let page = page(&lab, "a.config", Some("out/"));
         let line = "out/LAB.toml: no faults; generator generator; dut dut; receiver receiver\n";
-        assert!(page.contains(line) && page.contains("warning: nothing will be sent"), "{page}");
-        assert!(page.ends_with("Next:\n  linerate plan show out/PLAN.toml\n"), "{page}");
+        assert!(
+            page.contains(line) && page.contains("warning: nothing will be sent"),
+            "{page}"
+        );
+        assert!(
+            page.ends_with("Next:\n  linerate plan show out/PLAN.toml\n"),
+            "{page}"
+        );
     }
 
     #[test]
     fn names_command_no_terminal() {
         let path = format!("{}\u{1b}[31m\u{202e}", "x".repeat(300));
         let page = page(CONFIG, &path, Some(&path));
-        assert!(page.chars().all(|c| matches!(c, ' '..='~' | '\n')), "{page:?}");
+        assert!(
+            page.chars().all(|c| matches!(c, ' '..='~' | '\n')),
+            "{page:?}"
+        );
     }
 }

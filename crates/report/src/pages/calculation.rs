@@ -11,35 +11,48 @@ pub fn calculation(calculation: &Calculation) -> Document {
         let given = |q: &Quantity| format!("{} {}", q.name, q.amount);
         page.fact("given", calculation.given.iter().map(given).joined("; "));
     }
-    let (settings, figures): (Vec<&Quantity>, Vec<&Quantity>) =
-        calculation.results.iter().partition(|result| matches!(result.amount, Amount::Text { .. }));
+    let (settings, figures): (Vec<&Quantity>, Vec<&Quantity>) = calculation
+        .results
+        .iter()
+        .partition(|result| matches!(result.amount, Amount::Text { .. }));
     if !figures.is_empty() {
-        let rows =
-            Table::of(figures).column("result", "", |q| q.name).column("value", "", |q| cell(&q.amount));
+        let rows = Table::of(figures)
+            .column("result", "", |q| q.name)
+            .column("value", "", |q| cell(&q.amount));
         page.table(rows.if_any("exactly", "", |q| exactly(&q.amount)));
     }
     if !settings.is_empty() {
         page.gap();
         let width = settings.iter().map(|q| q.name.len()).max().unwrap_or(0);
         settings.iter().for_each(|q| {
-            page.marked_code(&format!("{:width$}  ", q.name), &q.amount.to_string(), Tone::Strong)
+            page.marked_code(
+                &format!("{:width$}  ", q.name),
+                &q.amount.to_string(),
+                Tone::Strong,
+            )
         });
     }
     if let Some(grid) = &calculation.table {
         let columns = grid.columns.iter().enumerate();
-        page.table(
-            columns
-                .fold(Table::of(&grid.rows), |rows, (at, name)| rows.column(name, "", |row| cell(&row[at]))),
-        );
+        page.table(columns.fold(Table::of(&grid.rows), |rows, (at, name)| {
+            rows.column(name, "", |row| cell(&row[at]))
+        }));
     }
     page.gap();
-    let formula: Vec<String> = calculation.formula.iter().map(|line| line.to_string()).collect();
+    let formula: Vec<String> = calculation
+        .formula
+        .iter()
+        .map(|line| line.to_string())
+        .collect();
     for (name, lines) in [("formula", formula), ("source", calculation.source.clone())] {
         for (at, line) in lines.into_iter().enumerate() {
             page.fact(if at == 0 { name } else { "" }, line);
         }
     }
-    calculation.notes.iter().for_each(|note| page.item(&format!("{:<9}", "note"), note, Tone::Note));
+    calculation
+        .notes
+        .iter()
+        .for_each(|note| page.item(&format!("{:<9}", "note"), note, Tone::Note));
     page
 }
 
@@ -53,15 +66,22 @@ fn cell(amount: &Amount) -> Cell {
 
 /// All digits of a value that is shown with fewer.
 fn exactly(amount: &Amount) -> Option<String> {
-    let Amount::Number { value, unit } = amount else { return None };
+    let Amount::Number { value, unit } = amount else {
+        return None;
+    };
     let digits = match *value {
         v if matches!(unit, Unit::Count | Unit::Share) || v == 0.0 => return None,
         v if v.fract() == 0.0 && (1.0..1e18).contains(&v) => grouped(v as u64),
         v => {
             let digits = significant(v, 10);
             let (whole, decimals) = digits.split_once('.').unwrap_or((&digits, ""));
-            let whole = whole.parse().map_or(whole.to_string(), |whole: u64| grouped(whole));
-            format!("{whole}.{decimals}").trim_end_matches('0').trim_end_matches('.').into()
+            let whole = whole
+                .parse()
+                .map_or(whole.to_string(), |whole: u64| grouped(whole));
+            format!("{whole}.{decimals}")
+                .trim_end_matches('0')
+                .trim_end_matches('.')
+                .into()
         }
     };
     Some(format!("{digits} {}", unit.name()))
@@ -79,8 +99,14 @@ mod tests {
     fn all_digits_stand_beside_short_values() {
         let page = calculation(&line_rate(Load::Link(1e10), &[FrameMix::single(64)]).unwrap());
         let text = page.text(crate::format::Style::default());
-        assert!(text.contains("each direction     14.88 Mpps  14,880,952.38 frames/s"), "{text}");
-        assert!(text.contains("time of a frame       67.2 ns                 67.2 ns"), "{text}");
+        assert!(
+            text.contains("each direction     14.88 Mpps  14,880,952.38 frames/s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("time of a frame       67.2 ns                 67.2 ns"),
+            "{text}"
+        );
     }
 
     #[test]

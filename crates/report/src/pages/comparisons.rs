@@ -15,7 +15,9 @@ pub fn comparisons(
     campaign: Option<&Campaign>,
 ) -> Document {
     let mut page = Document::default();
-    comparisons.iter().for_each(|comparison| page.answer(verdict(comparison)));
+    comparisons
+        .iter()
+        .for_each(|comparison| page.answer(verdict(comparison)));
     figures(&mut page, comparisons, campaign);
     for (i, block) in blocks.iter().enumerate() {
         if i == 0 {
@@ -25,16 +27,29 @@ pub fn comparisons(
         }
         page.code(block, Tone::Plain);
     }
-    let warnings = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).map(|w| (w, ()));
+    let warnings = comparisons
+        .iter()
+        .flat_map(|c| &c.warnings)
+        .chain(notes)
+        .map(|w| (w, ()));
     page.warnings(together(warnings).into_iter().map(|(warning, _)| warning));
     page
 }
 
 /// `nft-stateful IPv4 64 B is 31 % slower than forwarding IPv4 64 B, 95 % interval 28..34 %, 5 blocks.`
 pub fn verdict(comparison: &Comparison) -> String {
-    let Comparison { reference, other, dropped, .. } = comparison;
+    let Comparison {
+        reference,
+        other,
+        dropped,
+        ..
+    } = comparison;
     let data = data(comparison);
-    let settings = Settings { confidence: comparison.confidence, words: Words::RATES, ..Settings::default() };
+    let settings = Settings {
+        confidence: comparison.confidence,
+        words: Words::RATES,
+        ..Settings::default()
+    };
     let interval = |change: &Change| ratio_interval(change.ratio, &settings);
     let claim = |change: &Change| {
         let (claim, interval) = ratio_claim(change.ratio, &settings);
@@ -45,7 +60,10 @@ pub fn verdict(comparison: &Comparison) -> String {
         let [of_reference, of_other] = dropped.map(|share| percent(1.0 - share));
         let difference = match handled.outcome() {
             Outcome::NotShown => {
-                format!("no difference is shown: {}", interval(handled).unwrap_or("too few values".into()))
+                format!(
+                    "no difference is shown: {}",
+                    interval(handled).unwrap_or("too few values".into())
+                )
             }
             _ => format!("it {}", claim(handled)),
         };
@@ -59,7 +77,9 @@ pub fn verdict(comparison: &Comparison) -> String {
     };
     match (comparison.outcome, interval(comparison.deciding())) {
         (Outcome::NotShown, Some(interval)) => {
-            format!("No difference between {other} and {reference} is shown: {interval}, {data}{basis}.")
+            format!(
+                "No difference between {other} and {reference} is shown: {interval}, {data}{basis}."
+            )
         }
         (Outcome::NotShown, None) => {
             format!("Nothing can be said about {other} and {reference}: too few values, {data}.")
@@ -72,7 +92,10 @@ fn data(comparison: &Comparison) -> String {
     match comparison.blocks {
         Some(n) => counted(n, "block"),
         None => {
-            let (n, m) = (comparison.other_rates.len(), comparison.reference_rates.len());
+            let (n, m) = (
+                comparison.other_rates.len(),
+                comparison.reference_rates.len(),
+            );
             format!("{n} against {m} values")
         }
     }
@@ -85,15 +108,22 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         Some(campaign) => RateUnit::of_campaign(campaign, rates),
         None => RateUnit::of(rates),
     };
-    let loses = comparisons.iter().flat_map(|c| c.lost).any(|lost| lost > 0.0);
+    let loses = comparisons
+        .iter()
+        .flat_map(|c| c.lost)
+        .any(|lost| lost > 0.0);
     let table = Table::of(comparisons)
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
         .rate("reference", unit, |c| medians(c)[0])
         .rate("this", unit, |c| medians(c)[1])
         .column("change", "%", |c| change(&c.change.ratio))
         .column("interval", "%", |c| interval(&c.change))
-        .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(|c| change(&c.ratio)))
-        .if_any("interval", "%", |c| c.change_of_share.as_ref().map(interval))
+        .if_any("of ceiling", "%", |c| {
+            c.change_of_share.as_ref().map(|c| change(&c.ratio))
+        })
+        .if_any("interval", "%", |c| {
+            c.change_of_share.as_ref().map(interval)
+        })
         .when(loses, |table| {
             let table = table.column("reference", "lost %", |c| share(c.lost[0]));
             table.column("this", "lost %", |c| share(c.lost[1]))
@@ -103,11 +133,19 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
             None => format!("{}/{}", c.other_rates.len(), c.reference_rates.len()),
         });
     page.table(table);
-    let mut methods: Vec<&str> = comparisons.iter().map(|c| method(c.deciding().method)).collect();
+    let mut methods: Vec<&str> = comparisons
+        .iter()
+        .map(|c| method(c.deciding().method))
+        .collect();
     methods.dedup();
-    let ps: Vec<String> = comparisons.iter().map(|c| c.p.map_or("-".into(), |p| significant(p, 2))).collect();
+    let ps: Vec<String> = comparisons
+        .iter()
+        .map(|c| c.p.map_or("-".into(), |p| significant(p, 2)))
+        .collect();
     let (methods, ps) = (methods.join(" and "), ps.join(", "));
-    page.note(format!("Change of the rate, and its interval by {methods}. p {ps}."));
+    page.note(format!(
+        "Change of the rate, and its interval by {methods}. p {ps}."
+    ));
 }
 
 fn interval(change: &Change) -> Cell {
@@ -130,14 +168,22 @@ mod tests {
 
     fn comparison(change: [Option<f64>; 3], outcome: Outcome) -> Comparison {
         let [median, low, high] = change.map(|end| end.map(|change| 1.0 + change));
-        let ratio = Estimate { median: median.unwrap(), low, high, n: 5 };
+        let ratio = Estimate {
+            median: median.unwrap(),
+            low,
+            high,
+            n: 5,
+        };
         Comparison {
             reference: "forwarding".into(),
             other: "nft-stateful".into(),
             blocks: Some(5),
             reference_rates: vec![1e6; 5],
             other_rates: vec![0.69e6; 5],
-            change: Change { ratio, method: Method::PairedT },
+            change: Change {
+                ratio,
+                method: Method::PairedT,
+            },
             change_of_share: None,
             lost: [0.0; 2],
             dropped: [0.0; 2],
@@ -159,27 +205,51 @@ mod tests {
         );
         let equal = comparison([Some(0.001), Some(-0.02), Some(0.03)], Outcome::NotShown);
         assert!(
-            verdict(&equal).starts_with("No difference between nft-stateful and forwarding is shown: 95 %")
+            verdict(&equal)
+                .starts_with("No difference between nft-stateful and forwarding is shown: 95 %")
         );
         let nothing = comparison([Some(-0.5), None, None], Outcome::NotShown);
-        assert!(verdict(&nothing).starts_with("Nothing can be said"), "{}", verdict(&nothing));
-        let drops = Comparison { dropped: [0.0, 0.5], handled: Some(equal.change), ..slower };
+        assert!(
+            verdict(&nothing).starts_with("Nothing can be said"),
+            "{}",
+            verdict(&nothing)
+        );
+        let drops = Comparison {
+            dropped: [0.0, 0.5],
+            handled: Some(equal.change),
+            ..slower
+        };
         assert_eq!(
             verdict(&drops),
             "nft-stateful passes 50.0 % of the frames, forwarding 100 %; counting the dropped ones as handled, no difference is shown: 95 % interval -2.0..+3.0 %, 5 blocks."
         );
         let double = comparison([Some(1.5), Some(1.2), Some(1.9)], Outcome::Faster);
-        assert!(verdict(&double).contains("2.5 times as fast as forwarding"), "{}", verdict(&double));
+        assert!(
+            verdict(&double).contains("2.5 times as fast as forwarding"),
+            "{}",
+            verdict(&double)
+        );
     }
 
     #[test]
     fn a_page_has_the_verdict_first_and_each_warning_once() {
         let slower = comparison([Some(-0.31), Some(-0.44), Some(-0.18)], Outcome::Slower);
-        let page = comparisons(&[slower.clone(), slower], &["x\ty\n".into()], &["a note".into()], None)
-            .text(Style { color: false, width: 80 });
+        let page = comparisons(
+            &[slower.clone(), slower],
+            &["x\ty\n".into()],
+            &["a note".into()],
+            None,
+        )
+        .text(Style {
+            color: false,
+            width: 80,
+        });
         assert!(page.starts_with("nft-stateful is 31 %"), "{page}");
         assert_eq!(page.matches("few blocks").count(), 1);
-        assert!(page.contains("\nx\ty\n") && page.contains("! a note"), "{page}");
+        assert!(
+            page.contains("\nx\ty\n") && page.contains("! a note"),
+            "{page}"
+        );
         assert!(page.lines().all(|l| l.len() <= 80), "{page}");
     }
 }

@@ -11,10 +11,16 @@ const SHOWN: usize = 8;
 pub fn conduct(test: &Test, phases: &[Phase]) -> Document {
     let mut page = Document::default();
     let names = phases.iter().map(|phase| phase_name(*phase)).joined(", ");
-    let (trials, workers) = (counted(test.trials as usize, "trial"), counted(test.workers.len(), "worker"));
+    let (trials, workers) = (
+        counted(test.trials as usize, "trial"),
+        counted(test.workers.len(), "worker"),
+    );
     page.answer(format!("{}: {trials}, {workers}, {}", test.name, names));
     for worker in &test.workers {
-        page.heading(format!("{} on {} ({})", worker.name, worker.host, worker.file));
+        page.heading(format!(
+            "{} on {} ({})",
+            worker.name, worker.host, worker.file
+        ));
         for phase in phases {
             for (at, step) in worker.steps(*phase).iter().enumerate() {
                 let mark = if at == 0 { phase_name(*phase) } else { "" };
@@ -39,20 +45,40 @@ fn manner(step: &Step) -> String {
 /// A trial for a person to read: a line for each step, and the last output of each step that failed.
 pub fn conducted(trial: &Trial) -> Document {
     let mut page = Document::default();
-    let Trial { test, trial: number, trials, took_s, .. } = trial;
+    let Trial {
+        test,
+        trial: number,
+        trials,
+        took_s,
+        ..
+    } = trial;
     let (tone, result) = match (trial.interrupted, trial.failed_steps()) {
         (true, _) => (Tone::Warning, "interrupted".to_string()),
         (false, 0) if trial.is_whole() => (Tone::Strong, "all steps ended well".into()),
         (false, 0) => (Tone::Warning, "not whole".into()),
-        (false, failed) => (Tone::Warning, format!("{} failed", counted(failed as usize, "step"))),
+        (false, failed) => (
+            Tone::Warning,
+            format!("{} failed", counted(failed as usize, "step")),
+        ),
     };
-    page.paragraph(format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), tone);
-    if let (Some(skew), Some(error), 2..) = (trial.skew_ms, trial.skew_error_ms, trial.workers.len()) {
-        page.say(format!("the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms"));
+    page.paragraph(
+        format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"),
+        tone,
+    );
+    if let (Some(skew), Some(error), 2..) =
+        (trial.skew_ms, trial.skew_error_ms, trial.workers.len())
+    {
+        page.say(format!(
+            "the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms"
+        ));
     }
     for worker in &trial.workers {
         let lost = if worker.verdict.lost { ": lost" } else { "" };
-        let reset = if worker.verdict.undone == Undone::No { ": not reset, it is not as it was" } else { "" };
+        let reset = if worker.verdict.undone == Undone::No {
+            ": not reset, it is not as it was"
+        } else {
+            ""
+        };
         page.heading(format!("{} on {}{lost}{reset}", worker.name, worker.at));
         for steps in worker.steps.chunk_by(|a, b| a.phase == b.phase) {
             for (at, step) in steps.iter().enumerate() {
@@ -72,12 +98,18 @@ pub fn conducted_all(trials: u32, failed: u32, records: &str) -> Document {
         _ => format!("{} failed", counted(failed as usize, "step")),
     };
     let trials = counted(trials as usize, "trial");
-    page.say(format!("{trials}, {failures}; outputs, statuses and times: {records}"));
+    page.say(format!(
+        "{trials}, {failures}; outputs, statuses and times: {records}"
+    ));
     page
 }
 
 fn stepped(page: &mut Document, mark: &str, step: &StepTrial) {
-    let tone = if step.failed { Tone::Warning } else { Tone::Plain };
+    let tone = if step.failed {
+        Tone::Warning
+    } else {
+        Tone::Plain
+    };
     let mark = format!("  {mark:7}  {:>15}  {:>7.2} s  ", fate(step), step.took_s);
     page.marked_code(&mark, &step.step.command, tone);
     if step.failed {
@@ -87,7 +119,10 @@ fn stepped(page: &mut Document, mark: &str, step: &StepTrial) {
         }
     }
     if step.may_still_run {
-        page.code("           it was told to end, and may still run there", Tone::Warning);
+        page.code(
+            "           it was told to end, and may still run there",
+            Tone::Warning,
+        );
     }
 }
 

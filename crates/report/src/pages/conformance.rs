@@ -8,29 +8,59 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
     let mut page = Document::default();
     page.heading(format!("Conformance of {name}"));
     for claim in &found.claims {
-        let tone = if claim.compliance == Compliance::NotCompliant { Tone::Warning } else { Tone::Strong };
+        let tone = if claim.compliance == Compliance::NotCompliant {
+            Tone::Warning
+        } else {
+            Tone::Strong
+        };
         page.paragraph(claim.to_string(), tone);
     }
     let of = |status: Status| found.rows.iter().filter(|row| row.status == status).count();
-    let statuses = [Status::Met, Status::Deviation, Status::Violated, Status::NotApplicable, Status::NotRun];
-    let counts = statuses.iter().map(|status| format!("{} {status}", of(*status))).joined(", ");
+    let statuses = [
+        Status::Met,
+        Status::Deviation,
+        Status::Violated,
+        Status::NotApplicable,
+        Status::NotRun,
+    ];
+    let counts = statuses
+        .iter()
+        .map(|status| format!("{} {status}", of(*status)))
+        .joined(", ");
     page.note(format!("{}: {}.", counted(found.rows.len(), "row"), counts));
     let level = |row: &Judged| match row.level {
         Level::Must => "M",
         Level::Should => "S",
         Level::Procedure => "P",
     };
-    for status in [Status::Violated, Status::Deviation, Status::NotRun, Status::NotApplicable, Status::Met] {
-        let rows = found.rows.iter().filter(|row| row.status == status && !found.is_absent(row));
+    for status in [
+        Status::Violated,
+        Status::Deviation,
+        Status::NotRun,
+        Status::NotApplicable,
+        Status::Met,
+    ] {
+        let rows = found
+            .rows
+            .iter()
+            .filter(|row| row.status == status && !found.is_absent(row));
         page.each(&status.to_string(), rows, |page, row| {
             let mark = format!("{:<11} {}  ", row.id, level(row));
             page.entry(&mark, format!("{}: {}", row.requirement, row.because));
         });
     }
-    let absent: Vec<&str> = found.rows.iter().filter(|row| found.is_absent(row)).map(|row| row.id).collect();
+    let absent: Vec<&str> = found
+        .rows
+        .iter()
+        .filter(|row| found.is_absent(row))
+        .map(|row| row.id)
+        .collect();
     if !absent.is_empty() {
         page.gap();
-        page.note(format!("Of tests that are not part of this campaign: {}.", absent.join(", ")));
+        page.note(format!(
+            "Of tests that are not part of this campaign: {}.",
+            absent.join(", ")
+        ));
     }
     page.each("Test frames", &found.frames, |page, frame| {
         page.fact(

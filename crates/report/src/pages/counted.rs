@@ -60,8 +60,16 @@ impl Totals {
     /// Rates over this number of seconds.
     pub fn new(counters: PortCounters, seconds: f64) -> Totals {
         let frames = counters.frames;
-        let fps = if seconds > 0.0 { frames as f64 / seconds } else { 0.0 };
-        let length = if frames > 0 { counters.bytes as f64 / frames as f64 + FCS_LEN as f64 } else { 0.0 };
+        let fps = if seconds > 0.0 {
+            frames as f64 / seconds
+        } else {
+            0.0
+        };
+        let length = if frames > 0 {
+            counters.bytes as f64 / frames as f64 + FCS_LEN as f64
+        } else {
+            0.0
+        };
         Totals {
             frames,
             seconds,
@@ -92,7 +100,8 @@ const LONGEST_NS: u64 = 1_000_000_000;
 /// Whether the ages of frames can be differences of one clock. By that of another host, frames were sent long ago, or are yet to be sent,
 /// which counts as 0.
 fn is_of_one_clock(ages: &Histogram) -> bool {
-    ages.quantile(0.0).is_none_or(|least| (1..LONGEST_NS).contains(&least))
+    ages.quantile(0.0)
+        .is_none_or(|least| (1..LONGEST_NS).contains(&least))
 }
 
 impl Received {
@@ -103,7 +112,11 @@ impl Received {
         unsigned: bool,
         sample: Option<Vec<u8>>,
     ) -> Received {
-        let stamped_elsewhere = if is_of_one_clock(&counters.latency) { 0 } else { counters.latency.count() };
+        let stamped_elsewhere = if is_of_one_clock(&counters.latency) {
+            0
+        } else {
+            counters.latency.count()
+        };
         if stamped_elsewhere > 0 {
             counters.latency = Histogram::default();
         }
@@ -127,10 +140,12 @@ pub fn sent(record: &Sent) -> Document {
     let mut page = Document::default();
     let InterfaceCounts { sent, refused } = record.interface;
     page.code(&record.totals.sentence("Sent"), Tone::Strong);
-    let mut text = format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)\n");
+    let mut text =
+        format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)\n");
     let stalled_ms = record.totals.counters.stall_ns / 1_000_000;
     if stalled_ms > 10 {
-        text += &format!("The generator was kept from running for up to {stalled_ms} ms at a time\n");
+        text +=
+            &format!("The generator was kept from running for up to {stalled_ms} ms at a time\n");
     }
     page.code(&text, Tone::Plain);
     page
@@ -154,8 +169,9 @@ pub fn received(record: &Received) -> Document {
     }
     if counters.refused > 0 {
         let refused = counters.refused;
-        text +=
-            &format!("{refused} frames found the receiver's ring full: the receiver was too slow for them\n");
+        text += &format!(
+            "{refused} frames found the receiver's ring full: the receiver was too slow for them\n"
+        );
     }
     let micro = |q| counters.latency.quantile(q).map(|ns| ns as f64 / 1e3);
     if let (Some(p50), Some(p99), Some(p999)) = (micro(0.5), micro(0.99), micro(0.999)) {
@@ -172,10 +188,17 @@ pub fn received(record: &Received) -> Document {
         );
     }
     for queue in &counters.queues {
-        text += &format!("  CPU {} queue {}: {} frames\n", queue.cpu, queue.queue, queue.frames);
+        text += &format!(
+            "  CPU {} queue {}: {} frames\n",
+            queue.cpu, queue.queue, queue.frames
+        );
     }
     if !record.foreign.is_empty() {
-        let kinds = record.foreign.iter().map(|(kind, n)| format!("{n} {kind}")).joined(", ");
+        let kinds = record
+            .foreign
+            .iter()
+            .map(|(kind, n)| format!("{n} {kind}"))
+            .joined(", ");
         text += &format!("Other frames: {kinds}\n");
     }
     if let Some(bytes) = &record.sample {
@@ -193,10 +216,16 @@ mod tests {
     fn page(ages: &[u64]) -> String {
         let mut latency = Histogram::default();
         ages.iter().for_each(|age| latency.record(*age));
-        let counters = PortCounters { frames: 3, latency, ..PortCounters::default() };
+        let counters = PortCounters {
+            frames: 3,
+            latency,
+            ..PortCounters::default()
+        };
         let record = Received::new(counters, 1.0, false, None);
         let json = serde_json::to_value(&record).unwrap();
-        let known = json["counters"]["latency"]["buckets"].as_array().is_some_and(|all| !all.is_empty());
+        let known = json["counters"]["latency"]["buckets"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
         let text = received(&record).text(crate::format::Style::default());
         assert_eq!(known, text.contains("p50"), "{json}");
         text
@@ -206,7 +235,10 @@ mod tests {
     fn stamps_of_another_clock_give_no_latency() {
         assert!(page(&[900, 1_000, 1_100]).contains("Latency of 3 stamped frames: p50 1.0 us"));
         // A sender that has run for longer than this host, and one that booted an hour later.
-        for ages in [[0; 3], [3_600_000_000_000, 3_600_000_001_000, 3_600_000_002_000]] {
+        for ages in [
+            [0; 3],
+            [3_600_000_000_000, 3_600_000_001_000, 3_600_000_002_000],
+        ] {
             let text = page(&ages);
             assert!(
                 text.contains("No latency: the stamps of 3 frames are of another host's clock"),

@@ -15,18 +15,32 @@ const LITTLE: f64 = 1.0;
 /// The page of `linerate explain A B`.
 pub fn difference(difference: &Difference) -> Document {
     let mut page = Document::default();
-    let Difference { names: [before, after], measured_ns: measured, .. } = difference;
+    let Difference {
+        names: [before, after],
+        measured_ns: measured,
+        ..
+    } = difference;
     page.answer(takes(measured, after, before) + ".");
     page.say(clear_stages(difference));
-    let taken = difference.stages.iter().filter(|part| part.ns != [0.0, 0.0]);
+    let taken = difference
+        .stages
+        .iter()
+        .filter(|part| part.ns != [0.0, 0.0]);
     let rest = part("unexplained", [0.0, difference.unexplained_ns.median]);
     let all = part("measured difference", [0.0, measured.median]);
     let row = |part: &Part| (part.clone(), true);
     let rows = taken.map(row).chain([(rest, false), (all, false)]);
     page.section("By stage", table("stage of a frame's way", rows.collect()));
-    let functions: Vec<(Part, bool)> = difference.functions.iter().take(FUNCTIONS).map(row).collect();
+    let functions: Vec<(Part, bool)> = difference
+        .functions
+        .iter()
+        .take(FUNCTIONS)
+        .map(row)
+        .collect();
     let others = difference.functions.iter().skip(FUNCTIONS);
-    let others = others.fold([0.0; 2], |sum, part| [sum[0] + part.ns[0], sum[1] + part.ns[1]]);
+    let others = others.fold([0.0; 2], |sum, part| {
+        [sum[0] + part.ns[0], sum[1] + part.ns[1]]
+    });
     let others = (part("all others", others), true);
     page.section(
         "By function, without the functions that it calls",
@@ -34,10 +48,21 @@ pub fn difference(difference: &Difference) -> Document {
     );
     locks(&mut page, difference);
     if !difference.counted.is_empty() {
-        let side =
-            |at: usize| difference.counted.iter().map(|(name, each)| (name.clone(), each[at])).collect();
-        let columns = [("before".to_string(), side(0)), ("after".to_string(), side(1))];
-        page.section("Events of the CPUs that forward, for each frame", events(&columns));
+        let side = |at: usize| {
+            difference
+                .counted
+                .iter()
+                .map(|(name, each)| (name.clone(), each[at]))
+                .collect()
+        };
+        let columns = [
+            ("before".to_string(), side(0)),
+            ("after".to_string(), side(1)),
+        ];
+        page.section(
+            "Events of the CPUs that forward, for each frame",
+            events(&columns),
+        );
     }
     sum(&mut page, difference);
     page
@@ -45,9 +70,16 @@ pub fn difference(difference: &Difference) -> Document {
 
 /// The stages that differ most, in a sentence.
 fn clear_stages(difference: &Difference) -> String {
-    let mut clear: Vec<&Part> = difference.stages.iter().filter(|part| part.is_clear()).collect();
+    let mut clear: Vec<&Part> = difference
+        .stages
+        .iter()
+        .filter(|part| part.is_clear())
+        .collect();
     clear.sort_by(|a, b| b.longer().abs().total_cmp(&a.longer().abs()));
-    let named = clear.iter().take(4).map(|part| format!("{} {:+.0} ns", part.name, part.longer()));
+    let named = clear
+        .iter()
+        .take(4)
+        .map(|part| format!("{} {:+.0} ns", part.name, part.longer()));
     let named = named.collect::<Vec<String>>().join(", ");
     match difference.measured_ns.side_of(0.0) {
         _ if named.is_empty() => {
@@ -59,23 +91,36 @@ fn clear_stages(difference: &Difference) -> String {
 }
 
 fn part(name: &str, ns: [f64; 2]) -> Part {
-    Part { name: name.into(), ns, error: 0.0 }
+    Part {
+        name: name.into(),
+        ns,
+        error: 0.0,
+    }
 }
 
 /// `A frame takes 233 ns more with b than with a (95 % interval +198 to +268 ns)`. Without an interval that excludes 0, it says so instead.
 pub(super) fn takes(longer: &Estimate, of: &str, than: &str) -> String {
-    let more = longer.side_of(0.0).map(|side| if side.is_lt() { "less" } else { "more" });
+    let more = longer
+        .side_of(0.0)
+        .map(|side| if side.is_lt() { "less" } else { "more" });
     match (interval(longer), more) {
         (None, _) => {
-            format!("Too few trials to tell whether a frame takes longer with {of} than with {than}")
+            format!(
+                "Too few trials to tell whether a frame takes longer with {of} than with {than}"
+            )
         }
         (Some(interval), None) => {
-            format!("No difference in the time of a frame is shown between {of} and {than} ({interval})")
+            format!(
+                "No difference in the time of a frame is shown between {of} and {than} ({interval})"
+            )
         }
         (Some(interval), Some(more)) => {
             format!(
                 "A frame takes {:.*} ns {more} with {of} than with {than} ({interval})",
-                longer.low.zip(longer.high).map_or(0, |(low, high)| places(low, high)),
+                longer
+                    .low
+                    .zip(longer.high)
+                    .map_or(0, |(low, high)| places(low, high)),
                 longer.median.abs()
             )
         }
@@ -86,12 +131,18 @@ pub(super) fn takes(longer: &Estimate, of: &str, than: &str) -> String {
 fn interval(of: &Estimate) -> Option<String> {
     let (low, high) = of.low.zip(of.high)?;
     let places = places(low, high);
-    Some(format!("95 % interval {low:+.places$} to {high:+.places$} ns"))
+    Some(format!(
+        "95 % interval {low:+.places$} to {high:+.places$} ns"
+    ))
 }
 
 /// Whether the parts are the whole.
 fn sum(page: &mut Document, difference: &Difference) {
-    let Difference { sampled_ns: sampled, unexplained_ns: rest, .. } = difference;
+    let Difference {
+        sampled_ns: sampled,
+        unexplained_ns: rest,
+        ..
+    } = difference;
     let spread = interval(sampled).map(|i| format!(" ({i}, by the rates of {} trials)", sampled.n));
     let parts = format!(
         "The parts are those of the sampled trials: {:+.0} ns{}.",
@@ -132,7 +183,13 @@ fn locks(page: &mut Document, difference: &Difference) {
 
 fn table(head: &str, rows: Vec<(Part, bool)>) -> Table {
     let side = |at: usize| {
-        move |(part, both): &(Part, bool)| if *both { fixed(part.ns[at], 0) } else { Cell::Nothing }
+        move |(part, both): &(Part, bool)| {
+            if *both {
+                fixed(part.ns[at], 0)
+            } else {
+                Cell::Nothing
+            }
+        }
     };
     let error = |(part, _): &(Part, bool)| (part.error > 0.0).then(|| fixed(part.error, 0));
     let longer = |(part, _): &(Part, bool)| signed(part.longer(), 0);

@@ -6,8 +6,8 @@ mod tests;
 use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, NotExamined, Proof, Row, SlotProfile,
-    Strength, Summary, Verdict,
+    Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, NotExamined, Proof, Row,
+    SlotProfile, Strength, Summary, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -17,9 +17,18 @@ const MOST: usize = 4;
 const CELLS: usize = 6;
 
 /// The page of `linerate explain`. `all`: also the causes that are absent.
-pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all: bool) -> Document {
+pub fn explanation(
+    campaign: &Campaign,
+    host: &HostFacts,
+    summary: &Summary,
+    all: bool,
+) -> Document {
     let mut page = Document::default();
-    page.heading(format!("Why the DUT {} no more {}s", forwards(campaign), campaign.noun()));
+    page.heading(format!(
+        "Why the DUT {} no more {}s",
+        forwards(campaign),
+        campaign.noun()
+    ));
     limits(&mut page, campaign, summary);
     for (finding, slots) in merged(&summary.explanations) {
         page.gap();
@@ -33,13 +42,25 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
     super::results::profiles::events(&mut page, &profiles);
     not_examined(&mut page, &summary.explanations);
     if all {
-        let absent = together(summary.explanations.iter().map(|e| (&e.absent, campaign.name_of(e.slot))));
+        let absent = together(
+            summary
+                .explanations
+                .iter()
+                .map(|e| (&e.absent, campaign.name_of(e.slot))),
+        );
         for (causes, slots) in absent {
-            page.note(format!("Looked for and absent ({}): {}.", slots.join(", "), causes.join(", ")));
+            page.note(format!(
+                "Looked for and absent ({}): {}.",
+                slots.join(", "),
+                causes.join(", ")
+            ));
         }
     }
     let open = summary.explanations.iter().flat_map(|e| &e.findings);
-    if open.clone().any(|finding| finding.patch.is_some() && finding.proof.is_none()) {
+    if open
+        .clone()
+        .any(|finding| finding.patch.is_some() && finding.proof.is_none())
+    {
         page.note("Experiments for these findings: `linerate explain DIRECTORY --prove` runs them, `--write-plans FOLDER` writes them.");
     }
     if let Some(machine) = machine(campaign, host) {
@@ -51,8 +72,11 @@ pub fn explanation(campaign: &Campaign, host: &HostFacts, summary: &Summary, all
 /// The machine that was measured, as far as it is known.
 fn machine(campaign: &Campaign, host: &HostFacts) -> Option<String> {
     let is_host = campaign.asked.lab == LabKind::Hosts;
-    let (name, system, os) =
-        if is_host { ("DUT", "kernel", &host.os) } else { ("Machine", "Linux", &String::new()) };
+    let (name, system, os) = if is_host {
+        ("DUT", "kernel", &host.os)
+    } else {
+        ("Machine", "Linux", &String::new())
+    };
     let mut words = vec![host.cpu_model.clone(), os.clone()];
     words.extend((!host.kernel.is_empty()).then(|| format!("{system} {}", host.kernel)));
     words.retain(|word| !word.is_empty());
@@ -71,16 +95,31 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
     let shown = if whole { merged.len() } else { MOST };
     for (finding, slots) in merged.iter().take(shown) {
         let names = names(campaign, explanations, slots);
-        part.entry("- ", format!("{names}{} ({})", finding.statement, known(finding.strength)));
-        let evidence = finding.evidence.first().map(|evidence| format!("{evidence}. "));
-        let change = changes(campaign, finding).next().map(|c| format!("{}: {}", c.system, c.commands));
+        part.entry(
+            "- ",
+            format!("{names}{} ({})", finding.statement, known(finding.strength)),
+        );
+        let evidence = finding
+            .evidence
+            .first()
+            .map(|evidence| format!("{evidence}. "));
+        let change = changes(campaign, finding)
+            .next()
+            .map(|c| format!("{}: {}", c.system, c.commands));
         part.item(
             "  ",
-            format!("{}{}", evidence.unwrap_or_default(), change.unwrap_or_default()),
+            format!(
+                "{}{}",
+                evidence.unwrap_or_default(),
+                change.unwrap_or_default()
+            ),
             Tone::Note,
         );
         if whole {
-            let title = format!("{} in full: evidence, mechanism, change, undo and gain", finding.cause);
+            let title = format!(
+                "{} in full: evidence, mechanism, change, undo and gain",
+                finding.cause
+            );
             part.folded(title, |page| facts(page, campaign, finding, slots));
         }
     }
@@ -89,14 +128,21 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
     }
     stages(&mut part, campaign, explanations);
     if whole {
-        part.folded("The limit of each cell, and the causes that were not looked for", |page| {
-            limits(page, campaign, summary);
-            not_examined(page, explanations);
-        });
+        part.folded(
+            "The limit of each cell, and the causes that were not looked for",
+            |page| {
+                limits(page, campaign, summary);
+                not_examined(page, explanations);
+            },
+        );
         part.note("`linerate explain DIRECTORY --prove` runs the experiments of findings whose change a plan can make.");
     } else {
         let more = merged.len().saturating_sub(shown);
-        let more = if more > 0 { format!("{more} more findings, ") } else { String::new() };
+        let more = if more > 0 {
+            format!("{more} more findings, ")
+        } else {
+            String::new()
+        };
         part.note(format!(
             "`linerate explain DIRECTORY` shows {more}the limit of each cell, mechanisms, and how to undo a change. {}",
             open(explanations)
@@ -118,10 +164,16 @@ fn open(explanations: &[Explanation]) -> String {
         (0, _) => String::new(),
         (all, 0) => format!("It could not look for {}.", counted(all, "cause")),
         (all, some) if all == some => {
-            format!("It could not look for {} without --profile.", counted(all, "cause"))
+            format!(
+                "It could not look for {} without --profile.",
+                counted(all, "cause")
+            )
         }
         (all, some) => {
-            format!("{} not examined; --profile covers {some}.", counted(all, "cause"))
+            format!(
+                "{} not examined; --profile covers {some}.",
+                counted(all, "cause")
+            )
         }
     }
 }
@@ -132,12 +184,15 @@ fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
     let mut all: Vec<(&Finding, Vec<usize>)> = Vec::new();
     for explanation in explanations {
         for finding in &explanation.findings {
-            let same = |known: &Finding| known.cause == finding.cause && known.statement == finding.statement;
+            let same = |known: &Finding| {
+                known.cause == finding.cause && known.statement == finding.statement
+            };
             match all.iter_mut().find(|(known, _)| same(known)) {
                 Some((known, slots)) => {
                     slots.push(explanation.slot);
-                    let rank =
-                        |finding: &Finding| (finding.proof.is_some(), finding.strength, finding.weight);
+                    let rank = |finding: &Finding| {
+                        (finding.proof.is_some(), finding.strength, finding.weight)
+                    };
                     if rank(finding) > rank(known) {
                         *known = finding;
                     }
@@ -146,26 +201,43 @@ fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
             }
         }
     }
-    all.sort_by(|(a, _), (b, _)| b.strength.cmp(&a.strength).then(b.weight.total_cmp(&a.weight)));
+    all.sort_by(|(a, _), (b, _)| {
+        b.strength
+            .cmp(&a.strength)
+            .then(b.weight.total_cmp(&a.weight))
+    });
     all
 }
 
 /// The slots of a finding, where it is not about all of them: `rules: `.
 fn names(campaign: &Campaign, explanations: &[Explanation], slots: &[usize]) -> String {
-    let names: Vec<String> = slots.iter().map(|slot| campaign.name_of(*slot).to_string()).collect();
-    if slots.len() == explanations.len() { String::new() } else { format!("{}: ", listed(&names)) }
+    let names: Vec<String> = slots
+        .iter()
+        .map(|slot| campaign.name_of(*slot).to_string())
+        .collect();
+    if slots.len() == explanations.len() {
+        String::new()
+    } else {
+        format!("{}: ", listed(&names))
+    }
 }
 
 /// The changes for the DUT's system, and those of linerate itself; all where none is for it.
 fn changes<'a>(campaign: &Campaign, finding: &'a Finding) -> impl Iterator<Item = &'a Change> {
-    let system = campaign.planned.as_ref().map_or(System::Linux, |planned| planned.experiment.system);
+    let system = campaign
+        .planned
+        .as_ref()
+        .map_or(System::Linux, |planned| planned.experiment.system);
     let system = system.to_string().to_lowercase();
     let fits = move |change: &&Change| {
         let name = change.system.to_lowercase();
         name.contains(&system) || name == "linerate" || name == "hypervisor"
     };
     let any = finding.changes.iter().any(|change| fits(&change));
-    finding.changes.iter().filter(move |change| !any || fits(change))
+    finding
+        .changes
+        .iter()
+        .filter(move |change| !any || fits(change))
 }
 
 fn known(strength: Strength) -> &'static str {
@@ -178,25 +250,56 @@ fn known(strength: Strength) -> &'static str {
 
 /// All that is known of a finding beside its statement.
 fn facts(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[usize]) {
-    let names = slots.iter().map(|slot| campaign.name_of(*slot)).joined("; ");
-    page.fact("cause", format!("{} ({}), in {}", finding.cause, known(finding.strength), names));
-    finding.evidence.iter().for_each(|evidence| page.fact("evidence", evidence));
+    let names = slots
+        .iter()
+        .map(|slot| campaign.name_of(*slot))
+        .joined("; ");
+    page.fact(
+        "cause",
+        format!(
+            "{} ({}), in {}",
+            finding.cause,
+            known(finding.strength),
+            names
+        ),
+    );
+    finding
+        .evidence
+        .iter()
+        .for_each(|evidence| page.fact("evidence", evidence));
     page.fact("why", &finding.mechanism);
     for change in changes(campaign, finding) {
         page.fact("change", format!("{}: {}", change.system, change.commands));
         page.fact("undo", format!("{}: {}", change.system, change.undo));
     }
     page.fact("gain", &finding.gain);
-    finding.proof.iter().for_each(|proof| page.fact("proof", proven(proof)));
-    finding.untried.iter().for_each(|why| page.fact("proof", format!("no plan can try it: {why}")));
+    finding
+        .proof
+        .iter()
+        .for_each(|proof| page.fact("proof", proven(proof)));
+    finding
+        .untried
+        .iter()
+        .for_each(|why| page.fact("proof", format!("no plan can try it: {why}")));
 }
 
 /// `proven: 61.3 % more frames with the change, 95 % interval +58.9..+63.1 %; records in X`
 fn proven(proof: &Proof) -> String {
-    let records = proof.records.iter().map(|records| format!("; records in {records}")).collect::<String>();
+    let records = proof
+        .records
+        .iter()
+        .map(|records| format!("; records in {records}"))
+        .collect::<String>();
     let Some(ratio) = proof.ratio else {
-        let known = if proof.verdict == Verdict::Proven { "proven" } else { "not run" };
-        return format!("{known}: {}{records}", proof.reason.as_deref().unwrap_or_default());
+        let known = if proof.verdict == Verdict::Proven {
+            "proven"
+        } else {
+            "not run"
+        };
+        return format!(
+            "{known}: {}{records}",
+            proof.reason.as_deref().unwrap_or_default()
+        );
     };
     // From twice the rate on, percentages are hard to read.
     let times = ratio.median >= 2.0;
@@ -210,13 +313,22 @@ fn proven(proof: &Proof) -> String {
         (side, Some((low, high))) => {
             let change = match side {
                 None => "no difference is shown".into(),
-                Some(_) if times => format!("{} times the frames with the change", shown(ratio.median)),
+                Some(_) if times => {
+                    format!("{} times the frames with the change", shown(ratio.median))
+                }
                 Some(side) => {
                     let than = if side.is_lt() { "fewer" } else { "more" };
-                    format!("{:.1} % {than} frames with the change", 100.0 * (ratio.median - 1.0).abs())
+                    format!(
+                        "{:.1} % {than} frames with the change",
+                        100.0 * (ratio.median - 1.0).abs()
+                    )
                 }
             };
-            format!("{change}, 95 % interval {}..{}{unit}", shown(low), shown(high))
+            format!(
+                "{change}, 95 % interval {}..{}{unit}",
+                shown(low),
+                shown(high)
+            )
         }
     };
     let verdict = match proof.verdict {
@@ -224,7 +336,11 @@ fn proven(proof: &Proof) -> String {
         Verdict::Refuted => "refuted, no gain of 2 % or more",
         Verdict::Undecided | Verdict::NotRun => "not decided",
     };
-    let reason = proof.reason.iter().map(|reason| format!("{reason}; ")).collect::<String>();
+    let reason = proof
+        .reason
+        .iter()
+        .map(|reason| format!("{reason}; "))
+        .collect::<String>();
     format!("{verdict}: {reason}{change}{records}")
 }
 
@@ -239,14 +355,22 @@ fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
 
 /// The verb for what the DUT does with frames or connections.
 fn forwards(campaign: &Campaign) -> &'static str {
-    if campaign.opens_connections() { "carries" } else { "forwards" }
+    if campaign.opens_connections() {
+        "carries"
+    } else {
+        "forwards"
+    }
 }
 
 /// `forwarding: 0.626 Mpps. The DUT was the limit: CPU 1 was full, and a frame takes 1,597 ns of it. No known cause was found.`
 fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     let rate = rate_of(campaign, row.received.median);
     let full = &row.full_cpus;
-    let of_dut = if campaign.asked.lab == LabKind::Hosts { " of the DUT" } else { "" };
+    let of_dut = if campaign.asked.lab == LabKind::Hosts {
+        " of the DUT"
+    } else {
+        ""
+    };
     let busy = match full[..] {
         [] => String::new(),
         [one] => format!(" CPU {one}{of_dut} was full."),
@@ -266,32 +390,61 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
         Limit::Path => "The path was the limit.".into(),
         Limit::Calibration | Limit::Unknown => String::new(),
     };
-    let most = explanation.stages.iter().max_by(|a, b| a.ns.total_cmp(&b.ns));
-    let most = most.map(|stage| format!(" Most of it goes into '{}' ({:.0} ns).", stage.name, stage.ns));
+    let most = explanation
+        .stages
+        .iter()
+        .max_by(|a, b| a.ns.total_cmp(&b.ns));
+    let most = most.map(|stage| {
+        format!(
+            " Most of it goes into '{}' ({:.0} ns).",
+            stage.name, stage.ns
+        )
+    });
     let found = match explanation.findings.len() {
         0 => " No known cause was found.",
         _ => "",
     };
     let (number, name) = (explanation.slot + 1, campaign.name_of(explanation.slot));
-    format!("{number} {name}: {rate}. {limit}{busy}{}{found}", most.unwrap_or_default())
+    format!(
+        "{number} {name}: {rate}. {limit}{busy}{}{found}",
+        most.unwrap_or_default()
+    )
 }
 
 /// Nanoseconds of a frame by stage, for slots that were profiled.
 fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]) {
-    let profiled: Vec<&Explanation> =
-        explanations.iter().filter(|e| !e.stages.is_empty()).take(CELLS).collect();
-    let Some(first) = profiled.first() else { return };
+    let profiled: Vec<&Explanation> = explanations
+        .iter()
+        .filter(|e| !e.stages.is_empty())
+        .take(CELLS)
+        .collect();
+    let Some(first) = profiled.first() else {
+        return;
+    };
     let ns = |explanation: &Explanation, row: Option<usize>| match row {
         Some(stage) => explanation.stages.get(stage).map_or(0.0, |stage| stage.ns),
-        None => explanation.stages.iter().map(|stage| stage.ns).fold(0.0, |sum, ns| sum + ns),
+        None => explanation
+            .stages
+            .iter()
+            .map(|stage| stage.ns)
+            .fold(0.0, |sum, ns| sum + ns),
     };
-    let taken = (0..first.stages.len()).filter(|stage| profiled.iter().any(|e| ns(e, Some(*stage)) > 0.0));
+    let taken =
+        (0..first.stages.len()).filter(|stage| profiled.iter().any(|e| ns(e, Some(*stage)) > 0.0));
     let table = Table::of(taken.map(Some).chain([None]));
-    let table = table.column(&format!("stage of a {}'s way", campaign.noun()), "", |row| {
-        row.map_or("together".to_string(), |stage| first.stages[stage].name.clone())
-    });
+    let table = table.column(
+        &format!("stage of a {}'s way", campaign.noun()),
+        "",
+        |row| {
+            row.map_or("together".to_string(), |stage| {
+                first.stages[stage].name.clone()
+            })
+        },
+    );
     let table = profiled.iter().fold(table, |table, explanation| {
-        table.column(&format!("cell {}", explanation.slot + 1), "ns", |row| fixed(ns(explanation, *row), 0))
+        table.column(&format!("cell {}", explanation.slot + 1), "ns", |row| {
+            fixed(ns(explanation, *row), 0)
+        })
     });
     page.gap();
     page.table(table);
@@ -299,7 +452,10 @@ fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]
 
 /// Causes that were not looked for, by reason.
 fn not_examined(page: &mut Document, explanations: &[Explanation]) {
-    let all = explanations.iter().flat_map(|e| &e.not_examined).map(|n| (&n.reason, &n.cause));
+    let all = explanations
+        .iter()
+        .flat_map(|e| &e.not_examined)
+        .map(|n| (&n.reason, &n.cause));
     for (reason, mut causes) in together(all) {
         causes.sort_unstable();
         causes.dedup();

@@ -12,28 +12,46 @@ pub fn facts(name: &str, found: &Configuration) -> Document {
     let system = &found.system;
     page.heading(format!("Facts of {name}"));
     let release = system.release.as_deref().unwrap_or("of unknown release");
-    let product = system.product.as_ref().map(|product| format!(" ({product})")).unwrap_or_default();
-    page.fact("System", format!("{} {release}{product}", named(&system.kernel)));
+    let product = system
+        .product
+        .as_ref()
+        .map(|product| format!(" ({product})"))
+        .unwrap_or_default();
+    page.fact(
+        "System",
+        format!("{} {release}{product}", named(&system.kernel)),
+    );
     machine(&mut page, found);
     forwarding(&mut page, found);
     page.section("Interfaces", cards(&found.cards, system.kernel == "linux"));
     for card in &found.cards {
         details(&mut page, card);
     }
-    let written = found
-        .boot
-        .iter()
-        .flat_map(|(file, settings)| settings.iter().map(move |(name, value)| (file, name, value)));
+    let written = found.boot.iter().flat_map(|(file, settings)| {
+        settings
+            .iter()
+            .map(move |(name, value)| (file, name, value))
+    });
     let lines = written.map(|(file, name, value)| format!("{file}: {name}={value}"));
-    page.each("Next boot", lines.take(SETTINGS), |page, line| page.code(&line, Tone::Plain));
-    let more = found.boot.values().map(|settings| settings.len()).sum::<usize>().saturating_sub(SETTINGS);
+    page.each("Next boot", lines.take(SETTINGS), |page, line| {
+        page.code(&line, Tone::Plain)
+    });
+    let more = found
+        .boot
+        .values()
+        .map(|settings| settings.len())
+        .sum::<usize>()
+        .saturating_sub(SETTINGS);
     if more > 0 {
         page.note(format!("and {more} more: --json has all."));
     }
     page.list(
         "Not known",
         "- ",
-        found.unanswered.iter().map(|one| format!("{}: {}", one.question, one.why)),
+        found
+            .unanswered
+            .iter()
+            .map(|one| format!("{}: {}", one.question, one.why)),
         Tone::Note,
     );
     page
@@ -55,8 +73,12 @@ fn machine(page: &mut Document, found: &Configuration) {
     let mut words: Vec<String> = machine.model.iter().cloned().collect();
     if !machine.cpus.is_empty() {
         words.push(counted(machine.cpus.len(), "CPU"));
-        words
-            .extend(machine.cores().filter(|cores| *cores != machine.cpus.len()).map(|n| counted(n, "core")));
+        words.extend(
+            machine
+                .cores()
+                .filter(|cores| *cores != machine.cpus.len())
+                .map(|n| counted(n, "core")),
+        );
     }
     if machine.nodes.len() > 1 {
         words.push(counted(machine.nodes.len(), "NUMA node"));
@@ -69,7 +91,12 @@ fn machine(page: &mut Document, found: &Configuration) {
             .and_then(|cpu| cpu.governor.as_ref())
             .map(|governor| format!("governor {governor}")),
     );
-    words.extend(machine.virtual_machine.as_ref().map(|name| format!("virtual machine: {name}")));
+    words.extend(
+        machine
+            .virtual_machine
+            .as_ref()
+            .map(|name| format!("virtual machine: {name}")),
+    );
     page.fact("Machine", words.join(", "));
     let open: Vec<&str> = machine
         .mitigations
@@ -87,32 +114,64 @@ fn forwarding(page: &mut Document, found: &Configuration) {
         "net.inet.ip.forwarding",
         "net.inet6.ip6.forwarding",
     ];
-    let known: Vec<String> =
-        names.iter().filter_map(|name| Some(format!("{name} {}", found.sysctls.get(*name)?))).collect();
+    let known: Vec<String> = names
+        .iter()
+        .filter_map(|name| Some(format!("{name} {}", found.sysctls.get(*name)?)))
+        .collect();
     page.fact("Forwards", known.join(", "));
     for set in &found.rule_sets {
         let rules: u64 = set.chains.iter().map(|chain| chain.rules).sum();
-        let tracks = if set.tracks() { ", connections tracked" } else { "" };
-        page.fact("Filter", format!("{}: {}{tracks}", set.filter, counted(rules as usize, "rule")));
+        let tracks = if set.tracks() {
+            ", connections tracked"
+        } else {
+            ""
+        };
+        page.fact(
+            "Filter",
+            format!(
+                "{}: {}{tracks}",
+                set.filter,
+                counted(rules as usize, "rule")
+            ),
+        );
     }
     if let Some(table) = found.connections {
         let part = |name: &str, n: Option<u64>| n.map(|n| format!("{name} {n}"));
-        let words =
-            [part("entries", table.entries), part("at most", table.most), part("buckets", table.buckets)]
-                .into_iter()
-                .flatten()
-                .joined(", ");
+        let words = [
+            part("entries", table.entries),
+            part("at most", table.most),
+            part("buckets", table.buckets),
+        ]
+        .into_iter()
+        .flatten()
+        .joined(", ");
         page.fact("Table", format!("of connections: {words}"));
     }
-    let routes: Vec<String> = found.routes.iter().map(|(family, n)| format!("{family} {n}")).collect();
+    let routes: Vec<String> = found
+        .routes
+        .iter()
+        .map(|(family, n)| format!("{family} {n}"))
+        .collect();
     page.fact("Routes", routes.join(", "));
-    page.fact("Settings", format!("{} (--json has all)", counted(found.sysctls.len(), "sysctl")));
+    page.fact(
+        "Settings",
+        format!(
+            "{} (--json has all)",
+            counted(found.sysctls.len(), "sysctl")
+        ),
+    );
 }
 
 fn details(page: &mut Document, card: &Card) {
     let lines = [
         ("offloads", on(card)),
-        ("moderation", card.coalescing.iter().map(|(name, value)| format!("{name} {value}")).collect()),
+        (
+            "moderation",
+            card.coalescing
+                .iter()
+                .map(|(name, value)| format!("{name} {value}"))
+                .collect(),
+        ),
         (
             "hash",
             card.hash_fields
@@ -129,12 +188,22 @@ fn details(page: &mut Document, card: &Card) {
                 .map(|(nth, queue)| format!("queue {nth} on {} CPUs", queue.rps.len()))
                 .collect(),
         ),
-        ("qdisc", card.qdiscs.iter().map(|qdisc| format!("{} at {}", qdisc.kind, qdisc.parent)).collect()),
+        (
+            "qdisc",
+            card.qdiscs
+                .iter()
+                .map(|qdisc| format!("{} at {}", qdisc.kind, qdisc.parent))
+                .collect(),
+        ),
     ];
     for (what, words) in lines {
         let words: Vec<String> = words;
         if !words.is_empty() {
-            page.item(&format!("{} {what}: ", card.name), some(words, 12, ", "), Tone::Note);
+            page.item(
+                &format!("{} {what}: ", card.name),
+                some(words, 12, ", "),
+                Tone::Note,
+            );
         }
     }
 }
@@ -158,31 +227,55 @@ fn on(card: &Card) -> Vec<String> {
 
 fn cards(cards: &[Card], is_linux: bool) -> Table {
     let bounded = |value: Bounded| {
-        value.now.map(|now| value.most.map_or(now.to_string(), |most| format!("{now} of {most}")))
+        value.now.map(|now| {
+            value
+                .most
+                .map_or(now.to_string(), |most| format!("{now} of {most}"))
+        })
     };
     Table::of(cards.iter())
         .column("interface", "", |card| card.name.as_str())
         .if_any("driver", "", move |card| {
-            card.driver.clone().or(card.kind.clone()).or((!is_linux).then(|| stem(&card.name)))
+            card.driver
+                .clone()
+                .or(card.kind.clone())
+                .or((!is_linux).then(|| stem(&card.name)))
         })
-        .if_any("link", "Gbit/s", |card| card.speed.map(|bits| format!("{}", bits / 1e9)))
+        .if_any("link", "Gbit/s", |card| {
+            card.speed.map(|bits| format!("{}", bits / 1e9))
+        })
         .if_any("MTU", "bytes", |card| card.mtu.map(|mtu| mtu.to_string()))
-        .if_any("receive", "queues", |card| card.receive_queues().map(|n| n.to_string()))
+        .if_any("receive", "queues", |card| {
+            card.receive_queues().map(|n| n.to_string())
+        })
         .if_any("rx ring", "", move |card| bounded(card.rx_ring))
         .if_any("tx ring", "", move |card| bounded(card.tx_ring))
         .if_any("pause", "rx/tx", |card| {
             let word = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
             let pause = card.pause;
-            pause.rx.or(pause.tx).map(|_| format!("{}/{}", word(pause.rx), word(pause.tx)))
+            pause
+                .rx
+                .or(pause.tx)
+                .map(|_| format!("{}/{}", word(pause.rx), word(pause.tx)))
         })
         .if_any("slot", "", |card| {
-            let lanes =
-                card.pci.width.zip(card.pci.speed).map(|(lanes, speed)| format!(" x{lanes} {speed} GT/s"));
-            card.pci.slot.clone().map(|slot| slot + &lanes.unwrap_or_default())
+            let lanes = card
+                .pci
+                .width
+                .zip(card.pci.speed)
+                .map(|(lanes, speed)| format!(" x{lanes} {speed} GT/s"));
+            card.pci
+                .slot
+                .clone()
+                .map(|slot| slot + &lanes.unwrap_or_default())
         })
-        .if_any("NUMA", "node", |card| card.pci.node.map(|node| node.to_string()))
+        .if_any("NUMA", "node", |card| {
+            card.pci.node.map(|node| node.to_string())
+        })
         .if_any("interrupts", "", |card| {
-            Some(card.interrupts.len()).filter(|n| *n > 0).map(|n| n.to_string())
+            Some(card.interrupts.len())
+                .filter(|n| *n > 0)
+                .map(|n| n.to_string())
         })
         .into()
 }

@@ -9,7 +9,11 @@ pub fn functions(functions: &[Function], samples: u64, event: Option<&str>) -> D
     let mut page = Document::default();
     let part = |count: u64| count as f64 / samples.max(1) as f64;
     if let [first, ..] = functions {
-        page.answer(format!("{} has {} % of {samples} samples.", first.name, percent(part(first.own))));
+        page.answer(format!(
+            "{} has {} % of {samples} samples.",
+            first.name,
+            percent(part(first.own))
+        ));
     }
     if let Some(event) = event {
         page.fact("event", event);
@@ -31,14 +35,19 @@ pub fn function_changes(changes: &[Difference]) -> Document {
     let points = |[before, after]: [f64; 2]| 100.0 * (after - before);
     if let [first, ..] = changes {
         let [before, after] = first.own.map(percent);
-        page.answer(format!("{} went from {before} to {after} % of the samples.", first.name));
+        page.answer(format!(
+            "{} went from {before} to {after} % of the samples.",
+            first.name
+        ));
     }
     let rows = Table::of(changes)
         .column("function", "", |d| d.name.as_str())
         .column("before", "%", |d| share(d.own[0]))
         .column("after", "%", |d| share(d.own[1]))
         .column("change", "points", |d| signed(points(d.own), 2))
-        .column("with called", "points", |d| signed(points(d.with_called), 2));
+        .column("with called", "points", |d| {
+            signed(points(d.with_called), 2)
+        });
     page.section("Functions", rows);
     page
 }

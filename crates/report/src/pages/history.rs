@@ -28,7 +28,11 @@ pub fn history(history: &History) -> Document {
     }
     page.answer(answer(history));
     page.append(tables(history, usize::MAX));
-    history.timelines.iter().filter(|t| !t.changes.is_empty()).for_each(|t| timeline(&mut page, t));
+    history
+        .timelines
+        .iter()
+        .filter(|t| !t.changes.is_empty())
+        .for_each(|t| timeline(&mut page, t));
     unchanged(&mut page, history);
     short(&mut page, history);
     page
@@ -36,9 +40,16 @@ pub fn history(history: &History) -> Document {
 
 /// How many changes there are, in a sentence.
 pub(super) fn answer(history: &History) -> String {
-    let (down, up): (Vec<&Found>, Vec<&Found>) =
-        history.timelines.iter().flat_map(|t| &t.changes).partition(|change| change.is_regression());
-    let changed = history.timelines.iter().filter(|t| !t.changes.is_empty()).count();
+    let (down, up): (Vec<&Found>, Vec<&Found>) = history
+        .timelines
+        .iter()
+        .flat_map(|t| &t.changes)
+        .partition(|change| change.is_regression());
+    let changed = history
+        .timelines
+        .iter()
+        .filter(|t| !t.changes.is_empty())
+        .count();
     if history.long_enough == 0 {
         let total = counted(history.timelines.len(), "time line");
         return format!("{total}, too short to show a change: 8 points are needed.");
@@ -50,10 +61,16 @@ pub(super) fn answer(history: &History) -> String {
     let chance = match history.expected_by_chance {
         e if e < 0.2 => String::new(),
         e => {
-            format!(" By chance alone about {e:.1} of the {enough} with enough points would seem to change.")
+            format!(
+                " By chance alone about {e:.1} of the {enough} with enough points would seem to change."
+            )
         }
     };
-    let found = format!("{} and {}", counted(down.len(), "regression"), counted(up.len(), "improvement"));
+    let found = format!(
+        "{} and {}",
+        counted(down.len(), "regression"),
+        counted(up.len(), "improvement")
+    );
     format!("{found} in {}.{chance}", counted(changed, "time line"))
 }
 
@@ -67,20 +84,26 @@ pub(super) fn tables(history: &History, most: usize) -> Document {
 
 /// The changes of one direction.
 fn changes(history: &History, regressions: bool, most: usize) -> Table {
-    let lettered = history
-        .timelines
-        .iter()
-        .flat_map(|t| t.changes.iter().enumerate().map(move |(i, change)| (t, change, letter(i))));
+    let lettered = history.timelines.iter().flat_map(|t| {
+        t.changes
+            .iter()
+            .enumerate()
+            .map(move |(i, change)| (t, change, letter(i)))
+    });
     let mut rows: Vec<(&Judged, &Found, char)> = lettered.collect();
     rows.retain(|(_, change, _)| change.is_regression() == regressions);
     rows.sort_by(|a, b| b.1.relative().abs().total_cmp(&a.1.relative().abs()));
     rows.truncate(most);
     Table::of(rows)
-        .column("what", "", |(t, _, mark)| format!("{} ({mark}): {}", t.key.what(), t.key.place()))
+        .column("what", "", |(t, _, mark)| {
+            format!("{} ({mark}): {}", t.key.what(), t.key.place())
+        })
         .column("at", "", |(_, c, _)| short_time(&c.at))
         .column("change", "%", |(_, c, _)| change(&c.ratio))
         .column("95 %", "interval", |(_, c, _)| change_interval(&c.ratio))
-        .column("from", "", |(t, c, _)| Cell::number(c.from, level(t, c.from)))
+        .column("from", "", |(t, c, _)| {
+            Cell::number(c.from, level(t, c.from))
+        })
         .column("to", "", |(t, c, _)| Cell::number(c.to, level(t, c.to)))
         .optional("p", "", |(_, c, _)| fixed(c.p, 3))
         .into()
@@ -100,23 +123,39 @@ fn signed(relative: f64) -> String {
 
 /// A rate, or a ratio in percent.
 fn level(timeline: &Judged, value: f64) -> String {
-    if timeline.measure == "rate" { rate_with_unit(value) } else { format!("{} %", percent(value)) }
+    if timeline.measure == "rate" {
+        rate_with_unit(value)
+    } else {
+        format!("{} %", percent(value))
+    }
 }
 
 /// A time line with its number of points.
 fn title(timeline: &Judged) -> String {
     let points = counted(timeline.points.len(), "point");
-    format!("{}: {}: {points}, {}", timeline.key.what(), timeline.key.place(), range(timeline))
+    format!(
+        "{}: {}: {points}, {}",
+        timeline.key.what(),
+        timeline.key.place(),
+        range(timeline)
+    )
 }
 
 fn timeline(page: &mut Document, timeline: &Judged) {
     page.heading(format!("{}: {}", timeline.key.what(), timeline.key.place()));
-    let followed = if timeline.measure == "rate" { "forwarding rate" } else { &timeline.measure };
-    let overall = timeline
-        .overall
-        .map_or(String::new(), |o| format!("; from the first level to the last {} %", signed(o - 1.0)));
+    let followed = if timeline.measure == "rate" {
+        "forwarding rate"
+    } else {
+        &timeline.measure
+    };
+    let overall = timeline.overall.map_or(String::new(), |o| {
+        format!("; from the first level to the last {} %", signed(o - 1.0))
+    });
     let points = counted(timeline.points.len(), "point");
-    page.note(format!("{followed}, {points}, noise {} %{overall}", noise(timeline)));
+    page.note(format!(
+        "{followed}, {points}, noise {} %{overall}",
+        noise(timeline)
+    ));
     page.blocks.push(Block::Strip(strip(timeline)));
     for (i, change) in timeline.changes.iter().enumerate() {
         tell(page, timeline, change, &format!("{}  ", letter(i)));
@@ -124,10 +163,16 @@ fn timeline(page: &mut Document, timeline: &Judged) {
     of_the_machine(page, timeline, "-  ");
     for outlier in &timeline.outliers {
         let (at, value) = (short_time(&outlier.place), level(timeline, outlier.value));
-        let text = format!("{at}: {value} is {} % off its level", signed(outlier.relative));
+        let text = format!(
+            "{at}: {value} is {} % off its level",
+            signed(outlier.relative)
+        );
         page.item("o  ", text, Tone::Note);
     }
-    timeline.warnings.iter().for_each(|w| page.item("!  ", w, Tone::Warning));
+    timeline
+        .warnings
+        .iter()
+        .for_each(|w| page.item("!  ", w, Tone::Warning));
 }
 
 fn noise(timeline: &Judged) -> String {
@@ -140,7 +185,11 @@ fn strip(timeline: &Judged) -> Strip {
         value: p.figure.value,
         outlier: timeline.outliers.iter().any(|o| o.index == i),
     };
-    let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.level.median });
+    let levels = timeline.levels.iter().map(|l| Level {
+        start: l.start,
+        end: l.end,
+        value: l.level.median,
+    });
     let [least, greatest] = extremes(timeline);
     Strip {
         points: timeline.points.iter().enumerate().map(point).collect(),
@@ -157,7 +206,8 @@ fn strip(timeline: &Judged) -> Strip {
 /// Changes that only the absolute rate shows.
 fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
     for change in &timeline.of_the_machine {
-        let causes = told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
+        let causes =
+            told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
         let text = format!(
             "the rate itself went by {} % at {} ({} -> {}), which the ratio does not show: the machine or the tester changed there, not what is measured{causes}",
             signed(change.relative()),
@@ -179,7 +229,8 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
         (true, true) => "less passes",
         (false, true) => "more passes",
     };
-    let [low, high] = [change.ratio.low, change.ratio.high].map(|end| signed(end.unwrap_or(1.0) - 1.0));
+    let [low, high] =
+        [change.ratio.low, change.ratio.high].map(|end| signed(end.unwrap_or(1.0) - 1.0));
     let text = format!(
         "{} % {direction} from {} on (last before: {}): {} -> {}, 95 % interval {}..{} %, p = {:.3}{}{}",
         signed(change.relative().abs()).trim_start_matches('+'),
@@ -191,23 +242,39 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
         high,
         change.p,
         at_first(timeline, change),
-        change
-            .made_good
-            .as_deref()
-            .map_or(String::new(), |place| { format!("; repaired from {} on", short_time(place)) }),
+        change.made_good.as_deref().map_or(String::new(), |place| {
+            format!("; repaired from {} on", short_time(place))
+        }),
     );
-    page.item(mark, text, if change.is_regression() { Tone::Strong } else { Tone::Plain });
+    page.item(
+        mark,
+        text,
+        if change.is_regression() {
+            Tone::Strong
+        } else {
+            Tone::Plain
+        },
+    );
     let causes = told(&change.causes, timeline.points.len());
-    page.entry("   ", causes.unwrap_or("Nothing recorded changed there.".into()));
+    page.entry(
+        "   ",
+        causes.unwrap_or("Nothing recorded changed there.".into()),
+    );
 }
 
 /// The points of a short level one by one; of a longer one the first, if that is an outlier.
 fn at_first(timeline: &Judged, change: &Found) -> String {
     let points = &timeline.points;
-    let end = timeline.levels.iter().find(|l| l.start == change.index).map_or(change.index, |l| l.end);
+    let end = timeline
+        .levels
+        .iter()
+        .find(|l| l.start == change.index)
+        .map_or(change.index, |l| l.end);
     let length = end - change.index;
     if (1..=5).contains(&length) && end < points.len() {
-        let values = points[change.index..end].iter().map(|p| level(timeline, p.figure.value));
+        let values = points[change.index..end]
+            .iter()
+            .map(|p| level(timeline, p.figure.value));
         return format!("; for {length} points: {}", values.joined(", "));
     }
     match timeline.outliers.iter().find(|o| o.index == change.index) {
@@ -230,9 +297,16 @@ fn told(causes: &[Cause], points: usize) -> Option<String> {
             1 => "once elsewhere".to_string(),
             n => format!("{n} times elsewhere"),
         };
-        format!("{} {} -> {}{commits} ({often})", cause.what, cause.before, cause.after)
+        format!(
+            "{} {} -> {}{commits} ({often})",
+            cause.what, cause.before, cause.after
+        )
     };
-    let order = if causes.len() > 1 { ", most likely cause first" } else { "" };
+    let order = if causes.len() > 1 {
+        ", most likely cause first"
+    } else {
+        ""
+    };
     let told = some(causes.iter().map(one), CAUSES, "; ");
     (!causes.is_empty()).then(|| format!("Changed there{order}: {told}"))
 }
@@ -251,10 +325,17 @@ fn unchanged(page: &mut Document, history: &History) {
     let quiet = history.timelines.iter().filter(|t| t.changes.is_empty());
     let quiet = quiet.filter_map(|t| Some((t, t.p?)));
     page.each("Without a change", quiet, |page, (timeline, p)| {
-        let text = format!("{}, noise {} %, p = {p:.2}", title(timeline), noise(timeline));
+        let text = format!(
+            "{}, noise {} %, p = {p:.2}",
+            title(timeline),
+            noise(timeline)
+        );
         page.entry("=  ", text);
         of_the_machine(page, timeline, "   -  ");
-        timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Tone::Warning));
+        timeline
+            .warnings
+            .iter()
+            .for_each(|w| page.item("   !  ", w, Tone::Warning));
     });
 }
 
@@ -263,7 +344,10 @@ fn short(page: &mut Document, history: &History) {
     let heading = "Too few points to show a change (8 are needed)";
     if short.len() > LISTED {
         page.heading(heading);
-        page.say(format!("{} (--json lists them)", counted(short.len(), "time line")));
+        page.say(format!(
+            "{} (--json lists them)",
+            counted(short.len(), "time line")
+        ));
     } else {
         page.list(heading, "?  ", short.into_iter().map(title), Tone::Plain);
     }

@@ -17,19 +17,37 @@ const LISTED_SETTINGS: usize = 20;
 
 /// The whole page.
 pub fn page(page: &mut Document, origin: &Imported, records: &Records<'_>) {
-    let Records { campaign, host, summary, trials, .. } = *records;
+    let Records {
+        campaign,
+        host,
+        summary,
+        trials,
+        ..
+    } = *records;
     page.warn("Imported, not audited by linerate.");
     page.gap();
-    let known = !trials.is_empty() || !origin.equilibria.is_empty() || !origin.throughputs.is_empty();
-    let sets = if known { Set::all(campaign, summary, trials) } else { Vec::new() };
-    answer(origin, campaign, summary).into_iter().for_each(|sentence| page.answer(sentence));
+    let known =
+        !trials.is_empty() || !origin.equilibria.is_empty() || !origin.throughputs.is_empty();
+    let sets = if known {
+        Set::all(campaign, summary, trials)
+    } else {
+        Vec::new()
+    };
+    answer(origin, campaign, summary)
+        .into_iter()
+        .for_each(|sentence| page.answer(sentence));
     let topic = origin.topic.as_deref().unwrap_or_default();
     let title = [topic, origin.label.as_deref().unwrap_or_default()].join(" ");
     let charts = pictures(title.trim(), topic, &sets);
-    let (shown, all) = (drawn(&charts), sets.iter().filter(|set| set.counts()).count());
+    let (shown, all) = (
+        drawn(&charts),
+        sets.iter().filter(|set| set.counts()).count(),
+    );
     charts.into_iter().for_each(|chart| page.chart(chart));
     if shown > 0 && shown < all {
-        page.note(format!("The picture has room for {shown} of {all} sets: the table has all."));
+        page.note(format!(
+            "The picture has room for {shown} of {all} sets: the table has all."
+        ));
     }
     if !summary.rows.is_empty() {
         page.table(rates(campaign, summary, &sets));
@@ -38,20 +56,35 @@ pub fn page(page: &mut Document, origin: &Imported, records: &Records<'_>) {
         }
     }
     ministat(page, &sets);
-    let disagree =
-        campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
+    let disagree = campaign
+        .slots
+        .iter()
+        .filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
     let told = disagree.map(|(slot, why)| format!("{}: {why}", campaign.name_of(slot)));
     page.entries("Sets that disagree with what was published", told);
-    for table in origin.series.iter().filter(|table| !table.problems.is_empty()) {
+    for table in origin
+        .series
+        .iter()
+        .filter(|table| !table.problems.is_empty())
+    {
         let name = table.file.rsplit('/').next().unwrap_or_default();
-        page.note(format!("Published table {name}: {}.", table.problems.join("; ")));
+        page.note(format!(
+            "Published table {name}: {}.",
+            table.problems.join("; ")
+        ));
     }
     settings(page, campaign);
     page.section("Equilibrium throughput, Ethernet", equilibria(origin));
     printed(page, origin);
     where_from(page, campaign, origin, host);
-    let name = |slot: Option<usize>| slot.map_or(String::new(), |s| format!("{}: ", campaign.name_of(s)));
-    page.warnings(summary.warnings.iter().map(|w| format!("{}{}", name(w.slot), w.text)));
+    let name =
+        |slot: Option<usize>| slot.map_or(String::new(), |s| format!("{}: ", campaign.name_of(s)));
+    page.warnings(
+        summary
+            .warnings
+            .iter()
+            .map(|w| format!("{}{}", name(w.slot), w.text)),
+    );
 }
 
 /// The runs of the sets of each IP version as ministat(1) prints them, to copy.
@@ -60,12 +93,14 @@ fn ministat(page: &mut Document, sets: &[Set]) {
     families.sort_unstable();
     families.dedup();
     for family in families {
-        let sets = sets
-            .iter()
-            .filter(|set| set.family == family && set.counts() && set.unit == Unit::Frames && !set.samples);
+        let sets = sets.iter().filter(|set| {
+            set.family == family && set.counts() && set.unit == Unit::Frames && !set.samples
+        });
         let sets = sets.filter(|set| set.runs.len() >= ENOUGH_FOR_MINISTAT);
-        let sets: Vec<Dataset> =
-            sets.map(|set| Dataset::new(&set.name, set.runs.clone())).take(MAX_SETS).collect();
+        let sets: Vec<Dataset> = sets
+            .map(|set| Dataset::new(&set.name, set.runs.clone()))
+            .take(MAX_SETS)
+            .collect();
         if sets.len() > 1 {
             super::results::ministat_block(page, family, &sets);
         }
@@ -75,14 +110,25 @@ fn ministat(page: &mut Document, sets: &[Set]) {
 /// The fastest and the slowest set, in a sentence; runs under a profiler, which are slower, in another.
 fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<String> {
     let profiled = |row: &Row| {
-        let slot = campaign.slots.get(row.slot).and_then(|slot| slot.imported.as_deref());
+        let slot = campaign
+            .slots
+            .get(row.slot)
+            .and_then(|slot| slot.imported.as_deref());
         slot.is_some_and(|slot| slot.profiling)
     };
     let who = origin.machine.as_deref().unwrap_or("The DUT");
-    let with = origin.card.as_deref().map_or(String::new(), |c| format!(" with {c}"));
+    let with = origin
+        .card
+        .as_deref()
+        .map_or(String::new(), |c| format!(" with {c}"));
     let rate = |row: &Row| format!("{} a second ({})", words(row.received.median, 3), row.name);
     let ends = |wanted: bool| {
-        let rows = || summary.rows.iter().filter(|r| has_rate(r) && profiled(r) == wanted);
+        let rows = || {
+            summary
+                .rows
+                .iter()
+                .filter(|r| has_rate(r) && profiled(r) == wanted)
+        };
         let by_rate = |a: &&Row, b: &&Row| a.received.median.total_cmp(&b.received.median);
         let (least, greatest) = (rows().min_by(by_rate)?, rows().max_by(by_rate)?);
         Some(match rows().count() {
@@ -98,12 +144,22 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
     });
     said.extend(beside);
     if !origin.equilibria.is_empty() && said.is_empty() {
-        said.push(format!("{who}{with}: searches for an equilibrium throughput."));
+        said.push(format!(
+            "{who}{with}: searches for an equilibrium throughput."
+        ));
     }
     said.extend(origin.throughputs.iter().map(|found| {
         let median = significant(Set::of_throughput(found).rate.median, 4);
-        let unit = if found.unit.is_empty() { "(the file names no unit)" } else { "Mbit/s of payload" };
-        let profiler = if found.profiling { ", beside a profiler" } else { "" };
+        let unit = if found.unit.is_empty() {
+            "(the file names no unit)"
+        } else {
+            "Mbit/s of payload"
+        };
+        let profiler = if found.profiling {
+            ", beside a profiler"
+        } else {
+            ""
+        };
         let of = counted(found.values.len(), "figure");
         format!("{}: {median} {unit}, median of {of}{profiler}.", found.name)
     }));
@@ -115,19 +171,31 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
 
 fn rates<'a>(campaign: &Campaign, summary: &'a Summary, sets: &[Set]) -> Rows<&'a Row> {
     let has_interval = |row: &Row| !sets.iter().any(|set| set.samples && set.name == row.name);
-    let rates = summary.rows.iter().filter(|r| has_rate(r)).map(|r| r.received.median.max(r.offered));
+    let rates = summary
+        .rows
+        .iter()
+        .filter(|r| has_rate(r))
+        .map(|r| r.received.median.max(r.offered));
     let RateUnit { scale, name: unit } = RateUnit::of(rates);
     let figures = |r: &&Row| digits(&r.received).clamp(4, 5);
     let rate = |r: &&Row, fps: f64| number(fps / scale, figures(r));
     Table::of(&summary.rows)
         .column("", "frame lengths with FCS", |r| r.name.as_str())
-        .column("offered", unit, |r| (r.offered > 0.0).then(|| rate(r, r.offered)))
-        .column("received", unit, |r| has_rate(r).then(|| rate(r, r.received.median)))
+        .column("offered", unit, |r| {
+            (r.offered > 0.0).then(|| rate(r, r.offered))
+        })
+        .column("received", unit, |r| {
+            has_rate(r).then(|| rate(r, r.received.median))
+        })
         .if_any("95 %", "interval", |r| {
             has_interval(r).then(|| rate_interval(&r.received, scale, figures(r)))
         })
-        .column("runs with", "a figure", |r| format!("{}/{}", r.valid_trials, r.trials))
-        .column("as", "published", |r| agreement(campaign.slots.get(r.slot)?.imported.as_deref()?))
+        .column("runs with", "a figure", |r| {
+            format!("{}/{}", r.valid_trials, r.trials)
+        })
+        .column("as", "published", |r| {
+            agreement(campaign.slots.get(r.slot)?.imported.as_deref()?)
+        })
 }
 
 fn agreement(slot: &ImportedSlot) -> Option<&'static str> {
@@ -140,8 +208,12 @@ fn agreement(slot: &ImportedSlot) -> Option<&'static str> {
 
 /// Settings that differ between the sets.
 fn settings(page: &mut Document, campaign: &Campaign) {
-    let slots = campaign.slots.iter().filter_map(|s| Some((s.variant.as_str(), s.imported.as_deref()?)));
-    let described: Vec<(&str, &ImportedSlot)> = slots.filter(|(_, s)| !s.description.is_empty()).collect();
+    let slots = campaign
+        .slots
+        .iter()
+        .filter_map(|s| Some((s.variant.as_str(), s.imported.as_deref()?)));
+    let described: Vec<(&str, &ImportedSlot)> =
+        slots.filter(|(_, s)| !s.description.is_empty()).collect();
     let mut by_setting: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for (variant, slot) in &described {
         for (file, settings) in &slot.description {
@@ -152,17 +224,25 @@ fn settings(page: &mut Document, campaign: &Campaign) {
         }
     }
     // A setting that all sets share explains nothing.
-    by_setting
-        .retain(|_, values| values.len() > 1 || values.values().any(|sets| sets.len() < described.len()));
+    by_setting.retain(|_, values| {
+        values.len() > 1 || values.values().any(|sets| sets.len() < described.len())
+    });
     if by_setting.is_empty() {
         return;
     }
     page.heading("Settings that differ");
     let told = by_setting.iter().map(|((file, name), values)| {
-        let values = values.iter().map(|(value, variants)| format!("{value} ({})", variants.join(", ")));
+        let values = values
+            .iter()
+            .map(|(value, variants)| format!("{value} ({})", variants.join(", ")));
         format!("{file}: {name}={}", values.joined("; "))
     });
-    page.items("- ", told, Tone::Plain, (LISTED_SETTINGS, "; campaign.json has them all"));
+    page.items(
+        "- ",
+        told,
+        Tone::Plain,
+        (LISTED_SETTINGS, "; campaign.json has them all"),
+    );
 }
 
 fn equilibria(origin: &Imported) -> Table {
@@ -174,9 +254,16 @@ fn equilibria(origin: &Imported) -> Table {
     Table::of(&origin.equilibria)
         .column("", "", |set| set.name.as_str())
         .column("Mb/s", "by search", |set| {
-            list(&set.runs.iter().filter_map(|r| r.estimate).collect::<Vec<_>>())
+            list(
+                &set.runs
+                    .iter()
+                    .filter_map(|r| r.estimate)
+                    .collect::<Vec<_>>(),
+            )
         })
-        .column("Mb/s", "published", |set| list(&set.published.as_ref()?.values))
+        .column("Mb/s", "published", |set| {
+            list(&set.published.as_ref()?.values)
+        })
         .into()
 }
 
@@ -184,7 +271,10 @@ fn equilibria(origin: &Imported) -> Table {
 fn printed(page: &mut Document, origin: &Imported) {
     page.section("Throughput", throughputs(origin));
     let each = |found: &PrintedThroughput| {
-        format!("{}: each figure is {} ({})", found.name, found.method, found.file)
+        format!(
+            "{}: each figure is {} ({})",
+            found.name, found.method, found.file
+        )
     };
     page.items(
         "- ",
@@ -198,16 +288,32 @@ fn printed(page: &mut Document, origin: &Imported) {
 
 fn throughputs(origin: &Imported) -> Table {
     let end = |found: &PrintedThroughput, end: fn(f64, f64) -> f64| {
-        found.values.iter().copied().reduce(end).map(|value| number(value, 4))
+        found
+            .values
+            .iter()
+            .copied()
+            .reduce(end)
+            .map(|value| number(value, 4))
     };
-    let rows = origin.throughputs.iter().map(|found| (found, Set::of_throughput(found).rate));
+    let rows = origin
+        .throughputs
+        .iter()
+        .map(|found| (found, Set::of_throughput(found).rate));
     Table::of(rows)
         .column("", "", |(found, _)| found.name.as_str())
         .column("median", "", |(_, rate)| number(rate.median, 4))
-        .if_any("95 %", "interval", |(_, rate)| rate.low.is_some().then(|| rate_interval(rate, 1.0, 4)))
+        .if_any("95 %", "interval", |(_, rate)| {
+            rate.low.is_some().then(|| rate_interval(rate, 1.0, 4))
+        })
         .column("least", "", |(found, _)| end(found, f64::min))
         .column("greatest", "", |(found, _)| end(found, f64::max))
-        .column("unit", "", |(found, _)| if found.unit.is_empty() { "not named" } else { &found.unit })
+        .column("unit", "", |(found, _)| {
+            if found.unit.is_empty() {
+                "not named"
+            } else {
+                &found.unit
+            }
+        })
         .column("figures", "", |(found, _)| count(found.values.len() as u64))
         .into()
 }
@@ -227,12 +333,20 @@ fn where_from(page: &mut Document, campaign: &Campaign, origin: &Imported, host:
         ("card", origin.card.clone().unwrap_or_default()),
         ("topic", origin.topic.clone().unwrap_or_default()),
         ("system", host.kernel.clone()),
-        ("traffic", campaign.slots.iter().find_map(command).unwrap_or_default()),
+        (
+            "traffic",
+            campaign.slots.iter().find_map(command).unwrap_or_default(),
+        ),
         ("flows", flows),
     ] {
         page.fact(name, text);
     }
-    for (name, text) in origin.throughputs.first().iter().flat_map(|found| &found.facts) {
+    for (name, text) in origin
+        .throughputs
+        .first()
+        .iter()
+        .flat_map(|found| &found.facts)
+    {
         page.fact(name, text.as_str());
     }
 }

@@ -8,8 +8,13 @@ use linerate_stats::histogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Quantiles of times, as the columns of a table.
-const QUANTILES: [(&str, f64); 5] =
-    [("P50", 0.5), ("P90", 0.9), ("P99", 0.99), ("P99.9", 0.999), ("P99.99", 0.9999)];
+const QUANTILES: [(&str, f64); 5] = [
+    ("P50", 0.5),
+    ("P90", 0.9),
+    ("P99", 0.99),
+    ("P99.9", 0.999),
+    ("P99.99", 0.9999),
+];
 /// Callers of a function that are named.
 const CALLERS: usize = 3;
 
@@ -25,13 +30,21 @@ impl<'a> Stage<'a> {
     pub(super) fn all(times: &'a StackTimes) -> Vec<Stage<'a>> {
         let step = |step: &'a Step| {
             let between = format!("{} to {}", step.from, step.to);
-            Stage { name: work(&step.from, &step.to).unwrap_or(&between).into(), between, times: &step.times }
+            Stage {
+                name: work(&step.from, &step.to).unwrap_or(&between).into(),
+                between,
+                times: &step.times,
+            }
         };
         let between = match times.is_of_dtrace() {
             true => "ether_input to ether_output".into(),
             false => "entry to the last net_dev_start_xmit".into(),
         };
-        let whole = Stage { name: "whole way to the driver".into(), between, times: &times.whole };
+        let whole = Stage {
+            name: "whole way to the driver".into(),
+            between,
+            times: &times.whole,
+        };
         times.steps.iter().map(step).chain([whole]).collect()
     }
 
@@ -56,27 +69,44 @@ fn work(from: &str, to: &str) -> Option<&'static str> {
 }
 
 /// A table of times in nanoseconds, each line with a text before its name; with the frames of a line at once, at its rate.
-pub(super) fn stages(lines: Vec<(String, Stage<'_>)>, rate: impl Fn(usize) -> Option<f64>) -> Table {
+pub(super) fn stages(
+    lines: Vec<(String, Stage<'_>)>,
+    rate: impl Fn(usize) -> Option<f64>,
+) -> Table {
     let table = Table::of(lines.into_iter().enumerate());
-    let table = table.column("step", "", |(_, (before, stage))| format!("{before}{}", stage.name));
+    let table = table.column("step", "", |(_, (before, stage))| {
+        format!("{before}{}", stage.name)
+    });
     let table = QUANTILES.iter().fold(table, |table, (head, quantile)| {
         table.column(head, "ns", |(_, (_, stage))| {
-            stage.times.quantile(*quantile).map(|ns| number(ns as f64, 3))
+            stage
+                .times
+                .quantile(*quantile)
+                .map(|ns| number(ns as f64, 3))
         })
     });
     let table = table
-        .column("mean", "ns", |(_, (_, stage))| stage.times.mean().map(|ns| number(ns, 3)))
-        .if_any("frames", "at once", |(at, (_, stage))| rate(*at).map(|rate| number(stage.at_once(rate), 2)))
+        .column("mean", "ns", |(_, (_, stage))| {
+            stage.times.mean().map(|ns| number(ns, 3))
+        })
+        .if_any("frames", "at once", |(at, (_, stage))| {
+            rate(*at).map(|rate| number(stage.at_once(rate), 2))
+        })
         .optional("between", "", |(_, (_, stage))| stage.between.clone());
     table.into()
 }
 
 /// Events of the CPUs that forward, for each frame, in columns of their own: cells, or the two sides of a difference.
 pub(super) fn events(columns: &[(String, BTreeMap<String, f64>)]) -> Table {
-    let names: BTreeSet<&String> = columns.iter().flat_map(|(_, counted)| counted.keys()).collect();
+    let names: BTreeSet<&String> = columns
+        .iter()
+        .flat_map(|(_, counted)| counted.keys())
+        .collect();
     let table = Table::of(names).column("event", "", |name| (*name).clone());
     let table = columns.iter().fold(table, |table, (head, counted)| {
-        table.column(head, "", |name| counted.get(*name).map(|each| number(*each, 3)))
+        table.column(head, "", |name| {
+            counted.get(*name).map(|each| number(*each, 3))
+        })
     });
     table.into()
 }
@@ -84,7 +114,10 @@ pub(super) fn events(columns: &[(String, BTreeMap<String, f64>)]) -> Table {
 /// A histogram as DTrace's quantize() prints it: bars of 40 characters.
 pub(super) fn distribution(page: &mut Document, rows: &[(String, u64)]) {
     let all = rows.iter().map(|(_, n)| *n as f64).sum::<f64>().max(1.0);
-    page.code(&format!("{:>16}  {:-^40} count", "value", " Distribution "), Tone::Plain);
+    page.code(
+        &format!("{:>16}  {:-^40} count", "value", " Distribution "),
+        Tone::Plain,
+    );
     for (value, n) in rows {
         let bar = "@".repeat((40.0 * *n as f64 / all).round() as usize);
         page.code(&format!("{value:>16} |{bar:<40} {n}"), Tone::Plain);
@@ -94,10 +127,20 @@ pub(super) fn distribution(page: &mut Document, rows: &[(String, u64)]) {
 /// The rows of a histogram by powers of two, with an empty one at either end.
 pub(super) fn powers(times: &Histogram) -> Vec<(String, u64)> {
     let powers = times.powers();
-    let ends = powers.first().zip(powers.last()).map(|(first, last)| (first.0 / 2, last.0.max(1) * 2));
-    let before = ends.filter(|(before, _)| *before > 0).map(|(before, _)| (before, 0));
+    let ends = powers
+        .first()
+        .zip(powers.last())
+        .map(|(first, last)| (first.0 / 2, last.0.max(1) * 2));
+    let before = ends
+        .filter(|(before, _)| *before > 0)
+        .map(|(before, _)| (before, 0));
     let after = ends.map(|(_, after)| (after, 0));
-    before.into_iter().chain(powers).chain(after).map(|(value, n)| (value.to_string(), n)).collect()
+    before
+        .into_iter()
+        .chain(powers)
+        .chain(after)
+        .map(|(value, n)| (value.to_string(), n))
+        .collect()
 }
 
 /// Times of frames in the stack of this machine.
@@ -111,9 +154,15 @@ pub fn stack_times(times: &StackTimes) -> Document {
             time(median as f64),
             time(high as f64)
         )),
-        None => page.answer(format!("None of {} frames that were followed was sent.", times.followed)),
+        None => page.answer(format!(
+            "None of {} frames that were followed was sent.",
+            times.followed
+        )),
     }
-    let lines = Stage::all(times).into_iter().map(|stage| (String::new(), stage)).collect();
+    let lines = Stage::all(times)
+        .into_iter()
+        .map(|stage| (String::new(), stage))
+        .collect();
     page.section("Time in the stack", stages(lines, |_| None));
     page.gap();
     distribution(&mut page, &powers(whole));
@@ -158,7 +207,10 @@ pub(super) fn waiting(
 /// The first callers of a function, with their shares of the samples in the function itself.
 pub(super) fn callers(function: &Function) -> String {
     let part = |(name, own): &(String, u64)| {
-        format!("{name} {} %", percent(*own as f64 / function.own.max(1) as f64))
+        format!(
+            "{name} {} %",
+            percent(*own as f64 / function.own.max(1) as f64)
+        )
     };
     function.callers.iter().take(CALLERS).map(part).joined(", ")
 }
@@ -182,19 +234,30 @@ pub fn observed(found: &Observed, most: usize) -> Document {
 fn distributions(all: &[Distribution]) -> Document {
     let mut page = Document::default();
     let table = Table::of(all)
-        .column("distribution", "", |d| if d.name.is_empty() { "(no key)" } else { &d.name }.to_string())
+        .column("distribution", "", |d| {
+            if d.name.is_empty() {
+                "(no key)"
+            } else {
+                &d.name
+            }
+            .to_string()
+        })
         .column("values", "", |d| count(d.count()));
     let table = QUANTILES.iter().fold(table, |table, (head, quantile)| {
         table.column(head, "below", |d| {
-            d.below(*quantile).map(|value| Cell::number(value as f64, value.to_string()))
+            d.below(*quantile)
+                .map(|value| Cell::number(value as f64, value.to_string()))
         })
     });
     page.section("Distributions", table);
     for one in all {
         page.gap();
         page.say(one.name.as_str());
-        let rows: Vec<(String, u64)> =
-            one.ranges.iter().map(|range| (range.value.clone(), range.count)).collect();
+        let rows: Vec<(String, u64)> = one
+            .ranges
+            .iter()
+            .map(|range| (range.value.clone(), range.count))
+            .collect();
         distribution(&mut page, &rows);
     }
     page.note(
@@ -208,15 +271,21 @@ fn lock_events(events: &[LockEvent], most: usize) -> Document {
     for event in events {
         let ns = event.waited.profile.samples();
         page.heading(event.name.as_str());
-        let observed =
-            event.seconds.map_or(String::new(), |seconds| format!(" in {} s", significant(seconds, 3)));
+        let observed = event.seconds.map_or(String::new(), |seconds| {
+            format!(" in {} s", significant(seconds, 3))
+        });
         page.answer(format!(
             "{} events{observed} took {} together.",
             grouped(event.waited.waits),
             time(ns as f64)
         ));
         let locks = event.waited.profile.functions();
-        page.table(waiting(&locks[..locks.len().min(most)], "lock", ["together", "ms"], milliseconds));
+        page.table(waiting(
+            &locks[..locks.len().min(most)],
+            "lock",
+            ["together", "ms"],
+            milliseconds,
+        ));
     }
     page
 }
@@ -228,11 +297,18 @@ pub fn lock_waits(ns: u64, waits: u64, functions: &[Function], cpus_ns: Option<f
         page.answer("Nothing waited for a lock.");
         return page;
     }
-    let share =
-        cpus_ns.map_or(String::new(), |all| format!(", {} % of the CPUs' time", percent(ns as f64 / all)));
+    let share = cpus_ns.map_or(String::new(), |all| {
+        format!(", {} % of the CPUs' time", percent(ns as f64 / all))
+    });
     let waits = grouped(waits);
-    page.answer(format!("{waits} waits for locks took {} together{share}.", time(ns as f64)));
-    page.section("Waits for locks", waiting(functions, WAITS, ["waited", "ms"], milliseconds));
+    page.answer(format!(
+        "{waits} waits for locks took {} together{share}.",
+        time(ns as f64)
+    ));
+    page.section(
+        "Waits for locks",
+        waiting(functions, WAITS, ["waited", "ms"], milliseconds),
+    );
     page
 }
 
@@ -271,7 +347,9 @@ mod tests {
 
     fn histogram(values: &[(u64, usize)]) -> Histogram {
         let mut histogram = Histogram::default();
-        values.iter().for_each(|(ns, n)| (0..*n).for_each(|_| histogram.record(*ns)));
+        values
+            .iter()
+            .for_each(|(ns, n)| (0..*n).for_each(|_| histogram.record(*ns)));
         histogram
     }
 
@@ -313,14 +391,28 @@ mod tests {
             One frame in 61 was followed: 101, of which 100 were sent. Each step has 40 ns of its own measurement. Frames wait for
             others of their batch.
         "#]];
-        expected.assert_eq(&stack_times(&times).text(Style { color: false, width: 120 }));
-        let none = StackTimes { followed: 7, ..StackTimes::default() };
-        assert!(stack_times(&none).text(Style { color: false, width: 80 }).starts_with("None of 7 frames"));
+        expected.assert_eq(&stack_times(&times).text(Style {
+            color: false,
+            width: 120,
+        }));
+        let none = StackTimes {
+            followed: 7,
+            ..StackTimes::default()
+        };
+        assert!(
+            stack_times(&none)
+                .text(Style {
+                    color: false,
+                    width: 80
+                })
+                .starts_with("None of 7 frames")
+        );
     }
 
     #[test]
     fn tools_of_other_systems() {
-        let text = "  key\nvalue  --- Distribution --- count\n 512 | 0\n1024 |@ 3\n2048 | 1\n4096 | 0\n";
+        let text =
+            "  key\nvalue  --- Distribution --- count\n 512 | 0\n1024 |@ 3\n2048 | 1\n4096 | 0\n";
         let found = linerate_profile::observed(text.as_bytes()).unwrap();
         let expected = expect![[r#"
             Distributions
@@ -337,7 +429,10 @@ mod tests {
             Quantiles are known to the ranges of the distributions: so much of the values lies below
             the value.
         "#]];
-        expected.assert_eq(&observed(&found, 5).text(Style { color: false, width: 90 }));
+        expected.assert_eq(&observed(&found, 5).text(Style {
+            color: false,
+            width: 90,
+        }));
         let text = "Spin lock spin: 40 events in 2.000 seconds (20 events/sec)\n\nCount indv cuml rcnt     nsec Lock   Caller\n\
                     30 75% 75% 0.00 2000 igb0 tx   igb_start+0x10\n10 25% 100% 0.00 100 sched lock 0   tdq_add\n";
         let found = linerate_profile::observed(text.as_bytes()).unwrap();
@@ -350,7 +445,10 @@ mod tests {
             igb0 tx         0.0600   98.4  igb_start 100 %
             sched lock 0   0.00100   1.64    tdq_add 100 %
         "#]];
-        expected.assert_eq(&observed(&found, 5).text(Style { color: false, width: 90 }));
+        expected.assert_eq(&observed(&found, 5).text(Style {
+            color: false,
+            width: 90,
+        }));
     }
 
     #[test]
@@ -367,14 +465,24 @@ mod tests {
             OTHER     other functions       5
             IP_INHDR      ip_rcv_core       3
         "#]];
-        expected.assert_eq(&dropped(&drops).text(Style { color: false, width: 80 }));
+        expected.assert_eq(&dropped(&drops).text(Style {
+            color: false,
+            width: 80,
+        }));
         assert_eq!(
-            dropped(&Counters::new()).text(Style { color: false, width: 80 }),
+            dropped(&Counters::new()).text(Style {
+                color: false,
+                width: 80
+            }),
             "The kernel dropped nothing.\n"
         );
         let callers = vec![("ip_finish_output2".to_string(), 2_000_000)];
-        let waits =
-            Function { name: "__dev_queue_xmit".into(), own: 2_000_000, with_called: 2_000_000, callers };
+        let waits = Function {
+            name: "__dev_queue_xmit".into(),
+            own: 2_000_000,
+            with_called: 2_000_000,
+            callers,
+        };
         let expected = expect![[r#"
             1,234 waits for locks took 2.00 ms together, 0.20 % of the CPUs' time.
 
@@ -384,10 +492,16 @@ mod tests {
             __dev_queue_xmit       2.00    100  ip_finish_output2 100 %
         "#]];
         expected.assert_eq(
-            &lock_waits(2_000_000, 1234, &[waits], Some(1e9)).text(Style { color: false, width: 90 }),
+            &lock_waits(2_000_000, 1234, &[waits], Some(1e9)).text(Style {
+                color: false,
+                width: 90,
+            }),
         );
         assert_eq!(
-            lock_waits(0, 0, &[], None).text(Style { color: false, width: 80 }),
+            lock_waits(0, 0, &[], None).text(Style {
+                color: false,
+                width: 80
+            }),
             "Nothing waited for a lock.\n"
         );
     }

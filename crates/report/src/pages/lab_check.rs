@@ -27,7 +27,10 @@ pub struct LabCheck<'a> {
 
 impl LabCheck<'_> {
     fn count(&self, severity: Severity) -> usize {
-        self.problems.iter().filter(|problem| problem.severity == severity).count()
+        self.problems
+            .iter()
+            .filter(|problem| problem.severity == severity)
+            .count()
     }
 
     /// All results as JSON. Speeds are in bit/s, times in seconds.
@@ -75,11 +78,22 @@ impl LabCheck<'_> {
 }
 
 fn kernel(facts: &Facts) -> Option<&str> {
-    facts.system.as_ref().map(|system| system.kernel.as_str()).filter(|kernel| !kernel.is_empty())
+    facts
+        .system
+        .as_ref()
+        .map(|system| system.kernel.as_str())
+        .filter(|kernel| !kernel.is_empty())
 }
 
 /// Frames that were sent, with the interfaces that they passed in the order of their way.
-fn frames(Tried { probe, replies, arrived, elsewhere }: &Tried) -> Value {
+fn frames(
+    Tried {
+        probe,
+        replies,
+        arrived,
+        elsewhere,
+    }: &Tried,
+) -> Value {
     let passed = |(at, counted): (&At, &Option<u64>)| {
         let (host, interface) = at;
         json!({ "host": host, "interface": interface, "counted": counted })
@@ -101,16 +115,34 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
     let mut page = Document::default();
     let hosts = counted(check.lab.hosts.len(), "host");
     let found = [(Severity::Fault, "fault"), (Severity::Warning, "warning")];
-    let found =
-        found.map(|(severity, kind)| (check.count(severity), kind)).into_iter().filter(|(n, _)| *n > 0);
+    let found = found
+        .map(|(severity, kind)| (check.count(severity), kind))
+        .into_iter()
+        .filter(|(n, _)| *n > 0);
     let found: Vec<String> = found.map(|(n, kind)| counted(n, kind)).collect();
-    let found = if found.is_empty() { "nothing wrong".into() } else { found.join(", ") };
+    let found = if found.is_empty() {
+        "nothing wrong".into()
+    } else {
+        found.join(", ")
+    };
     let is_fit = check.count(Severity::Fault) == 0;
-    let (fit, tone) = if is_fit { ("fit", Tone::Strong) } else { ("not fit", Tone::Warning) };
-    page.paragraph(format!("{}: {fit} for a campaign; {hosts}, {found}.", check.file), tone);
+    let (fit, tone) = if is_fit {
+        ("fit", Tone::Strong)
+    } else {
+        ("not fit", Tone::Warning)
+    };
+    page.paragraph(
+        format!("{}: {fit} for a campaign; {hosts}, {found}.", check.file),
+        tone,
+    );
     problems(&mut page, "The lab", check, None);
     for host in &check.lab.hosts {
-        problems(&mut page, &format!("{} ({})", host.name, host.reach), check, Some(&host.name));
+        problems(
+            &mut page,
+            &format!("{} ({})", host.name, host.reach),
+            check,
+            Some(&host.name),
+        );
     }
     page.table(hosts_table(check));
     if let Some(black_box) = &check.lab.black_box {
@@ -125,7 +157,10 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
 }
 
 fn problems(page: &mut Document, heading: &str, check: &LabCheck<'_>, subject: Option<&str>) {
-    let own = check.problems.iter().filter(|problem| problem.subject.as_deref() == subject);
+    let own = check
+        .problems
+        .iter()
+        .filter(|problem| problem.subject.as_deref() == subject);
     let mut problems: Vec<&Diagnostic> = own.collect();
     problems.sort_by_key(|problem| problem.severity);
     page.each(heading, problems, |page, problem| {
@@ -134,8 +169,14 @@ fn problems(page: &mut Document, heading: &str, check: &LabCheck<'_>, subject: O
             Severity::Warning => ("  warning  ", Tone::Plain),
         };
         page.item(mark, &problem.message, tone);
-        problem.evidence.iter().for_each(|evidence| page.item("           ", evidence, Tone::Note));
-        problem.remedy.iter().for_each(|remedy| page.entry("           -> ", remedy));
+        problem
+            .evidence
+            .iter()
+            .for_each(|evidence| page.item("           ", evidence, Tone::Note));
+        problem
+            .remedy
+            .iter()
+            .for_each(|remedy| page.entry("           -> ", remedy));
     });
 }
 
@@ -145,26 +186,51 @@ type Row<'c> = (Option<(&'c Host, &'c Facts)>, [String; 3], &'static str);
 fn hosts_table<'c>(check: &LabCheck<'c>) -> Rows<Row<'c>> {
     let rows = check.lab.hosts.iter().flat_map(|host| {
         let facts = &check.facts[&host.name];
-        let row =
-            |(at, port): (usize, Port<'_>)| ((at == 0).then_some((host, facts)), end(&port, facts), port.key);
-        ports(check.lab, host).into_iter().enumerate().map(row).collect::<Vec<_>>()
+        let row = |(at, port): (usize, Port<'_>)| {
+            (
+                (at == 0).then_some((host, facts)),
+                end(&port, facts),
+                port.key,
+            )
+        };
+        ports(check.lab, host)
+            .into_iter()
+            .enumerate()
+            .map(row)
+            .collect::<Vec<_>>()
     });
     let of_host = |row: &Row<'c>, text: fn(&Host, &Facts) -> Option<String>| {
-        row.0.map_or(String::new(), |(host, facts)| text(host, facts).unwrap_or("?".into()))
+        row.0.map_or(String::new(), |(host, facts)| {
+            text(host, facts).unwrap_or("?".into())
+        })
     };
-    let roles = |host: &Host, _: &Facts| Some(host.roles.iter().map(|role| role.key()).joined(", "));
+    let roles =
+        |host: &Host, _: &Facts| Some(host.roles.iter().map(|role| role.key()).joined(", "));
     let system = |_: &Host, facts: &Facts| {
         let system = facts.system.as_ref()?;
-        Some(system.product.clone().unwrap_or_else(|| system.system.key().into()))
+        Some(
+            system
+                .product
+                .clone()
+                .unwrap_or_else(|| system.system.key().into()),
+        )
     };
     Table::of(rows)
-        .column("host", "", |row| of_host(row, |host, _| Some(host.name.clone())))
+        .column("host", "", |row| {
+            of_host(row, |host, _| Some(host.name.clone()))
+        })
         .column("role", "", |row| of_host(row, roles))
         .column("system", "", |row| of_host(row, system))
-        .optional("version", "", |row| of_host(row, |_, facts| kernel(facts).map(String::from)))
-        .optional("CPUs", "", |row| of_host(row, |_, facts| Some(facts.cpus?.to_string())))
+        .optional("version", "", |row| {
+            of_host(row, |_, facts| kernel(facts).map(String::from))
+        })
+        .optional("CPUs", "", |row| {
+            of_host(row, |_, facts| Some(facts.cpus?.to_string()))
+        })
         .column("tool", "", |row| {
-            of_host(row, |host, facts| Some(tool(host, facts).map_or("-", Backend::name).into()))
+            of_host(row, |host, facts| {
+                Some(tool(host, facts).map_or("-", Backend::name).into())
+            })
         })
         .column("end", "", |row| row.2)
         .column("interface", "", |row| row.1[0].clone())
@@ -177,14 +243,20 @@ fn end(port: &Port<'_>, facts: &Facts) -> [String; 3] {
     if facts.unreachable.is_some() {
         return [port.wanted.name.as_deref().unwrap_or("?"), "?", "?"].map(String::from);
     }
-    let Ok(interface) = port.found(facts) else { return ["not there", "-", "-"].map(String::from) };
+    let Ok(interface) = port.found(facts) else {
+        return ["not there", "-", "-"].map(String::from);
+    };
     let link = match (interface.up, interface.link) {
         (false, _) => "off",
         (true, Some(true)) => "up",
         (true, Some(false)) => "down",
         (true, None) => "?",
     };
-    [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
+    [
+        interface.name.clone(),
+        interface.speed.map_or("?".into(), speed),
+        link.into(),
+    ]
 }
 
 fn sent(page: &mut Document, check: &LabCheck<'_>) {
@@ -193,9 +265,18 @@ fn sent(page: &mut Document, check: &LabCheck<'_>) {
     }
     page.heading("Frames");
     for Tried { probe, replies, .. } in check.tried {
-        let through: Vec<&str> = probe.arrives.iter().rev().skip(1).map(|(host, _)| host.as_str()).collect();
-        let through =
-            if through.is_empty() { String::new() } else { format!(" through {}", through.join(", ")) };
+        let through: Vec<&str> = probe
+            .arrives
+            .iter()
+            .rev()
+            .skip(1)
+            .map(|(host, _)| host.as_str())
+            .collect();
+        let through = if through.is_empty() {
+            String::new()
+        } else {
+            format!(" through {}", through.join(", "))
+        };
         let count = match replies.count {
             Some((sent, answered)) => format!("{answered} of {sent} answered"),
             None => "no answer".into(),
@@ -205,10 +286,24 @@ fn sent(page: &mut Document, check: &LabCheck<'_>) {
         let text = format!("{host} {interface} {source} to {to} of {whose}{through}: {count}");
         page.entry("  ", text);
     }
-    for PortTried { from: (host, interface), port, why, sent, arrives: (far, at), arrived } in check.tester {
-        let arrived = arrived.map_or(String::new(), |n| format!("; {at} of {far} counted {n} frames"));
-        page.entry("  ", format!("{host} {interface} sends by {port}: {sent} test frames{arrived}"));
-        why.iter().for_each(|why| page.item("    ", why, Tone::Note));
+    for PortTried {
+        from: (host, interface),
+        port,
+        why,
+        sent,
+        arrives: (far, at),
+        arrived,
+    } in check.tester
+    {
+        let arrived = arrived.map_or(String::new(), |n| {
+            format!("; {at} of {far} counted {n} frames")
+        });
+        page.entry(
+            "  ",
+            format!("{host} {interface} sends by {port}: {sent} test frames{arrived}"),
+        );
+        why.iter()
+            .for_each(|why| page.item("    ", why, Tone::Note));
     }
     for Skipped { what, why } in check.skipped {
         page.item("  not tried: ", format!("{what}: {why}"), Tone::Note);

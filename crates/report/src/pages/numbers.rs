@@ -22,7 +22,11 @@ pub fn digits(estimate: &Estimate) -> usize {
 pub fn interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
     let places = decimals(estimate.median / scale, digits);
-    Some(format!("{:.places$}..{:.places$}", low / scale, high / scale))
+    Some(format!(
+        "{:.places$}..{:.places$}",
+        low / scale,
+        high / scale
+    ))
 }
 
 /// A number in a table with this many significant digits.
@@ -60,9 +64,11 @@ pub fn rate(fps: f64, scale: f64, digits: usize) -> Cell {
 pub fn rate_interval(estimate: &Estimate, scale: f64, digits: usize) -> Cell {
     let (own, unit) = unit_of(estimate.median, scale);
     match (estimate.low, estimate.high, interval(estimate, own, digits)) {
-        (Some(low), Some(high), Some(text)) => {
-            Cell::Interval { low: low / scale, high: high / scale, text: text + unit }
-        }
+        (Some(low), Some(high), Some(text)) => Cell::Interval {
+            low: low / scale,
+            high: high / scale,
+            text: text + unit,
+        },
         _ => "too few".into(),
     }
 }
@@ -77,7 +83,15 @@ fn unit_of(fps: f64, scale: f64) -> (f64, &'static str) {
 
 /// `64 B`, `IMIX`.
 pub fn lengths(kind: &Kind) -> String {
-    format!("{}{}", kind.size, if kind.size.pattern.len() == 1 { " B" } else { "" })
+    format!(
+        "{}{}",
+        kind.size,
+        if kind.size.pattern.len() == 1 {
+            " B"
+        } else {
+            ""
+        }
+    )
 }
 
 /// A share as a percentage without its sign. Only 0 reads 0, and only the whole reads 100.
@@ -163,8 +177,15 @@ pub fn rate_digits(rate: &Estimate) -> usize {
 
 impl<R> Rows<R> {
     /// A column of rates with four digits.
-    pub fn rate<F: Into<Option<f64>>>(self, head: &str, unit: RateUnit, fps: impl Fn(&R) -> F) -> Self {
-        self.column(head, unit.name, |row| fps(row).into().map(|fps| rate(fps, unit.scale, 4)))
+    pub fn rate<F: Into<Option<f64>>>(
+        self,
+        head: &str,
+        unit: RateUnit,
+        fps: impl Fn(&R) -> F,
+    ) -> Self {
+        self.column(head, unit.name, |row| {
+            fps(row).into().map(|fps| rate(fps, unit.scale, 4))
+        })
     }
 }
 
@@ -180,7 +201,10 @@ pub fn rate_with_unit(fps: f64) -> String {
 /// A rate with the unit of its campaign, frames or connections: `1.490 Mpps`, `153.8 k conn/s`.
 pub fn rate_of(campaign: &Campaign, rate: f64) -> String {
     let text = rate_with_unit(rate);
-    match text.strip_suffix("pps").filter(|_| campaign.opens_connections()) {
+    match text
+        .strip_suffix("pps")
+        .filter(|_| campaign.opens_connections())
+    {
         Some(number) => format!("{} conn/s", number.trim_end()),
         None => text,
     }
@@ -207,7 +231,11 @@ pub fn seconds(s: f64) -> String {
     match s {
         v if v < 120.0 => format!("{v:.1} s"),
         v if v < 7200.0 => format!("{:.0} min {:.0} s", (v / 60.0).floor(), (v % 60.0).floor()),
-        v => format!("{:.0} h {:.0} min", (v / 3600.0).floor(), (v % 3600.0 / 60.0).floor()),
+        v => format!(
+            "{:.0} h {:.0} min",
+            (v / 3600.0).floor(),
+            (v % 3600.0 / 60.0).floor()
+        ),
     }
 }
 
@@ -247,7 +275,9 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 /// Things that are said in a row.
 pub trait Joined: Iterator<Item: ToString> + Sized {
     fn joined(self, between: &str) -> String {
-        self.map(|one| one.to_string()).collect::<Vec<_>>().join(between)
+        self.map(|one| one.to_string())
+            .collect::<Vec<_>>()
+            .join(between)
     }
 }
 
@@ -299,29 +329,52 @@ mod tests {
     #[test]
     fn little_is_not_nothing_and_nearly_all_is_not_all() {
         let percents = [0.0, 1e-9, 0.000_012, 0.034_5, 0.999_99, 1.0, 1.006].map(percent);
-        assert_eq!(percents, ["0", "<0.0001", "0.0012", "3.45", ">99.9", "100", "101"]);
+        assert_eq!(
+            percents,
+            ["0", "<0.0001", "0.0012", "3.45", ">99.9", "100", "101"]
+        );
     }
 
     #[test]
     fn an_interval_has_the_medians_decimals() {
-        let e = Estimate { median: 1.49e6, low: Some(1.468e6), high: Some(1.512e6), n: 9 };
+        let e = Estimate {
+            median: 1.49e6,
+            low: Some(1.468e6),
+            high: Some(1.512e6),
+            n: 9,
+        };
         assert_eq!(interval(&e, 1e6, digits(&e)).unwrap(), "1.47..1.51");
         assert_eq!(interval(&Estimate { low: None, ..e }, 1e6, 3), None);
     }
 
     #[test]
     fn a_rate_far_below_its_tables_unit_has_its_own() {
-        let rates = [1.4899e6, 2240.0, 999.0, 99.991, 0.0].map(|fps| rate(fps, 1e6, 4).text().to_string());
+        let rates =
+            [1.4899e6, 2240.0, 999.0, 99.991, 0.0].map(|fps| rate(fps, 1e6, 4).text().to_string());
         assert_eq!(rates, ["1.490", "0.002240", "999.0 pps", "99.99 pps", "0"]);
-        let e = Estimate { median: 99.991, low: Some(99.98), high: Some(100.01), n: 9 };
+        let e = Estimate {
+            median: 99.991,
+            low: Some(99.98),
+            high: Some(100.01),
+            n: 9,
+        };
         assert_eq!(rate_interval(&e, 1e6, 4).text(), "99.98..100.01 pps");
-        assert_eq!([counted(1, "trial"), counted(0, "trial")], ["1 trial", "0 trials"]);
+        assert_eq!(
+            [counted(1, "trial"), counted(0, "trial")],
+            ["1 trial", "0 trials"]
+        );
     }
 
     #[test]
     fn times_and_sizes() {
-        assert_eq!([time(671.4), time(1049.0), time(2.3e6)], ["671 ns", "1.05 us", "2.30 ms"]);
-        assert_eq!([seconds(30.12), seconds(725.0), seconds(7260.0)], ["30.1 s", "12 min 5 s", "2 h 1 min"]);
+        assert_eq!(
+            [time(671.4), time(1049.0), time(2.3e6)],
+            ["671 ns", "1.05 us", "2.30 ms"]
+        );
+        assert_eq!(
+            [seconds(30.12), seconds(725.0), seconds(7260.0)],
+            ["30.1 s", "12 min 5 s", "2 h 1 min"]
+        );
         assert_eq!(bytes(12_900_000), "12.3 MiB");
     }
 }

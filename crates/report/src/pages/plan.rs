@@ -23,16 +23,33 @@ use std::collections::BTreeMap;
 pub fn diagnostics(file: &str, all: &[Diagnostic]) -> Document {
     let mut page = Document::default();
     for one in all {
-        let (kind, tone) = if one.is_fault() { ("", Tone::Strong) } else { ("warning: ", Tone::Plain) };
-        let place = one.place.map(|place| format!("{}:{}:", place.line, place.column)).unwrap_or_default();
+        let (kind, tone) = if one.is_fault() {
+            ("", Tone::Strong)
+        } else {
+            ("warning: ", Tone::Plain)
+        };
+        let place = one
+            .place
+            .map(|place| format!("{}:{}:", place.line, place.column))
+            .unwrap_or_default();
         page.paragraph(format!("{file}:{place} {kind}{}", one.message), tone);
         // One character for each of the line's, so that the mark stands below the fault.
-        let line: String = one.evidence.iter().flat_map(|line| line.chars()).map(stand_in).collect();
+        let line: String = one
+            .evidence
+            .iter()
+            .flat_map(|line| line.chars())
+            .map(stand_in)
+            .collect();
         if let Some(place) = one.place.filter(|_| !line.trim().is_empty()) {
             let mark = format!("{}{}", " ".repeat(place.indent), "^".repeat(place.width));
-            page.code(&format!("{:>6} | {}\n       | {mark}", place.line, line.trim_end()), Tone::Plain);
+            page.code(
+                &format!("{:>6} | {}\n       | {mark}", place.line, line.trim_end()),
+                Tone::Plain,
+            );
         }
-        one.remedy.iter().for_each(|remedy| page.entry("       = ", remedy));
+        one.remedy
+            .iter()
+            .for_each(|remedy| page.entry("       = ", remedy));
     }
     page
 }
@@ -47,29 +64,49 @@ fn stand_in(c: char) -> char {
 
 /// How long a form of a plan takes; `None` without that form.
 fn takes(plan: &Plan, quick: bool) -> Option<String> {
-    Some(span(Timetable::new(plan.campaign(plan.systems[0], quick)?).total_ns))
+    Some(span(
+        Timetable::new(plan.campaign(plan.systems[0], quick)?).total_ns,
+    ))
 }
 
 /// One line that says that a plan has no faults, with its number of cells and its duration.
 pub fn plan_line(file: &str, plan: &Plan) -> String {
     let form = |quick: bool| {
         let campaign = plan.campaign(plan.systems[0], quick)?;
-        Some(format!("{}, {}", counted(campaign.cells.len(), "cell"), takes(plan, quick)?))
+        Some(format!(
+            "{}, {}",
+            counted(campaign.cells.len(), "cell"),
+            takes(plan, quick)?
+        ))
     };
-    let quick = form(true).map(|quick| format!("; quick form {quick}")).unwrap_or_default();
-    format!("{}: no faults; {}{quick}", ascii(file), form(false).unwrap_or_default())
+    let quick = form(true)
+        .map(|quick| format!("; quick form {quick}"))
+        .unwrap_or_default();
+    format!(
+        "{}: no faults; {}{quick}",
+        ascii(file),
+        form(false).unwrap_or_default()
+    )
 }
 
 /// Plans by name, each with how long it takes in its full and its quick form, and its title.
 pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
     let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut page = Document::default();
-    page.item(&format!("{:width$}  {:>11}  {:>5}  ", "plan", "takes", "quick"), "question", Tone::Note);
+    page.item(
+        &format!("{:width$}  {:>11}  {:>5}  ", "plan", "takes", "quick"),
+        "question",
+        Tone::Note,
+    );
     for (name, plan) in plans {
         let [full, quick] = [false, true].map(|quick| takes(plan, quick).unwrap_or("-".into()));
         let systems = plan.systems.iter().map(|s| s.name()).joined(", ");
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
-        let of = if name.starts_with("lab/") { format!(" ({systems})") } else { String::new() };
+        let of = if name.starts_with("lab/") {
+            format!(" ({systems})")
+        } else {
+            String::new()
+        };
         page.entry(&lead, format!("{}{of}", plan.title));
     }
     page
@@ -86,7 +123,10 @@ pub fn rehearsal(parts: &[Part]) -> Document {
             page.entry("  ", "nothing");
         }
         for action in &part.actions {
-            let undo = action.undo.as_ref().map_or(String::new(), |undo| format!("; undone by {undo}"));
+            let undo = action
+                .undo
+                .as_ref()
+                .map_or(String::new(), |undo| format!("; undone by {undo}"));
             let quote = if action.argv.is_empty() { "" } else { "`" };
             let text = format!("{}: {quote}{}{quote}{undo}", action.what, action.command);
             page.entry("  ", text);
@@ -110,15 +150,25 @@ fn span(ns: u64) -> String {
 pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
     let mut page = Document::default();
     let times = Timetable::new(campaign);
-    page.answer(format!("About {} ({} trials).", span(times.total_ns), grouped(times.trials)));
+    page.answer(format!(
+        "About {} ({} trials).",
+        span(times.total_ns),
+        grouped(times.trials)
+    ));
     let sizes = campaign.kinds.len();
     page.say(super::results::departures(&campaign.experiment, sizes));
     let table = Table::of(tests)
-        .column("test", "", |test| test.test.map_or("the tester alone", Benchmark::title))
+        .column("test", "", |test| {
+            test.test.map_or("the tester alone", Benchmark::title)
+        })
         .column("trials", "", |test| count(test.trials))
         .column("time", "", |test| span(test.ns));
     page.section("Estimate", table);
-    campaign.kinds.iter().filter_map(Kind::lengthened).for_each(|longer| page.note(longer));
+    campaign
+        .kinds
+        .iter()
+        .filter_map(Kind::lengthened)
+        .for_each(|longer| page.note(longer));
     page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --size select tests and frame sizes; --quick takes minutes.");
     page
 }
@@ -126,14 +176,25 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
 /// The estimate in a line, before the campaign.
 pub fn estimate_line(times: &Timetable, tests: &[Estimated]) -> String {
     let name = |test: &Estimated| test.test.map_or("the tester alone", Benchmark::name);
-    let each = tests.iter().map(|test| format!("{} {}", name(test), span(test.ns))).joined(", ");
-    format!("about {} in all: {}", span(times.set_up_ns + times.needed_ns), each)
+    let each = tests
+        .iter()
+        .map(|test| format!("{} {}", name(test), span(test.ns)))
+        .joined(", ");
+    format!(
+        "about {} in all: {}",
+        span(times.set_up_ns + times.needed_ns),
+        each
+    )
 }
 
 /// A warning before a search, or tests, whose budget is too short.
 pub fn too_short(campaign: &Campaign) -> Option<String> {
     let times = Timetable::new(campaign);
-    let budget = campaign.experiment.trials.time_ns().filter(|_| times.bound == Bound::Budget)?;
+    let budget = campaign
+        .experiment
+        .trials
+        .time_ns()
+        .filter(|_| times.bound == Bound::Budget)?;
     (campaign.experiment.trials.measure != Measure::Rate).then(|| {
         format!(
             "all trials take some {} on an undisturbed machine, and the budget is {}: the result will have the bounds that are known by then; --budget {} is enough",
@@ -185,8 +246,15 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
     expected(&mut page, campaign);
     for remark in &plan.remarks {
         page.gap();
-        let line = remark.place.map(|place| format!("line {}: ", place.line)).unwrap_or_default();
-        page.item("Warning: ", format!("{line}{}", remark.message), Tone::Warning);
+        let line = remark
+            .place
+            .map(|place| format!("line {}: ", place.line))
+            .unwrap_or_default();
+        page.item(
+            "Warning: ",
+            format!("{line}{}", remark.message),
+            Tone::Warning,
+        );
     }
     page
 }
@@ -199,13 +267,24 @@ pub fn question(page: &mut Document, experiment: &Experiment) {
 
 /// The title, with the form.
 pub(super) fn titled(experiment: &Experiment) -> String {
-    format!("{}{}", experiment.title, if experiment.quick { " (quick form)" } else { "" })
+    format!(
+        "{}{}",
+        experiment.title,
+        if experiment.quick {
+            " (quick form)"
+        } else {
+            ""
+        }
+    )
 }
 
 /// The question below its title.
 pub(super) fn asked(page: &mut Document, experiment: &Experiment) {
     page.say(&experiment.question);
-    experiment.source.iter().for_each(|source| page.note(format!("From: {source}")));
+    experiment
+        .source
+        .iter()
+        .for_each(|source| page.note(format!("From: {source}")));
     page.gap();
 }
 
@@ -215,23 +294,36 @@ fn fact(page: &mut Document, name: &str, text: impl Into<String>) {
 
 fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     let lab = match &campaign.lab {
-        Lab::Embedded { mode: Mode::Inline, .. } => {
-            "embedded: network namespaces of this machine, inline (closed loop)"
+        Lab::Embedded {
+            mode: Mode::Inline, ..
+        } => "embedded: network namespaces of this machine, inline (closed loop)",
+        Lab::Embedded {
+            mode: Mode::EndHosts,
+            ..
+        } => "end hosts: network namespaces of this machine, joined by a path",
+        Lab::Embedded { .. } => {
+            "embedded: network namespaces of this machine, threaded (open loop)"
         }
-        Lab::Embedded { mode: Mode::EndHosts, .. } => {
-            "end hosts: network namespaces of this machine, joined by a path"
-        }
-        Lab::Embedded { .. } => "embedded: network namespaces of this machine, threaded (open loop)",
         Lab::File { path } => &format!("the hosts of {path}"),
     };
     fact(page, "lab", lab);
-    let others = plan.systems.iter().filter(|s| **s != campaign.experiment.system);
+    let others = plan
+        .systems
+        .iter()
+        .filter(|s| **s != campaign.experiment.system);
     let others: Vec<&str> = others.map(|s| s.name()).collect();
-    let also =
-        if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
+    let also = if others.is_empty() {
+        String::new()
+    } else {
+        format!(" (--system for {})", others.join(", "))
+    };
     fact(page, "DUT", format!("{}{also}", campaign.experiment.system));
     for kind in &campaign.kinds {
-        let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
+        let checksum = if kind.checksum {
+            ""
+        } else {
+            ", without UDP checksum"
+        };
         let (size, flows) = (lengths(kind), grouped(kind.flows));
         let plural = if kind.flows == 1 { "" } else { "s" };
         let (family, transport, order) = (kind.family, kind.transport, kind.order);
@@ -243,22 +335,52 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     }
     for factor in &campaign.experiment.factors {
         let alone = if factor.alone { ", swept alone" } else { "" };
-        let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
-        let (name, levels, sets) = (&factor.name, factor.levels.join(", "), factor.sets.join(" and "));
-        fact(page, "factor", format!("{name}: {levels} ({about}sets {sets}{alone})"));
+        let about = factor
+            .about
+            .as_ref()
+            .map(|a| format!("{a}; "))
+            .unwrap_or_default();
+        let (name, levels, sets) = (
+            &factor.name,
+            factor.levels.join(", "),
+            factor.sets.join(" and "),
+        );
+        fact(
+            page,
+            "factor",
+            format!("{name}: {levels} ({about}sets {sets}{alone})"),
+        );
     }
     collected(page, campaign);
 }
 
 fn collected(page: &mut Document, campaign: &Campaign) {
-    let named = COLLECTORS.iter().filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
+    let named = COLLECTORS
+        .iter()
+        .filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
     let collected: Vec<&str> = named.map(|(_, meaning)| *meaning).collect();
-    fact(page, "collected", format!("counters of every frame, {}", collected.join(", ")));
-    for (commands, when) in [(&campaign.collect.commands, ""), (&campaign.collect.during, ", under load")] {
-        commands.iter().for_each(|command| fact(page, "", format!("the output of `{command}`{when}")));
+    fact(
+        page,
+        "collected",
+        format!("counters of every frame, {}", collected.join(", ")),
+    );
+    for (commands, when) in [
+        (&campaign.collect.commands, ""),
+        (&campaign.collect.during, ", under load"),
+    ] {
+        commands
+            .iter()
+            .for_each(|command| fact(page, "", format!("the output of `{command}`{when}")));
     }
     if let Some(load) = campaign.collect.profile_ns {
-        fact(page, "", format!("stacks of the kernel, under {} of load of each cell", precise(load)));
+        fact(
+            page,
+            "",
+            format!(
+                "stacks of the kernel, under {} of load of each cell",
+                precise(load)
+            ),
+        );
     }
 }
 
@@ -275,12 +397,21 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
     let name = |why: Interest| match why {
         Interest::Variants => "variants with the baseline, at the same levels".to_string(),
         Interest::Levels(factor) => {
-            format!("levels of {} with its first", campaign.experiment.factors[factor].name)
+            format!(
+                "levels of {} with its first",
+                campaign.experiment.factors[factor].name
+            )
         }
         Interest::Expectation(_) => "what else is expected".to_string(),
         Interest::Ceiling => "variants with the tester alone".to_string(),
     };
-    let mut groups = together(campaign.experiment.comparisons.iter().map(|c| (name(c.why), c.decides)));
+    let mut groups = together(
+        campaign
+            .experiment
+            .comparisons
+            .iter()
+            .map(|c| (name(c.why), c.decides)),
+    );
     groups.sort();
     let told = groups.into_iter().map(|(name, decides)| {
         let decide = match decides.iter().filter(|decides| **decides).count() {
@@ -300,17 +431,30 @@ fn changed(page: &mut Document, campaign: &Campaign) {
         page.say("A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.");
     }
     for host in &all {
-        let lane = host
-            .lane
-            .map(|lane| format!(" for lane {}: {}", lane + 1, campaign.lanes[lane].variants.join(", ")));
+        let lane = host.lane.map(|lane| {
+            format!(
+                " for lane {}: {}",
+                lane + 1,
+                campaign.lanes[lane].variants.join(", ")
+            )
+        });
         page.answer(format!("{}{}", host.host, lane.unwrap_or_default()));
-        host.changes.iter().for_each(|change| page.entry("  ", one_change(change)));
+        host.changes
+            .iter()
+            .for_each(|change| page.entry("  ", one_change(change)));
     }
     if all.is_empty() {
         page.say("Nothing else, on no host.");
     }
-    let text = all.iter().flat_map(|h| &h.changes).map(|c| format!("{}{}", c.what, c.to)).collect::<String>();
-    for (name, meaning) in PLACEHOLDERS.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}"))) {
+    let text = all
+        .iter()
+        .flat_map(|h| &h.changes)
+        .map(|c| format!("{}{}", c.what, c.to))
+        .collect::<String>();
+    for (name, meaning) in PLACEHOLDERS
+        .iter()
+        .filter(|(name, _)| text.contains(&format!("{{{name}}}")))
+    {
         page.item("  ", format!("{{{name}}} is {meaning}, say"), Tone::Note);
     }
 }
@@ -322,14 +466,21 @@ fn one_change(change: &Change) -> String {
         Reach::Boot => " [from the next boot on, put back afterwards]",
         Reach::Stays => " [on the host, stays]",
     };
-    let to = if change.to.is_empty() { String::new() } else { format!(": {}", change.to) };
+    let to = if change.to.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", change.to)
+    };
     format!("{}{to}{reach}", change.what)
 }
 
 fn needs(page: &mut Document, campaign: &Campaign) {
     let mut by_need: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for need in &campaign.requirements {
-        by_need.entry(requirement(need)).or_default().push("everything");
+        by_need
+            .entry(requirement(need))
+            .or_default()
+            .push("everything");
     }
     for lane in &campaign.lanes {
         for need in &lane.requirements {
@@ -338,10 +489,18 @@ fn needs(page: &mut Document, campaign: &Campaign) {
         }
     }
     let told = by_need.into_iter().map(|(need, who)| {
-        let who = together(who.into_iter().map(|who| (who, ()))).into_iter().map(|w| w.0).joined(", ");
+        let who = together(who.into_iter().map(|who| (who, ())))
+            .into_iter()
+            .map(|w| w.0)
+            .joined(", ");
         format!("{need}: for {who}")
     });
-    page.list("What is needed (what lacks it is skipped, with the reason)", "  ", told, Tone::Plain);
+    page.list(
+        "What is needed (what lacks it is skipped, with the reason)",
+        "  ",
+        told,
+        Tone::Plain,
+    );
 }
 
 fn requirement(need: &Requirement) -> String {
@@ -359,16 +518,23 @@ fn requirement(need: &Requirement) -> String {
 }
 
 fn expected(page: &mut Document, campaign: &Campaign) {
-    page.each("What is expected", &campaign.experiment.expectations, |page, expectation| {
-        page.entry("  ", format!("{}, because {}", expectation.words, expectation.because));
-        let pairs = expectation.pairs.iter().map(|(of, than)| match than {
-            Some(than) => format!("{} against {}", of + 1, than + 1),
-            None => (of + 1).to_string(),
-        });
-        let cells = match expectation.pairs.is_empty() {
-            true => "not judged in this form, or on this system".into(),
-            false => format!("cells {}", some(pairs, PAIRS, ", ")),
-        };
-        page.item("    ", cells, Tone::Note);
-    });
+    page.each(
+        "What is expected",
+        &campaign.experiment.expectations,
+        |page, expectation| {
+            page.entry(
+                "  ",
+                format!("{}, because {}", expectation.words, expectation.because),
+            );
+            let pairs = expectation.pairs.iter().map(|(of, than)| match than {
+                Some(than) => format!("{} against {}", of + 1, than + 1),
+                None => (of + 1).to_string(),
+            });
+            let cells = match expectation.pairs.is_empty() {
+                true => "not judged in this form, or on this system".into(),
+                false => format!("cells {}", some(pairs, PAIRS, ", ")),
+            };
+            page.item("    ", cells, Tone::Note);
+        },
+    );
 }

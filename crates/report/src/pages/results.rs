@@ -68,7 +68,12 @@ impl<'a> Shown<'a> {
 
     /// A name without factors that have one level only in this form of the plan.
     fn shortened(&self, name: &str) -> String {
-        let factors = self.planned.experiment.factors.iter().filter(|f| f.levels.len() == 1);
+        let factors = self
+            .planned
+            .experiment
+            .factors
+            .iter()
+            .filter(|f| f.levels.len() == 1);
         factors.fold(name.to_string(), |name, f| {
             let level = format!(", {} {}", f.name, f.levels[0]);
             match name.split_once(&level) {
@@ -82,8 +87,14 @@ impl<'a> Shown<'a> {
 
     /// Disturbances that distort a cell's rate, in a few words; empty: none.
     fn spoils(&self, cell: usize) -> String {
-        let warnings = self.summary.warnings.iter().filter(|w| w.slot.is_none_or(|slot| slot == cell));
-        distinct(warnings.filter_map(|w| w.spoils.as_deref())).into_iter().joined(", ")
+        let warnings = self
+            .summary
+            .warnings
+            .iter()
+            .filter(|w| w.slot.is_none_or(|slot| slot == cell));
+        distinct(warnings.filter_map(|w| w.spoils.as_deref()))
+            .into_iter()
+            .joined(", ")
     }
 
     /// [`Shown::spoils`] beside the rate, between these marks.
@@ -101,37 +112,61 @@ impl<'a> Shown<'a> {
 
     /// The valid trials of a cell.
     fn valid(&self, cell: usize) -> impl Iterator<Item = &'a TrialRecord> {
-        self.trials.iter().filter(move |trial| trial.slot == cell && trial.audit.valid)
+        self.trials
+            .iter()
+            .filter(move |trial| trial.slot == cell && trial.audit.valid)
     }
 
     /// The median rate of a cell that has one.
     fn rate(&self, cell: usize) -> Option<f64> {
-        self.row(cell).filter(|r| r.received.n > 0).map(|r| r.received.median)
+        self.row(cell)
+            .filter(|r| r.received.n > 0)
+            .map(|r| r.received.median)
     }
 
     /// The speed of the links of real hosts, in bit/s: the plan's, or that of the DUT's slowest card.
     fn link_speed(&self) -> Option<f64> {
         let of_cards = || {
-            let found = self.facts.iter().filter_map(Configuration::recorded).flat_map(|found| found.cards);
-            found.filter(|card| card.kind.is_none()).filter_map(|card| card.speed).reduce(f64::min)
+            let found = self
+                .facts
+                .iter()
+                .filter_map(Configuration::recorded)
+                .flat_map(|found| found.cards);
+            found
+                .filter(|card| card.kind.is_none())
+                .filter_map(|card| card.speed)
+                .reduce(f64::min)
         };
         let hosts = self.campaign.asked.lab == LabKind::Hosts;
-        self.planned.experiment.link_speed.or_else(|| of_cards().filter(|_| hosts))
+        self.planned
+            .experiment
+            .link_speed
+            .or_else(|| of_cards().filter(|_| hosts))
     }
 
     /// The figures of the slots with a DUT that were to be measured.
     fn with_dut(&self) -> impl Iterator<Item = &'a Row> {
         let (slots, planned) = (&self.campaign.slots, self.planned);
         self.summary.rows.iter().filter(move |row| {
-            slots.get(row.slot).is_some_and(|slot| !slot.is_calibration())
+            slots
+                .get(row.slot)
+                .is_some_and(|slot| !slot.is_calibration())
                 && planned.lacking(row.slot).is_empty()
         })
     }
 
     /// The slots with a DUT, or those of the tester alone where there is no other.
     fn measured_slots(&self) -> Vec<&Slot> {
-        let with_dut = self.campaign.slots.iter().any(|slot| !slot.is_calibration());
-        self.campaign.slots.iter().filter(|slot| slot.is_calibration() != with_dut).collect()
+        let with_dut = self
+            .campaign
+            .slots
+            .iter()
+            .any(|slot| !slot.is_calibration());
+        self.campaign
+            .slots
+            .iter()
+            .filter(|slot| slot.is_calibration() != with_dut)
+            .collect()
     }
 
     /// The series that are part of the page. Where factors are crossed, the same cells are part of several: those over numbers are.
@@ -140,8 +175,9 @@ impl<'a> Shown<'a> {
         let long = || self.summary.series.iter().filter(|s| s.points.len() > 2);
         let is_shown = move |series: &&Series| {
             let cell = series.points.first().map(|p| p.cell);
-            let shared =
-                |s: &&Series| s.factor != series.factor && s.points.iter().any(|p| Some(p.cell) == cell);
+            let shared = |s: &&Series| {
+                s.factor != series.factor && s.points.iter().any(|p| Some(p.cell) == cell)
+            };
             numeric(series) || !long().filter(shared).any(numeric)
         };
         long().filter(is_shown)
@@ -154,7 +190,9 @@ impl<'a> Shown<'a> {
 
     /// The share of a cell's frames that was lost.
     fn lost(&self, cell: usize) -> Option<Cell> {
-        self.row(cell).filter(|r| r.valid_trials > 0).map(|r| share(r.loss_ratio))
+        self.row(cell)
+            .filter(|r| r.valid_trials > 0)
+            .map(|r| share(r.loss_ratio))
     }
 
     /// Whether the hosts at both ends of a path are the device under test.
@@ -164,10 +202,23 @@ impl<'a> Shown<'a> {
 
     /// The unit of all rates. Between end hosts, bits of payload (layer 4).
     fn unit(&self) -> RateUnit {
-        if let Some(path) = self.campaign.slots.iter().find_map(|slot| slot.path.as_ref()) {
-            return RateUnit { scale: 1e6 / path.goodput(1.0), name: "Mbit/s" };
+        if let Some(path) = self
+            .campaign
+            .slots
+            .iter()
+            .find_map(|slot| slot.path.as_ref())
+        {
+            return RateUnit {
+                scale: 1e6 / path.goodput(1.0),
+                name: "Mbit/s",
+            };
         }
-        self.unit_of(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)))
+        self.unit_of(
+            self.summary
+                .rows
+                .iter()
+                .map(|r| r.received.median.max(r.offered)),
+        )
     }
 
     /// The unit of these rates, of frames or of connections.
@@ -206,9 +257,15 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
             super::plan::asked(page, experiment);
         }
     }
-    answer::missing(shown).into_iter().for_each(|text| page.warn(text));
+    answer::missing(shown)
+        .into_iter()
+        .for_each(|text| page.warn(text));
     answer::skipped(page, shown);
-    let Summary { benchmarks, searches, .. } = shown.summary;
+    let Summary {
+        benchmarks,
+        searches,
+        ..
+    } = shown.summary;
     match (benchmarks.is_empty(), searches.is_empty()) {
         (false, _) => benchmarks::benchmarks(page, shown),
         (_, false) => searches::searches(page, shown),
@@ -259,7 +316,12 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
         tables::expectations(page, shown);
     }
     super::explanation::section(page, shown.campaign, shown.summary, shown.is_whole());
-    balance::balance(page, shown.campaign, &shown.summary.explanations, shown.is_whole());
+    balance::balance(
+        page,
+        shown.campaign,
+        &shown.summary.explanations,
+        shown.is_whole(),
+    );
     pictures::queues(page, shown);
     profiles::profiles(page, shown);
     profiles::flames(page, shown);
@@ -272,8 +334,17 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
 
 /// The cells that were not measured, with the reasons.
 fn skips(shown: &Shown<'_>) -> Vec<String> {
-    let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
-    skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; "))).collect()
+    let skipped = together(
+        shown
+            .planned
+            .skipped
+            .iter()
+            .map(|s| (&s.reasons, shown.name(s.cell))),
+    );
+    skipped
+        .iter()
+        .map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")))
+        .collect()
 }
 
 fn skipped(page: &mut Document, shown: &Shown<'_>) {
@@ -282,9 +353,24 @@ fn skipped(page: &mut Document, shown: &Shown<'_>) {
 
 /// The requirements of the standard that the campaign claims.
 fn conformance(page: &mut Document, shown: &Shown<'_>) {
-    let Records { campaign, host, trials, facts, summary, .. } = shown.records;
-    let records = linerate_standards::Records { campaign, host, trials, facts, summary: Some(summary) };
-    let Some(found) = linerate_standards::conformance(&records) else { return };
+    let Records {
+        campaign,
+        host,
+        trials,
+        facts,
+        summary,
+        ..
+    } = shown.records;
+    let records = linerate_standards::Records {
+        campaign,
+        host,
+        trials,
+        facts,
+        summary: Some(summary),
+    };
+    let Some(found) = linerate_standards::conformance(&records) else {
+        return;
+    };
     page.heading("Conformance");
     for claim in &found.claims {
         page.say(claim.to_string());
@@ -321,7 +407,9 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
     page.fact("linerate", &shown.campaign.linerate);
     page.code(&shown.campaign.asked.command.join(" "), Tone::Plain);
     if let Some(plan) = &shown.planned.source {
-        page.folded("The plan, for `linerate run`", |page| page.code(plan, Tone::Plain));
+        page.folded("The plan, for `linerate run`", |page| {
+            page.code(plan, Tone::Plain)
+        });
     }
 }
 
@@ -329,11 +417,21 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
 fn ministat(page: &mut Document, shown: &Shown<'_>) {
     let slots = shown.measured_slots();
     let set = |row: &Row| {
-        let trials = shown.valid(row.slot).filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
-        let rates: Vec<f64> = trials.filter_map(|trial| Some(trial.rates?.received.round())).collect();
+        let trials = shown
+            .valid(row.slot)
+            .filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
+        let rates: Vec<f64> = trials
+            .filter_map(|trial| Some(trial.rates?.received.round()))
+            .collect();
         (rates.len() >= 3).then(|| Dataset::new(shown.name(row.slot), rates))
     };
-    let sets: Vec<Dataset> = shown.summary.rows.iter().filter_map(set).take(MAX_SETS).collect();
+    let sets: Vec<Dataset> = shown
+        .summary
+        .rows
+        .iter()
+        .filter_map(set)
+        .take(MAX_SETS)
+        .collect();
     if !sets.is_empty() {
         ministat_block(page, "", &sets);
     }
@@ -353,8 +451,15 @@ fn warned(shown: &Shown<'_>) -> Vec<String> {
     });
     let told = together(said);
     let told = told.iter().map(|(_, said)| {
-        let names: Vec<String> = said.iter().filter_map(|w| Some(shown.name(w.slot?))).collect();
-        let who = if names.is_empty() { String::new() } else { format!("{}: ", listed(&names)) };
+        let names: Vec<String> = said
+            .iter()
+            .filter_map(|w| Some(shown.name(w.slot?)))
+            .collect();
+        let who = if names.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", listed(&names))
+        };
         format!("{who}{}", said[0].text)
     });
     told.collect()

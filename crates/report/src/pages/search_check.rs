@@ -18,18 +18,32 @@ pub fn search_check(file: &str, checks: &[Check]) -> Document {
         .column("reference", "", |check| check.expected.clone())
         .column("linerate", "", |check| check.found.clone());
     page.section("Differences", table);
-    let of = |part: &'static str| checks.iter().filter(move |check| check.of.starts_with(part));
+    let of = |part: &'static str| {
+        checks
+            .iter()
+            .filter(move |check| check.of.starts_with(part))
+    };
     let parts = [
         ("classification", "equal classes and quantiles"),
         ("RFC 9971", "equal classes and conditional throughput"),
-        ("replay", "equal bounds, conditional throughput, and lost frames of each trial"),
+        (
+            "replay",
+            "equal bounds, conditional throughput, and lost frames of each trial",
+        ),
         ("SplitMix64", "equal numbers"),
-        ("searches", "median within 1 % (quartiles overlap, if 2 % apart); 1.2 times the trials at most"),
+        (
+            "searches",
+            "median within 1 % (quartiles overlap, if 2 % apart); 1.2 times the trials at most",
+        ),
     ];
     let table = Table::of(parts)
         .column("part", "", |(part, _)| *part)
         .column("agree", "", |(part, _)| {
-            format!("{}/{}", of(part).filter(|check| check.agrees).count(), of(part).count())
+            format!(
+                "{}/{}",
+                of(part).filter(|check| check.agrees).count(),
+                of(part).count()
+            )
         })
         .column("agrees if", "", |(_, what)| *what);
     page.section("Compared", table);

@@ -84,7 +84,9 @@ impl Set {
     pub fn all(campaign: &Campaign, summary: &Summary, trials: &[TrialRecord]) -> Vec<Set> {
         let mut runs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for trial in trials.iter().filter(|trial| trial.audit.valid) {
-            runs.entry(trial.slot).or_default().extend(trial.rates.map(|rates| rates.received));
+            runs.entry(trial.slot)
+                .or_default()
+                .extend(trial.rates.map(|rates| rates.received));
         }
         let set = |row: &Row| {
             let slot = campaign.slots.get(row.slot)?;
@@ -92,23 +94,47 @@ impl Set {
                 name: row.name.clone(),
                 variant: slot.variant.clone(),
                 family: slot.family.clone(),
-                frame: <[u16; 1]>::try_from(&slot.lengths_fcs[..]).ok().map(|[length]| length),
+                frame: <[u16; 1]>::try_from(&slot.lengths_fcs[..])
+                    .ok()
+                    .map(|[length]| length),
                 unit: Unit::Frames,
                 aside: slot.is_calibration()
-                    || slot.imported.as_ref().is_some_and(|imported| imported.profiling),
+                    || slot
+                        .imported
+                        .as_ref()
+                        .is_some_and(|imported| imported.profiling),
                 rate: row.received,
                 runs: runs.remove(&row.slot).unwrap_or_default(),
                 samples: false,
                 baseline: slot.baseline,
             };
-            let is_sample =
-                |trial: &TrialRecord| trial.imported.as_ref().is_some_and(|t| t.samples == Some(1));
-            let mut own = trials.iter().filter(|trial| trial.slot == row.slot).peekable();
-            Some(if own.peek().is_some() && own.all(is_sample) { set.of_samples() } else { set })
+            let is_sample = |trial: &TrialRecord| {
+                trial
+                    .imported
+                    .as_ref()
+                    .is_some_and(|t| t.samples == Some(1))
+            };
+            let mut own = trials
+                .iter()
+                .filter(|trial| trial.slot == row.slot)
+                .peekable();
+            Some(if own.peek().is_some() && own.all(is_sample) {
+                set.of_samples()
+            } else {
+                set
+            })
         };
         let mut sets: Vec<Set> = summary.rows.iter().filter_map(set).collect();
-        sets.extend(campaign.imported.iter().flat_map(|imported| equilibria(imported)));
-        let throughputs = campaign.imported.iter().flat_map(|imported| &imported.throughputs);
+        sets.extend(
+            campaign
+                .imported
+                .iter()
+                .flat_map(|imported| equilibria(imported)),
+        );
+        let throughputs = campaign
+            .imported
+            .iter()
+            .flat_map(|imported| &imported.throughputs);
         sets.extend(throughputs.map(Set::of_throughput));
         sets
     }
@@ -130,16 +156,32 @@ impl Set {
     }
 
     pub fn of_throughput(found: &PrintedThroughput) -> Set {
-        let unit = if found.unit.is_empty() { Unit::Unnamed } else { Unit::Payload };
+        let unit = if found.unit.is_empty() {
+            Unit::Unnamed
+        } else {
+            Unit::Payload
+        };
         // A copy of another test's result is none of this one.
         let aside = found.profiling || !found.problems.is_empty();
-        let set = Set { unit, aside, ..Set::of_runs(&found.name, found.values.clone()) };
+        let set = Set {
+            unit,
+            aside,
+            ..Set::of_runs(&found.name, found.values.clone())
+        };
         if found.whole { set } else { set.of_samples() }
     }
 
     /// The set, whose runs are samples of one run.
     fn of_samples(self) -> Set {
-        Set { samples: true, rate: Estimate { low: None, high: None, ..self.rate }, ..self }
+        Set {
+            samples: true,
+            rate: Estimate {
+                low: None,
+                high: None,
+                ..self.rate
+            },
+            ..self
+        }
     }
 
     /// Whether it has a rate that can be compared.
@@ -156,19 +198,32 @@ impl Set {
 /// Searches for an equilibrium throughput.
 fn equilibria(imported: &Imported) -> impl Iterator<Item = Set> {
     imported.equilibria.iter().map(|found| {
-        let published = found.published.as_ref().map(|published| published.values.clone());
-        let runs = published.unwrap_or_else(|| found.runs.iter().filter_map(|run| run.estimate).collect());
-        Set { unit: Unit::Ethernet, ..Set::of_runs(&found.name, runs) }
+        let published = found
+            .published
+            .as_ref()
+            .map(|published| published.values.clone());
+        let runs =
+            published.unwrap_or_else(|| found.runs.iter().filter_map(|run| run.estimate).collect());
+        Set {
+            unit: Unit::Ethernet,
+            ..Set::of_runs(&found.name, runs)
+        }
     })
 }
 
 /// Pictures of the sets of a campaign, which share a title and the subject that numbers in their names are of: one for each unit.
 pub fn pictures(title: &str, topic: &str, sets: &[Set]) -> Vec<Chart> {
-    let of =
-        |unit: Unit| -> Vec<&Set> { sets.iter().filter(|set| set.counts() && set.unit == unit).collect() };
+    let of = |unit: Unit| -> Vec<&Set> {
+        sets.iter()
+            .filter(|set| set.counts() && set.unit == unit)
+            .collect()
+    };
     let of_unit = |unit| match unit {
         // Nobody knows whether two of them are of the same unit.
-        Unit::Unnamed => of(unit).into_iter().filter_map(|set| picture(title, topic, &[set])).collect(),
+        Unit::Unnamed => of(unit)
+            .into_iter()
+            .filter_map(|set| picture(title, topic, &[set]))
+            .collect(),
         _ => Vec::from_iter(picture(title, topic, &of(unit))),
     };
     Unit::ALL.into_iter().flat_map(of_unit).collect()
@@ -176,15 +231,21 @@ pub fn pictures(title: &str, topic: &str, sets: &[Set]) -> Vec<Chart> {
 
 /// How many sets have a point in these pictures.
 pub fn drawn(charts: &[Chart]) -> usize {
-    let series = charts.iter().flat_map(|chart| &chart.series).filter(|series| series.look != Look::Limit);
+    let series = charts
+        .iter()
+        .flat_map(|chart| &chart.series)
+        .filter(|series| series.look != Look::Limit);
     series.map(|series| series.points.len()).sum()
 }
 
 /// The picture of sets of one unit.
 pub fn picture(title: &str, topic: &str, sets: &[&Set]) -> Option<Chart> {
     let Places { label, of } = places(topic, sets)?;
-    let all: Vec<(String, Place, &Set)> =
-        of.into_iter().zip(sets).map(|((series, place), set)| (series, place, *set)).collect();
+    let all: Vec<(String, Place, &Set)> = of
+        .into_iter()
+        .zip(sets)
+        .map(|((series, place), set)| (series, place, *set))
+        .collect();
     chart(title, label, all)
 }
 
@@ -199,7 +260,10 @@ pub fn along(title: &str, axis: &str, sets: &[(String, Set)]) -> Option<Chart> {
         Some(numbers) => Place::Number(numbers[at]),
         None => Place::Name(set.variant.clone()),
     };
-    let placed = sets.iter().enumerate().map(|(at, (series, set))| (series.clone(), place(at, set), set));
+    let placed = sets
+        .iter()
+        .enumerate()
+        .map(|(at, (series, set))| (series.clone(), place(at, set), set));
     chart(title, axis.into(), placed.collect())
 }
 
@@ -209,11 +273,19 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
     let mut over: Option<String> = None;
     let mut lines = Vec::new();
     for (name, sets) in campaigns {
-        let Some(Places { label, of }) = places(topic, sets) else { continue };
-        let numbers = of.iter().all(|(_, place)| matches!(place, Place::Number(_)));
+        let Some(Places { label, of }) = places(topic, sets) else {
+            continue;
+        };
+        let numbers = of
+            .iter()
+            .all(|(_, place)| matches!(place, Place::Number(_)));
         if numbers && *over.get_or_insert_with(|| label.clone()) == label {
             let line = |series: &str| join([name.as_str(), series]);
-            lines.extend(of.into_iter().zip(sets).map(|((series, place), set)| (line(&series), place, *set)));
+            lines.extend(
+                of.into_iter()
+                    .zip(sets)
+                    .map(|((series, place), set)| (line(&series), place, *set)),
+            );
         }
     }
     if let Some(label) = over {
@@ -221,31 +293,50 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
     }
     // A name without an IP version is mostly one of IPv4; years differ in one word; the last revision stands for all.
     let label_of = |set: &Set| {
-        let words = set.variant.split('.').filter(|word| Revision::parse(word).is_none());
+        let words = set
+            .variant
+            .split('.')
+            .filter(|word| Revision::parse(word).is_none());
         let name = words.joined(".").replace("statefull", "stateful");
         join([
-            if name.is_empty() { "last revision" } else { &name },
+            if name.is_empty() {
+                "last revision"
+            } else {
+                &name
+            },
             if set.family == "IPv6" { "IPv6" } else { "" },
         ])
     };
-    let labelled = |sets: &[&'_ Set]| sets.iter().map(|set| label_of(set)).collect::<BTreeSet<String>>();
+    let labelled = |sets: &[&'_ Set]| {
+        sets.iter()
+            .map(|set| label_of(set))
+            .collect::<BTreeSet<String>>()
+    };
     let mut shared: BTreeMap<String, usize> = BTreeMap::new();
     for (_, sets) in campaigns {
-        labelled(sets).into_iter().for_each(|name| *shared.entry(name).or_default() += 1);
+        labelled(sets)
+            .into_iter()
+            .for_each(|name| *shared.entry(name).or_default() += 1);
     }
     let mut shared: Vec<(String, usize)> = shared.into_iter().filter(|(_, n)| *n > 1).collect();
     shared.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     shared.truncate(MOST_SHARED);
     let mut bars = Vec::new();
     if shared.is_empty() && campaigns.iter().all(|(_, sets)| sets.len() == 1) {
-        let only = campaigns.iter().flat_map(|(name, sets)| sets.iter().map(move |set| (name, *set)));
+        let only = campaigns
+            .iter()
+            .flat_map(|(name, sets)| sets.iter().map(move |set| (name, *set)));
         bars.extend(only.map(|(name, set)| (String::new(), Place::Name(name.clone()), set)));
     }
     let has_shared = |sets: &[&Set]| {
         let labels = labelled(sets);
         shared.iter().any(|(known, _)| labels.contains(known))
     };
-    for (name, sets) in campaigns.iter().filter(|(_, sets)| has_shared(sets)).take(MOST_CAMPAIGNS) {
+    for (name, sets) in campaigns
+        .iter()
+        .filter(|(_, sets)| has_shared(sets))
+        .take(MOST_CAMPAIGNS)
+    {
         for (series, _) in &shared {
             let last = sets.iter().rev().find(|set| label_of(set) == *series);
             bars.extend(last.map(|set| (series.clone(), Place::Name(name.clone()), *set)));
@@ -255,16 +346,27 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
 }
 
 fn join<const N: usize>(parts: [&str; N]) -> String {
-    parts.into_iter().filter(|part| !part.is_empty()).joined(" ")
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .joined(" ")
 }
 
 /// A line over numbers, bars over names. Bars begin at 0, and so do the rates of lines.
 fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option<Chart> {
     let of = sets.first()?.2.unit;
-    let largest = sets.iter().flat_map(|(_, _, set)| set.runs.iter().copied().chain([set.rate.median]));
+    let largest = sets
+        .iter()
+        .flat_map(|(_, _, set)| set.runs.iter().copied().chain([set.rate.median]));
     let frames = RateUnit::of(largest);
-    let RateUnit { scale, name: unit } =
-        if of == Unit::Frames { frames } else { RateUnit { scale: 1.0, name: "" } };
+    let RateUnit { scale, name: unit } = if of == Unit::Frames {
+        frames
+    } else {
+        RateUnit {
+            scale: 1.0,
+            name: "",
+        }
+    };
     let x_scale = x_scale(&sets);
     let names: &[String] = match &x_scale {
         Scale::Names(names) => &names[..names.len().min(MOST_NAMES)],
@@ -286,8 +388,16 @@ fn chart(title: &str, label: String, sets: Vec<(String, Place, &Set)>) -> Option
     if label.starts_with("frame length") && names.is_empty() && of == Unit::Frames {
         series.extend(limits(&series, scale, None));
     }
-    let known = series.iter().flat_map(|series| &series.points).any(|spot| spot.interval.is_some());
-    let chart = Chart::new(title, Axis::new(label, x_scale), Axis::from_zero(of.axis(unit)), series);
+    let known = series
+        .iter()
+        .flat_map(|series| &series.points)
+        .any(|spot| spot.interval.is_some());
+    let chart = Chart::new(
+        title,
+        Axis::new(label, x_scale),
+        Axis::from_zero(of.axis(unit)),
+        series,
+    );
     Some(if known { chart.of_medians() } else { chart })
 }
 
@@ -297,7 +407,10 @@ fn x_scale(sets: &[(String, Place, &Set)]) -> Scale {
         Place::Number(number) => Some(*number),
         Place::Name(_) => None,
     };
-    let mut numbers: Vec<f64> = sets.iter().filter_map(|(_, place, _)| numbers(place)).collect();
+    let mut numbers: Vec<f64> = sets
+        .iter()
+        .filter_map(|(_, place, _)| numbers(place))
+        .collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
     match (numbers.first(), numbers.last()) {
@@ -323,12 +436,20 @@ fn x_scale(sets: &[(String, Place, &Set)]) -> Scale {
 fn by_name(sets: &[(String, Place, &Set)], names: &[String], scale: f64) -> Vec<Series> {
     let at = |place: &Place| match place {
         Place::Number(number) if names.is_empty() => Some(*number),
-        Place::Number(number) => {
-            names.iter().position(|name| *name == number.to_string()).map(|at| at as f64)
-        }
-        Place::Name(name) => names.iter().position(|known| known == name).map(|at| at as f64),
+        Place::Number(number) => names
+            .iter()
+            .position(|name| *name == number.to_string())
+            .map(|at| at as f64),
+        Place::Name(name) => names
+            .iter()
+            .position(|known| known == name)
+            .map(|at| at as f64),
     };
-    let look = if names.is_empty() { Look::Line } else { Look::Bars };
+    let look = if names.is_empty() {
+        Look::Line
+    } else {
+        Look::Bars
+    };
     let mut series: Vec<Series> = Vec::new();
     for (name, place, set) in sets {
         let Some(x) = at(place) else { continue };
@@ -347,9 +468,12 @@ pub fn limits(series: &[Series], scale: f64, link: Option<f64>) -> Vec<Series> {
     // Frames that a card sends for an instant beyond the line rate are an error of clocks.
     const TOLERANCE: f64 = 1.001;
     let points = || series.iter().flat_map(|series| &series.points);
-    let carries = |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));
+    let carries =
+        |bits: f64| points().all(|spot| spot.y * scale <= TOLERANCE * line_rate(bits, spot.x));
     let mut speeds = link.into_iter().chain(LINK_SPEEDS.map(|(_, bits)| bits));
-    let Some(bits) = speeds.find(|bits| carries(*bits)) else { return Vec::new() };
+    let Some(bits) = speeds.find(|bits| carries(*bits)) else {
+        return Vec::new();
+    };
     let name = format!("{} Gbit/s", bits / 1e9);
     let own = || points().map(|spot| spot.x);
     let [least, greatest] = ends(own()).unwrap_or_default();
@@ -359,10 +483,20 @@ pub fn limits(series: &[Series], scale: f64, link: Option<f64>) -> Vec<Series> {
     lengths.sort_by(f64::total_cmp);
     lengths.dedup();
     let limit = |name: String, rate: &dyn Fn(f64) -> f64| {
-        Series::new(name, Look::Limit, lengths.iter().map(|length| Spot::at(*length, rate(*length) / scale)))
+        Series::new(
+            name,
+            Look::Limit,
+            lengths
+                .iter()
+                .map(|length| Spot::at(*length, rate(*length) / scale)),
+        )
     };
     vec![
-        limit(format!("line rate, {name}"), &|length| line_rate(bits, length)),
-        limit(format!("line rate of simple IMIX, {name}"), &|_| line_rate(bits, SIMPLE_IMIX_AVERAGE)),
+        limit(format!("line rate, {name}"), &|length| {
+            line_rate(bits, length)
+        }),
+        limit(format!("line rate of simple IMIX, {name}"), &|_| {
+            line_rate(bits, SIMPLE_IMIX_AVERAGE)
+        }),
     ]
 }

@@ -32,7 +32,15 @@ pub const INDEX: &str = "sets.js";
 /// The front page.
 pub const FRONT: &str = "index.html";
 /// The folders of all other pages.
-pub const FOLDERS: [&str; 7] = ["sets", "machines", "cards", "topics", "history", "documents", "problems"];
+pub const FOLDERS: [&str; 7] = [
+    "sets",
+    "machines",
+    "cards",
+    "topics",
+    "history",
+    "documents",
+    "problems",
+];
 /// Folders that have a list.
 const LISTS: [&str; 5] = ["machines", "cards", "topics", "history", "problems"];
 
@@ -151,11 +159,25 @@ impl Site {
         let [machine, card, topic, label] = match &campaign.imported {
             Some(origin) => {
                 let own = format!("{prefix}{}", origin.label.as_deref().unwrap_or(label));
-                [known(&origin.machine), known(&origin.card), known(&origin.topic), own]
+                [
+                    known(&origin.machine),
+                    known(&origin.card),
+                    known(&origin.topic),
+                    own,
+                ]
             }
             None => {
-                let key = campaign.slots.first().map(|slot| key(campaign, host, slot)).unwrap_or_default();
-                [key.machine, key.card, campaign.name.clone(), format!("{prefix}{label}")]
+                let key = campaign
+                    .slots
+                    .first()
+                    .map(|slot| key(campaign, host, slot))
+                    .unwrap_or_default();
+                [
+                    key.machine,
+                    key.card,
+                    campaign.name.clone(),
+                    format!("{prefix}{label}"),
+                ]
             }
         };
         let text = format!("{machine} {card} {topic} {label}");
@@ -188,7 +210,9 @@ impl Site {
 
     /// The page of a campaign, with links to its machine, card and topic.
     pub fn linked(&self, entry: &Entry, mut page: Document) -> Document {
-        let known = Facet::ALL.into_iter().filter_map(|facet| self.link(facet, facet.of(entry)));
+        let known = Facet::ALL
+            .into_iter()
+            .filter_map(|facet| self.link(facet, facet.of(entry)));
         let links = home().into_iter().chain(known).collect();
         page.blocks.insert(0, Block::Links { links });
         page
@@ -203,7 +227,12 @@ impl Site {
     /// The sizes of it.
     pub fn sizes(&self) -> Sizes {
         let different = |facet: Facet| {
-            self.entries.iter().map(|e| facet.of(e)).filter(|n| !n.is_empty()).collect::<BTreeSet<_>>().len()
+            self.entries
+                .iter()
+                .map(|e| facet.of(e))
+                .filter(|n| !n.is_empty())
+                .collect::<BTreeSet<_>>()
+                .len()
         };
         let sets = || self.entries.iter().flat_map(|entry| &entry.sets);
         let [machines, cards, topics] = Facet::ALL.map(different);
@@ -224,29 +253,50 @@ impl Site {
     ///
     /// # Errors
     /// That of `page`.
-    pub fn pages<E>(&mut self, mut page: impl FnMut(&str, Document) -> Result<(), E>) -> Result<(), E> {
+    pub fn pages<E>(
+        &mut self,
+        mut page: impl FnMut(&str, Document) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut names = std::mem::take(&mut self.names);
         let site = &*self;
         let [.., history, problems] = &site.lists;
-        let times = Times { all: history, of: site.timelines(&mut names) };
-        let documents: Vec<(String, &Reproduction)> =
-            site.documents.iter().map(|found| (names.take("documents", &found.document), found)).collect();
+        let times = Times {
+            all: history,
+            of: site.timelines(&mut names),
+        };
+        let documents: Vec<(String, &Reproduction)> = site
+            .documents
+            .iter()
+            .map(|found| (names.take("documents", &found.document), found))
+            .collect();
         page(FRONT, site.front(&documents))?;
         for (file, found) in &documents {
             page(file, document(found))?;
         }
         for facet in Facet::ALL {
             if site.files[facet as usize].len() > MOST_LISTED {
-                write_parts(&site.lists[facet as usize], &mut names, &mut page, site.list(facet))?;
+                write_parts(
+                    &site.lists[facet as usize],
+                    &mut names,
+                    &mut page,
+                    site.list(facet),
+                )?;
             }
             let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-            site.entries.iter().for_each(|entry| by_name.entry(facet.of(entry)).or_default().push(entry));
+            site.entries
+                .iter()
+                .for_each(|entry| by_name.entry(facet.of(entry)).or_default().push(entry));
             for (name, entries) in by_name.into_iter().filter(|(name, _)| facet.has_page(name)) {
                 let paged = match facet {
                     Facet::Topic => site.topic(name, &entries, &times),
                     _ => site.facet(facet, name, &entries, &times),
                 };
-                write_parts(&site.files[facet as usize][name], &mut names, &mut page, paged)?;
+                write_parts(
+                    &site.files[facet as usize][name],
+                    &mut names,
+                    &mut page,
+                    paged,
+                )?;
             }
         }
         if !site.history.timelines.is_empty() {

@@ -11,7 +11,8 @@ use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Asked, Clocks, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stamped, Stopped, TrialRecord, VERSION,
+    Asked, Clocks, CpuShare, LabKind, Mode, Planned, Roles, Slot, Stamped, Stopped, TrialRecord,
+    VERSION,
 };
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{Rates, Timing};
@@ -20,7 +21,10 @@ use linerate_plan::campaign::Cell;
 use linerate_stats::histogram::Histogram;
 use std::collections::BTreeMap;
 
-const WIDE: Style = Style { color: false, width: 120 };
+const WIDE: Style = Style {
+    color: false,
+    width: 120,
+};
 
 pub(super) fn slot(
     id: usize,
@@ -31,7 +35,10 @@ pub(super) fn slot(
 ) -> Slot {
     Slot {
         id,
-        name: format!("{variant} {} {length} B", if length == 84 { "IPv6" } else { "IPv4" }),
+        name: format!(
+            "{variant} {} {length} B",
+            if length == 84 { "IPv6" } else { "IPv4" }
+        ),
         variant: variant.into(),
         family: if length == 84 { "IPv6" } else { "IPv4" }.into(),
         transport: "UDP".into(),
@@ -84,10 +91,18 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
     };
     let slots = cells.map(slot).collect();
     let roles = match mode {
-        Mode::Inline => Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
-        Mode::Threaded | Mode::Hosts | Mode::EndHosts => {
-            Roles { generator: vec![1], dut: vec![2], receiver: vec![3], control: vec![0] }
-        }
+        Mode::Inline => Roles {
+            generator: vec![1],
+            dut: vec![1],
+            receiver: vec![1],
+            control: vec![0],
+        },
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => Roles {
+            generator: vec![1],
+            dut: vec![2],
+            receiver: vec![3],
+            control: vec![0],
+        },
     };
     Campaign {
         version: VERSION,
@@ -140,8 +155,21 @@ pub(super) fn host() -> HostFacts {
 }
 
 /// A trial with this offered and this received rate, a quarter of a second long.
-pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> TrialRecord {
-    lossy(number, block, slot, [offered, received], "DUT in: receive ring full", Cause::QueueFull)
+pub(super) fn trial(
+    number: u64,
+    block: u32,
+    slot: usize,
+    offered: f64,
+    received: f64,
+) -> TrialRecord {
+    lossy(
+        number,
+        block,
+        slot,
+        [offered, received],
+        "DUT in: receive ring full",
+        Cause::QueueFull,
+    )
 }
 
 /// A trial whose DUT drops the frames that it does not pass on at this place, for this cause.
@@ -154,16 +182,33 @@ pub(super) fn lossy(
     cause: Cause,
 ) -> TrialRecord {
     let (sent, got) = ((offered / 4.0) as u64, (received / 4.0) as u64);
-    let port = |frames| PortCounters { frames, ..PortCounters::default() };
-    let loss = Loss { place: place.into(), frames: sent - got, side: Side::Dut, cause };
+    let port = |frames| PortCounters {
+        frames,
+        ..PortCounters::default()
+    };
+    let loss = Loss {
+        place: place.into(),
+        frames: sent - got,
+        side: Side::Dut,
+        cause,
+    };
     let losses = if sent > got { vec![loss] } else { Vec::new() };
     let mut receiver = port(got);
     let mut latency = Histogram::default();
     (0..100).for_each(|i| latency.record(1000 + 10 * i));
     receiver.latency = latency;
-    let rates = Some(Rates { offered, received, seconds: 0.25 });
-    let evidence =
-        Evidence { rates, generator: port(sent), receiver, losses: losses.clone(), ..Evidence::default() };
+    let rates = Some(Rates {
+        offered,
+        received,
+        seconds: 0.25,
+    });
+    let evidence = Evidence {
+        rates,
+        generator: port(sent),
+        receiver,
+        losses: losses.clone(),
+        ..Evidence::default()
+    };
     TrialRecord {
         version: VERSION,
         trial: number,
@@ -232,7 +277,12 @@ pub(super) fn same(text: &str, expected: Expect) {
     expected.assert_eq(&format!("\n{}\n", text.trim_end()));
 }
 
-const INLINE: [(f64, f64); 4] = [(10e6, 10e6), (1.49e6, 1.49e6), (9.8e6, 9.8e6), (1.43e6, 1.43e6)];
+const INLINE: [(f64, f64); 4] = [
+    (10e6, 10e6),
+    (1.49e6, 1.49e6),
+    (9.8e6, 9.8e6),
+    (1.43e6, 1.43e6),
+];
 
 #[test]
 fn normal() {
@@ -310,12 +360,21 @@ fn latencies_between_clocks_have_their_error() {
     let page = |errors: [u64; 4]| {
         let mut trials = blocks(&rates);
         for trial in &mut trials {
-            trial.clocks = Some(Clocks { shift_ns: 500, error_ns: errors[trial.slot] });
+            trial.clocks = Some(Clocks {
+                shift_ns: 500,
+                error_ns: errors[trial.slot],
+            });
         }
         text(&c, &trials, WIDE)
     };
     let compared = page([0, 600, 0, 5000]);
-    let found = compared.split("Latency from").nth(1).unwrap().split("No frame").next().unwrap();
+    let found = compared
+        .split("Latency from")
+        .nth(1)
+        .unwrap()
+        .split("No frame")
+        .next()
+        .unwrap();
     same(
         found,
         expect![[r#"
@@ -337,33 +396,61 @@ fn latencies_between_clocks_have_their_error() {
     let stamped = |by_cards, frames| {
         let mut trials = blocks(&rates);
         for trial in &mut trials {
-            trial.clocks = Some(Clocks { shift_ns: 0, error_ns: 0 });
-            let why = if by_cards == [true; 2] { vec![] } else { vec!["g0: this card cannot".to_string()] };
-            trial.stamped = Some(Stamped { frames, by_cards, why });
+            trial.clocks = Some(Clocks {
+                shift_ns: 0,
+                error_ns: 0,
+            });
+            let why = if by_cards == [true; 2] {
+                vec![]
+            } else {
+                vec!["g0: this card cannot".to_string()]
+            };
+            trial.stamped = Some(Stamped {
+                frames,
+                by_cards,
+                why,
+            });
         }
         text(&c, &trials, WIDE)
     };
     let cards = stamped([true; 2], 10);
-    assert!(cards.contains("frames that the cards stamped at both ends, one clock."), "{cards}");
+    assert!(
+        cards.contains("frames that the cards stamped at both ends, one clock."),
+        "{cards}"
+    );
     assert!(!cards.contains("No stamps of hardware"), "{cards}");
     let mixed = stamped([false, true], 10);
-    assert!(mixed.contains("stamped by the receiving card and by the other one's driver"), "{mixed}");
+    assert!(
+        mixed.contains("stamped by the receiving card and by the other one's driver"),
+        "{mixed}"
+    );
     let none = stamped([false; 2], 0);
     assert!(
-        none.contains("Frames with a time stamp") && none.contains("hardware: g0: this card cannot."),
+        none.contains("Frames with a time stamp")
+            && none.contains("hardware: g0: this card cannot."),
         "{none}"
     );
     let one = page([0; 4]);
-    assert!(one.contains("one clock. PDV") && !one.contains("only PDV"), "{one}");
+    assert!(
+        one.contains("one clock. PDV") && !one.contains("only PDV"),
+        "{one}"
+    );
     let without = text(&c, &blocks(&rates), WIDE);
-    assert!(!without.contains("Latency from"), "ages by clocks that were not compared: {without}");
+    assert!(
+        !without.contains("Latency from"),
+        "ages by clocks that were not compared: {without}"
+    );
 }
 
 #[test]
 fn threaded_with_losses() {
     let c = campaign(Mode::Threaded);
     same(
-        &text(&c, &blocks(&[(5e6, 5e6), (4.6e6, 1.2e6), (4.9e6, 4.9e6), (4.4e6, 1.201e6)]), WIDE),
+        &text(
+            &c,
+            &blocks(&[(5e6, 5e6), (4.6e6, 1.2e6), (4.9e6, 4.9e6), (4.4e6, 1.201e6)]),
+            WIDE,
+        ),
         expect![[r#"
 
             This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.202..1.211
@@ -436,7 +523,10 @@ fn threaded_with_losses() {
 fn a_trial_table() {
     let mut list = blocks(&INLINE[..2]);
     list.truncate(4);
-    list[3].audit = audit(&Evidence { faults: vec!["interface g0 went down".into()], ..Evidence::default() });
+    list[3].audit = audit(&Evidence {
+        faults: vec!["interface g0 went down".into()],
+        ..Evidence::default()
+    });
     list[3].rates = None;
     same(
         &trials(&campaign(Mode::Inline), &list).text(WIDE),
@@ -453,5 +543,8 @@ fn a_trial_table() {
                 3  interface g0 went down; frames were sent: 0 sent
         "#]],
     );
-    assert_eq!(trials(&campaign(Mode::Inline), &[]).text(WIDE), "No trial was recorded.\n");
+    assert_eq!(
+        trials(&campaign(Mode::Inline), &[]).text(WIDE),
+        "No trial was recorded.\n"
+    );
 }

@@ -21,10 +21,18 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         Some(r) if imported && r == 0.0 => Cell::Nothing,
         Some(r) => rate(r, unit.scale, 4),
     };
-    let things = if campaign.opens_connections() { "conn." } else { "frames" };
-    let most = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::max).map(|s| fixed(100.0 * s, 0));
+    let things = if campaign.opens_connections() {
+        "conn."
+    } else {
+        "frames"
+    };
+    let most = |shares: &mut dyn Iterator<Item = f64>| {
+        shares.reduce(f64::max).map(|s| fixed(100.0 * s, 0))
+    };
     let table = Table::of(trials)
-        .column("", "trial and slot", |t| format!("{:>5}  {}", t.trial, campaign.name_of(t.slot)))
+        .column("", "trial and slot", |t| {
+            format!("{:>5}  {}", t.trial, campaign.name_of(t.slot))
+        })
         .optional("", "block", |t| t.block as usize)
         .column("began", "s", |t| fixed(t.began_ns as f64 / 1e9, 2))
         .column("offered", unit.name, |t| fps(t, |r| r.offered))
@@ -36,22 +44,36 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
             (false, _) => "FAILED",
         })
         .optional("sent", things, |t| count(t.generator.frames))
-        .optional("lost", things, |t| count(t.generator.frames.saturating_sub(t.receiver.unique())))
+        .optional("lost", things, |t| {
+            count(t.generator.frames.saturating_sub(t.receiver.unique()))
+        })
         .optional("DUT CPU", "% busy", |t| {
-            let of_dut = |cpu| campaign.asked.lab == LabKind::Hosts || campaign.roles.dut.contains(cpu);
+            let of_dut =
+                |cpu| campaign.asked.lab == LabKind::Hosts || campaign.roles.dut.contains(cpu);
             most(&mut t.cpus.iter().filter(|c| of_dut(&c.cpu)).map(|c| c.busy))
         })
         .optional("steal", "%", |t| most(&mut t.cpus.iter().map(|c| c.steal)))
         .when(trials.iter().any(|t| !t.collectors.is_empty()), |rows| {
             rows.optional("collecting", "ms", |t| {
-                fixed(t.collectors.iter().map(|c| c.took_ns).sum::<u64>() as f64 / 1e6, 1)
+                fixed(
+                    t.collectors.iter().map(|c| c.took_ns).sum::<u64>() as f64 / 1e6,
+                    1,
+                )
             })
         });
     page.table(table);
     let failed: Vec<&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if !failed.is_empty() {
-        let what = if imported { "have no figure" } else { "failed their audit" };
-        page.heading(format!("{} of {} {what}", failed.len(), counted(trials.len(), "trial")));
+        let what = if imported {
+            "have no figure"
+        } else {
+            "failed their audit"
+        };
+        page.heading(format!(
+            "{} of {} {what}",
+            failed.len(),
+            counted(trials.len(), "trial")
+        ));
         for trial in failed {
             let why = trial.audit.failures().joined("; ");
             page.item(&format!("{:>5}  ", trial.trial), why, Tone::Warning);

@@ -7,9 +7,16 @@ use std::cmp::Ordering;
 
 /// The changes that are kept, in a few words.
 pub fn tuned(tuned: &Tuned) -> String {
-    let kept = tuned.changes.iter().filter(|change| change.verdict == Verdict::Kept);
+    let kept = tuned
+        .changes
+        .iter()
+        .filter(|change| change.verdict == Verdict::Kept);
     let names: Vec<&str> = kept.map(|change| change.name.as_str()).collect();
-    if names.is_empty() { "no change is kept".into() } else { format!("{} kept", names.join(", ")) }
+    if names.is_empty() {
+        "no change is kept".into()
+    } else {
+        format!("{} kept", names.join(", "))
+    }
 }
 
 /// The page of `linerate tune`.
@@ -24,7 +31,11 @@ pub fn tuning(tuned: &Tuned) -> Document {
             .map(|change| change.name.clone())
             .collect()
     };
-    let (kept, harmful, open) = (named(Verdict::Kept), named(Verdict::Harmful), named(Verdict::Unknown));
+    let (kept, harmful, open) = (
+        named(Verdict::Kept),
+        named(Verdict::Harmful),
+        named(Verdict::Unknown),
+    );
     page.answer(answer(tuned, &kept, open.is_empty()));
     if !tuned.base.is_empty() {
         page.say(format!("Compared with {}.", tuned.base));
@@ -34,7 +45,10 @@ pub fn tuning(tuned: &Tuned) -> Document {
     }
     let broken = named(Verdict::Breaks);
     if !broken.is_empty() {
-        page.warn(format!("With {} no frame passes: no run with it has a valid trial.", broken.join(", ")));
+        page.warn(format!(
+            "With {} no frame passes: no run with it has a valid trial.",
+            broken.join(", ")
+        ));
     }
     if let Some(stopped) = &tuned.stopped {
         page.warn(format!("This tuning did not come to its end: {stopped}."));
@@ -48,9 +62,13 @@ pub fn tuning(tuned: &Tuned) -> Document {
             .filter(|c| c.verdict == Verdict::Kept)
             .map(|c| format!("{}: {}", c.name, c.keys.join(", "))),
     );
-    page.each("Changes that depend on each other", &tuned.interactions, |page, interaction| {
-        page.entry("- ", together(tuned, interaction));
-    });
+    page.each(
+        "Changes that depend on each other",
+        &tuned.interactions,
+        |page, interaction| {
+            page.entry("- ", together(tuned, interaction));
+        },
+    );
     page.gap();
     page.note(
         "Each effect is the mean over runs with and without the other changes. Its interval comes from the spread between runs: each run \
@@ -60,17 +78,29 @@ pub fn tuning(tuned: &Tuned) -> Document {
     for stage in &tuned.stages {
         page.note(words(stage));
     }
-    let warnings =
-        tuned.stages.iter().flat_map(|s| s.warnings.iter().map(|warning| format!("{}: {warning}", s.name)));
+    let warnings = tuned.stages.iter().flat_map(|s| {
+        s.warnings
+            .iter()
+            .map(|warning| format!("{}: {warning}", s.name))
+    });
     page.warnings(warnings);
     page
 }
 
 /// The verdict of the last campaign; the trials that chose the changes prove nothing of them together.
 fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
-    let (n, all, names) = (kept.len(), counted(tuned.changes.len(), "change"), kept.join(", "));
-    let (make, them, by) = if n == 1 { ("makes", "it", "by") } else { ("make", "them", "together by") };
-    let seemed = format!("{n} of {all} made the DUT faster in the trials that confirmed {them}: {names}.");
+    let (n, all, names) = (
+        kept.len(),
+        counted(tuned.changes.len(), "change"),
+        kept.join(", "),
+    );
+    let (make, them, by) = if n == 1 {
+        ("makes", "it", "by")
+    } else {
+        ("make", "them", "together by")
+    };
+    let seemed =
+        format!("{n} of {all} made the DUT faster in the trials that confirmed {them}: {names}.");
     let ratio = match (kept, &tuned.together) {
         ([], _) if !whole => return format!("No verdict yet on {all}."),
         ([], _) => return format!("None of {all} is shown to make the DUT faster."),
@@ -79,34 +109,54 @@ fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
     };
     match (ratio.side_of(1.0), interval(&ratio)) {
         (Some(Ordering::Greater), _) => {
-            format!("{n} of {all} {make} the DUT faster, {by} {}: {names}.", change(&ratio))
+            format!(
+                "{n} of {all} {make} the DUT faster, {by} {}: {names}.",
+                change(&ratio)
+            )
         }
         (Some(_), _) => {
-            format!("{seemed} Beside the DUT as it is, the DUT with {them} is slower: {}.", change(&ratio))
+            format!(
+                "{seemed} Beside the DUT as it is, the DUT with {them} is slower: {}.",
+                change(&ratio)
+            )
         }
         (None, Some(interval)) => {
             format!("{seemed} Beside the DUT as it is, no difference is shown: {interval}.")
         }
-        (None, None) => format!("{seemed} Beside the DUT as it is, too few trials were valid to tell."),
+        (None, None) => {
+            format!("{seemed} Beside the DUT as it is, too few trials were valid to tell.")
+        }
     }
 }
 
 /// `+12.3 % (95 % interval +10.1..+14.6 %)`
 fn change(ratio: &Estimate) -> String {
     let interval = interval(ratio).map(|interval| format!(" ({interval})"));
-    format!("{} %{}", percent(ratio.median), interval.unwrap_or_default())
+    format!(
+        "{} %{}",
+        percent(ratio.median),
+        interval.unwrap_or_default()
+    )
 }
 
 /// `95 % interval +10.1..+14.6 %`
 fn interval(ratio: &Estimate) -> Option<String> {
     let (low, high) = ratio.low.zip(ratio.high)?;
-    Some(format!("95 % interval {}..{} %", percent(low), percent(high)))
+    Some(format!(
+        "95 % interval {}..{} %",
+        percent(low),
+        percent(high)
+    ))
 }
 
 /// A change in per cent with one decimal; no sign for what rounds to nothing.
 fn percent(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
-    if percent.abs() < 0.05 { "0.0".into() } else { format!("{percent:+.1}") }
+    if percent.abs() < 0.05 {
+        "0.0".into()
+    } else {
+        format!("{percent:+.1}")
+    }
 }
 
 fn changes(tuned: &Tuned) -> Table {
@@ -117,10 +167,23 @@ fn changes(tuned: &Tuned) -> Table {
     let interval = |measured: Option<&Measured>| {
         let (low, high) = (measured?.ratio.low?, measured?.ratio.high?);
         let text = format!("{}..{}", percent(low), percent(high));
-        Some(Cell::Interval { low: percents(low), high: percents(high), text })
+        Some(Cell::Interval {
+            low: percents(low),
+            high: percents(high),
+            text,
+        })
     };
     let p = |measured: Option<&Measured>| {
-        measured.map(|m| Cell::number(m.p, if m.p < 0.001 { "<0.001".into() } else { format!("{:.3}", m.p) }))
+        measured.map(|m| {
+            Cell::number(
+                m.p,
+                if m.p < 0.001 {
+                    "<0.001".into()
+                } else {
+                    format!("{:.3}", m.p)
+                },
+            )
+        })
     };
     let verdict = |change: &&Change| match change.verdict {
         Verdict::Kept => "helps",
@@ -134,15 +197,21 @@ fn changes(tuned: &Tuned) -> Table {
         .column("change", "", |change| change.name.clone())
         .column("verdict", "", verdict)
         .if_any("screening", "%", |change| effect(change.screened.as_ref()))
-        .if_any("95 % interval", "%", |change| interval(change.screened.as_ref()))
+        .if_any("95 % interval", "%", |change| {
+            interval(change.screened.as_ref())
+        })
         .if_any("confirmed", "%", |change| effect(change.confirmed.as_ref()))
-        .if_any("95 % interval", "%", |change| interval(change.confirmed.as_ref()))
+        .if_any("95 % interval", "%", |change| {
+            interval(change.confirmed.as_ref())
+        })
         .if_any("p", "", |change| p(change.confirmed.as_ref()))
         .into()
 }
 
 fn together(tuned: &Tuned, interaction: &Interaction) -> String {
-    let [a, b] = interaction.of.map(|change| tuned.changes[change].name.as_str());
+    let [a, b] = interaction
+        .of
+        .map(|change| tuned.changes[change].name.as_str());
     let effect = change(&interaction.measured.ratio);
     format!("{a} and {b} together: {effect} beyond their own effects.")
 }

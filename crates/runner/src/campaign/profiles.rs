@@ -6,7 +6,9 @@ use crate::progress::Progress;
 use crate::testbed::{Request, Telemetry, TrialOutcome};
 use anyhow::{Result, anyhow};
 use linerate_linux::telemetry::{drops, locks, profile, stages};
-use linerate_measure::record::{Events, LabKind, Mode, Slot, SlotProfile, Staged, TrialRecord, Waits};
+use linerate_measure::record::{
+    Events, LabKind, Mode, Slot, SlotProfile, Staged, TrialRecord, Waits,
+};
 use linerate_measure::trial::{Shape, rates};
 use linerate_profile::{Profile, Sampled};
 
@@ -27,7 +29,8 @@ impl Conductor<'_> {
     ) -> Vec<(usize, Result<(SlotProfile, Profile)>)> {
         let inline = self.campaign.asked.mode == Mode::Inline;
         let measured = |slot: &&Slot| {
-            (inline || !slot.is_calibration()) && self.trials.iter().any(|trial| trial.slot == slot.id)
+            (inline || !slot.is_calibration())
+                && self.trials.iter().any(|trial| trial.slot == slot.id)
         };
         let slots: Vec<&Slot> = self.campaign.slots.iter().filter(measured).collect();
         let mut all: Vec<Result<Rounds>> = slots.iter().map(|_| Ok(Rounds::default())).collect();
@@ -51,29 +54,59 @@ impl Conductor<'_> {
         let kept = slots.iter().zip(all).map(|(slot, sum)| {
             progress.say(format!("profile: {}", self.campaign.name_of(slot.id)));
             let looks_ns = OBSERVED_NS.min(load_ns);
-            (slot.id, sum.and_then(|rounds| self.kept(slot, rounds, looks_ns)))
+            (
+                slot.id,
+                sum.and_then(|rounds| self.kept(slot, rounds, looks_ns)),
+            )
         });
         kept.collect()
     }
 
     /// The samples of one trial of this length.
     fn sampled(&mut self, slot: &Slot, load_ns: u64) -> Result<Rounds> {
-        let TrialOutcome { record, profile, evidence, .. } =
-            self.look(slot, Telemetry::Functions, load_ns)?;
+        let TrialOutcome {
+            record,
+            profile,
+            evidence,
+            ..
+        } = self.look(slot, Telemetry::Functions, load_ns)?;
         let nothing = match self.campaign.asked.lab {
             LabKind::Simulated => "a simulated DUT has no kernel",
             _ => "linerate knows no profiler of its kernel",
         };
         let reason = || failure(&record, profile::NAME).unwrap_or(nothing.into());
         let sampled = profile.ok_or_else(|| anyhow!(reason()))?;
-        let rates = rates(&record.samples).map(|rates| rates.received).into_iter().collect();
-        Ok(Rounds { sampled, rates, frames: evidence.receiver.unique() })
+        let rates = rates(&record.samples)
+            .map(|rates| rates.received)
+            .into_iter()
+            .collect();
+        Ok(Rounds {
+            sampled,
+            rates,
+            frames: evidence.receiver.unique(),
+        })
     }
 
     /// Writes the stacks of a slot, and looks at the rest of its kernel, in trials of this length.
-    fn kept(&mut self, slot: &Slot, rounds: Rounds, looks_ns: u64) -> Result<(SlotProfile, Profile)> {
-        let Rounds { sampled, rates, frames } = rounds;
-        let Sampled { profile, event, user, lost, counted, not_counted } = sampled;
+    fn kept(
+        &mut self,
+        slot: &Slot,
+        rounds: Rounds,
+        looks_ns: u64,
+    ) -> Result<(SlotProfile, Profile)> {
+        let Rounds {
+            sampled,
+            rates,
+            frames,
+        } = rounds;
+        let Sampled {
+            profile,
+            event,
+            user,
+            lost,
+            counted,
+            not_counted,
+        } = sampled;
         let mut missing: Vec<String> = not_counted.into_iter().collect();
         let kept = SlotProfile {
             slot: slot.id,
@@ -87,7 +120,11 @@ impl Conductor<'_> {
             frames,
             counted,
             stacks: self.store.write_stacks(slot.id, "", &profile.lines())?,
-            functions: profile.functions().into_iter().take(MOST_FUNCTIONS).collect(),
+            functions: profile
+                .functions()
+                .into_iter()
+                .take(MOST_FUNCTIONS)
+                .collect(),
             stages: self.stages(slot, looks_ns, &mut missing)?,
             events: self.events(slot, looks_ns, &mut missing)?,
             missing,
@@ -96,7 +133,12 @@ impl Conductor<'_> {
     }
 
     /// The times of frames in the stack, in a trial of their own. Without a DUT, no frame passes it.
-    fn stages(&mut self, slot: &Slot, load_ns: u64, missing: &mut Vec<String>) -> Result<Option<Staged>> {
+    fn stages(
+        &mut self,
+        slot: &Slot,
+        load_ns: u64,
+        missing: &mut Vec<String>,
+    ) -> Result<Option<Staged>> {
         if slot.is_calibration() {
             return Ok(None);
         }
@@ -107,10 +149,23 @@ impl Conductor<'_> {
     }
 
     /// Frames that are dropped, and waits for locks, in a trial of their own.
-    fn events(&mut self, slot: &Slot, load_ns: u64, missing: &mut Vec<String>) -> Result<Option<Events>> {
-        let TrialOutcome { record, waited, evidence, .. } = self.look(slot, Telemetry::Events, load_ns)?;
+    fn events(
+        &mut self,
+        slot: &Slot,
+        load_ns: u64,
+        missing: &mut Vec<String>,
+    ) -> Result<Option<Events>> {
+        let TrialOutcome {
+            record,
+            waited,
+            evidence,
+            ..
+        } = self.look(slot, Telemetry::Events, load_ns)?;
         let names = [drops::NAME, locks::NAME];
-        let failed: Vec<String> = names.iter().filter_map(|name| failure(&record, name)).collect();
+        let failed: Vec<String> = names
+            .iter()
+            .filter_map(|name| failure(&record, name))
+            .collect();
         let nothing = failed.len() == names.len();
         missing.extend(failed);
         if nothing {
@@ -119,16 +174,42 @@ impl Conductor<'_> {
         let mut waits = None;
         if let Some(waited) = waited {
             let lines = waited.profile.lines();
-            let stacks = (waited.waits > 0).then(|| self.store.write_stacks(slot.id, "-locks", &lines));
-            let functions = waited.functions().into_iter().take(MOST_FUNCTIONS).collect();
+            let stacks =
+                (waited.waits > 0).then(|| self.store.write_stacks(slot.id, "-locks", &lines));
+            let functions = waited
+                .functions()
+                .into_iter()
+                .take(MOST_FUNCTIONS)
+                .collect();
             let (ns, times, lost) = (waited.profile.samples(), waited.waits, waited.lost);
-            let beside =
-                waited.beside.waiting().into_iter().filter(|f| f.own > 0).take(MOST_FUNCTIONS).collect();
-            waits = Some(Waits { ns, times, lost, stacks: stacks.transpose()?, functions, beside });
+            let beside = waited
+                .beside
+                .waiting()
+                .into_iter()
+                .filter(|f| f.own > 0)
+                .take(MOST_FUNCTIONS)
+                .collect();
+            waits = Some(Waits {
+                ns,
+                times,
+                lost,
+                stacks: stacks.transpose()?,
+                functions,
+                beside,
+            });
         }
         let received = rates(&record.samples).map(|rates| rates.received);
-        let drops = record.dut.into_iter().filter(|(name, _)| name.starts_with("drop ")).collect();
-        Ok(Some(Events { received, sent: evidence.generator.frames, drops, waits }))
+        let drops = record
+            .dut
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("drop "))
+            .collect();
+        Ok(Some(Events {
+            received,
+            sent: evidence.generator.frames,
+            drops,
+            waits,
+        }))
     }
 
     /// Runs a trial of this length, whose rate does not enter the results.
@@ -138,7 +219,16 @@ impl Conductor<'_> {
         let (telemetry, configuration) = (Some(what), false);
         let (shape, benchmark) = (Shape::Constant, None);
         let burst = self.burst(slot);
-        self.stand.run(&Request { slot, rate, timing, shape, burst, benchmark, telemetry, configuration })
+        self.stand.run(&Request {
+            slot,
+            rate,
+            timing,
+            shape,
+            burst,
+            benchmark,
+            telemetry,
+            configuration,
+        })
     }
 }
 
@@ -162,6 +252,9 @@ impl Rounds {
 
 /// Why a collector found nothing.
 fn failure(record: &TrialRecord, name: &str) -> Option<String> {
-    let failed = record.collected.iter().find(|collected| collected.command == name);
+    let failed = record
+        .collected
+        .iter()
+        .find(|collected| collected.command == name);
     failed.and_then(|collected| Some(format!("{name}: {}", collected.output.as_ref().err()?)))
 }

@@ -30,22 +30,31 @@ impl Session {
         let plan = Plan::joined(planned, &stored.campaign.slots)
             .with_context(|| format!("reading the plan in {shown}"))?;
         let Planned { file, skipped, .. } = planned.clone();
-        let ended = |summary: &&Summary| !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
-        let extended = |summary: &&Summary| wanted.budget.is_some() && summary.stopped == Stopped::Budget;
-        if let Some(summary) = stored.summary.as_ref().filter(|summary| ended(summary) && !extended(summary))
+        let ended =
+            |summary: &&Summary| !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
+        let extended =
+            |summary: &&Summary| wanted.budget.is_some() && summary.stopped == Stopped::Budget;
+        if let Some(summary) = stored
+            .summary
+            .as_ref()
+            .filter(|summary| ended(summary) && !extended(summary))
         {
-            if summary.stopped == Stopped::Budget && plan.experiment.trials.measure != Measure::Rate {
+            if summary.stopped == Stopped::Budget && plan.experiment.trials.measure != Measure::Rate
+            {
                 bail_usage!("{}", pages::going_on(&plan, &shown.to_string()));
             }
             bail_usage!(
                 "this campaign is complete, for {}: `linerate show {shown}` prints it, `linerate {}` begins a new one",
                 summary.ended(),
-                file.as_ref().map_or(verb(&stored.campaign).into(), |file| format!("run {file}"))
+                file.as_ref()
+                    .map_or(verb(&stored.campaign).into(), |file| format!("run {file}"))
             );
         }
         let simulated = wanted.simulate.is_some();
         if simulated != (stored.campaign.asked.lab == LabKind::Simulated) {
-            bail_usage!("a simulated campaign is resumed with its --simulate, and others without it");
+            bail_usage!(
+                "a simulated campaign is resumed with its --simulate, and others without it"
+            );
         }
         if let Some(file) = &file {
             check_unchanged_plan(Path::new(file), &plan)?;
@@ -66,21 +75,35 @@ impl Session {
                 changes.join("; ")
             );
         }
-        Ok(Session { earlier: Some((store, stored)), ..session })
+        Ok(Session {
+            earlier: Some((store, stored)),
+            ..session
+        })
     }
 
     /// Changes since a campaign began: of the machine, of the lab, and of the cells that can be measured there.
     fn changes(&self, stored: &StoredCampaign, skipped: &[Skipped]) -> Vec<String> {
         let mut changes = changes_of_machine(&stored.host, &self.facts);
         let then = &stored.campaign.standing;
-        let new = self.prepared.standing.iter().filter(|(what, now)| then.get(*what) != Some(now));
+        let new = self
+            .prepared
+            .standing
+            .iter()
+            .filter(|(what, now)| then.get(*what) != Some(now));
         changes.extend(new.map(|(what, now)| format!("in the lab, {what} is now {now}")));
         let cells = |skipped: &[Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
         let (then, now) = (cells(skipped), cells(&self.prepared.skipped));
         if then != now {
             // A ceiling is skipped when all its cells are: they have the reason.
-            let is_new = |s: &&Skipped| !self.prepared.plan.is_ceiling(s.cell) && !then.contains(&s.cell);
-            let reason = self.prepared.skipped.iter().filter(is_new).flat_map(|s| &s.reasons).next();
+            let is_new =
+                |s: &&Skipped| !self.prepared.plan.is_ceiling(s.cell) && !then.contains(&s.cell);
+            let reason = self
+                .prepared
+                .skipped
+                .iter()
+                .filter(is_new)
+                .flat_map(|s| &s.reasons)
+                .next();
             changes.push(format!(
                 "{} cells were skipped and {} are now{}",
                 then.len(),
@@ -94,7 +117,9 @@ impl Session {
 
 /// Gives a search, or tests, that were stopped another time for all trials.
 fn extend(stored: &mut StoredCampaign, budget: Duration) -> Result<()> {
-    let Some(planned) = &mut stored.campaign.planned else { return Ok(()) };
+    let Some(planned) = &mut stored.campaign.planned else {
+        return Ok(());
+    };
     let trials = &mut planned.experiment.trials;
     if trials.measure == Measure::Rate {
         bail_usage!(
@@ -134,7 +159,11 @@ pub fn changes_of_machine(then: &HostFacts, now: &HostFacts) -> Vec<String> {
 /// The verb that a campaign without a plan's file was begun by.
 fn verb(campaign: &Campaign) -> &str {
     let verbs = ["bench", "search", "rfc2544"];
-    let begun = campaign.asked.command.iter().find(|word| verbs.contains(&word.as_str()));
+    let begun = campaign
+        .asked
+        .command
+        .iter()
+        .find(|word| verbs.contains(&word.as_str()));
     begun.map_or("bench", String::as_str)
 }
 
@@ -142,12 +171,16 @@ fn verb(campaign: &Campaign) -> &str {
 fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
     let name = file.display();
     let Ok(bytes) = plans::read(file) else {
-        tell(format!("{name} cannot be read any more: continuing with the recorded plan"));
+        tell(format!(
+            "{name} cannot be read any more: continuing with the recorded plan"
+        ));
         return Ok(());
     };
     let now = plans::parse(file, &bytes).ok();
-    let now =
-        now.as_ref().and_then(|now| now.campaign(then.experiment.system, then.experiment.quick)).cloned();
+    let now = now
+        .as_ref()
+        .and_then(|now| now.campaign(then.experiment.system, then.experiment.quick))
+        .cloned();
     let same = now.is_some_and(|mut now| {
         // The command line may have set these.
         let (trials, recorded) = (&mut now.experiment.trials, &then.experiment.trials);

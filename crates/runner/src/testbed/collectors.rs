@@ -45,7 +45,12 @@ static COLLECTORS: [Make; 3] = [
     |scene| Some(Box::new(counters(scene.lane?))),
     |scene| {
         let (host, slot) = (scene.host.clone()?, scene.configuration?);
-        Some(Box::new(Configured::new(host, scene.kernel, scene.ends.clone(), slot)))
+        Some(Box::new(Configured::new(
+            host,
+            scene.kernel,
+            scene.ends.clone(),
+            slot,
+        )))
     },
 ];
 
@@ -55,7 +60,10 @@ impl<'a> Scene<'a> {
         let target = ExecutionTarget::of_dut(lane).map(Arc::new);
         let names = |dut: &DutEnd| [&dut.inside, &dut.outside].map(|card| card.name.clone());
         let ends = lane.dut.as_ref().map(names).unwrap_or_default();
-        let host = target.map(|target| Observed { target, sudo: false });
+        let host = target.map(|target| Observed {
+            target,
+            sudo: false,
+        });
         Scene {
             host,
             lane: Some(lane),
@@ -78,16 +86,26 @@ impl<'a> Scene<'a> {
 
     /// Prepares the collectors of one trial.
     pub fn before(&self, collect: &Collect) -> Collectors<'a> {
-        let mut all: Vec<Box<dyn Collector + 'a>> = COLLECTORS.iter().filter_map(|make| make(self)).collect();
+        let mut all: Vec<Box<dyn Collector + 'a>> =
+            COLLECTORS.iter().filter_map(|make| make(self)).collect();
         let [inside, outside] = &self.ends;
         let filled = |commands: &[String]| -> Vec<String> {
-            commands.iter().map(|command| fill(command, inside, outside)).collect()
+            commands
+                .iter()
+                .map(|command| fill(command, inside, outside))
+                .collect()
         };
         if let Some(host) = self.host.as_ref().filter(|_| !collect.during.is_empty()) {
-            all.push(Box::new(UnderLoad::new(host.clone(), filled(&collect.during))));
+            all.push(Box::new(UnderLoad::new(
+                host.clone(),
+                filled(&collect.during),
+            )));
         }
         if let Some(host) = self.host.as_ref().filter(|_| !collect.commands.is_empty()) {
-            all.push(Box::new(AfterLoad::new(host.clone(), filled(&collect.commands))));
+            all.push(Box::new(AfterLoad::new(
+                host.clone(),
+                filled(&collect.commands),
+            )));
         }
         all.extend(self.probes());
         if let (Some(host), Some(load)) = (&self.host, self.load) {
@@ -98,7 +116,9 @@ impl<'a> Scene<'a> {
 
     /// The probes of the kernel. Without a DUT, no frame passes its stack.
     fn probes(&self) -> Vec<Box<dyn Collector + 'a>> {
-        let Some((what, cpus)) = self.telemetry.clone() else { return Vec::new() };
+        let Some((what, cpus)) = self.telemetry.clone() else {
+            return Vec::new();
+        };
         if let (None, Some(host)) = (self.lane, &self.host) {
             let probe = |name| Probed::new(host.clone(), self.kernel, name);
             let probes = match what {
@@ -106,7 +126,10 @@ impl<'a> Scene<'a> {
                 Telemetry::Stages => vec![probe(stages::NAME)],
                 Telemetry::Events => vec![probe(drops::NAME), probe(locks::NAME)],
             };
-            return probes.into_iter().map(|probe| Box::new(probe) as Box<dyn Collector>).collect();
+            return probes
+                .into_iter()
+                .map(|probe| Box::new(probe) as Box<dyn Collector>)
+                .collect();
         }
         let dut = self.lane.and_then(|lane| lane.dut.as_ref());
         match what {

@@ -57,12 +57,20 @@ impl ConnectionLabs {
             Lab::File { .. } => None,
         };
         let batch = batch.or(asked).unwrap_or(BATCH);
-        ConnectionLabs { prepared: prepared.clone(), batch, standing: None }
+        ConnectionLabs {
+            prepared: prepared.clone(),
+            batch,
+            standing: None,
+        }
     }
 
     fn stand(&mut self, cell: usize) -> Result<()> {
         let group = self.prepared.group(cell);
-        if self.standing.as_ref().is_none_or(|standing| standing.group != group) {
+        if self
+            .standing
+            .as_ref()
+            .is_none_or(|standing| standing.group != group)
+        {
             // Down before the next one is up: each puts the host back as it was.
             self.standing = None;
             self.standing = Some(Standing::build(&self.prepared, group)?);
@@ -82,19 +90,34 @@ impl Standing {
             lab.lanes.iter_mut().for_each(Lane::share_inside);
         }
         let servers: Vec<u32> = lab.lanes.iter().map(|lane| lane.receiver.index).collect();
-        let ends =
-            ConnectionEnds::new(&lab.generator.namespace, &targets(&lab), &lab.receiver.namespace, &servers);
+        let ends = ConnectionEnds::new(
+            &lab.generator.namespace,
+            &targets(&lab),
+            &lab.receiver.namespace,
+            &servers,
+        );
         let ends = ends.context("setting up both ends of the connections")?;
         if prepared.mode == Mode::Threaded && prepared.roles.receiver != prepared.roles.dut {
-            lab.thread_receivers(&prepared.roles.receiver).context("giving the receiver its CPU")?;
+            lab.thread_receivers(&prepared.roles.receiver)
+                .context("giving the receiver its CPU")?;
         }
-        Ok(Standing { group, lanes, ends, lab })
+        Ok(Standing {
+            group,
+            lanes,
+            ends,
+            lab,
+        })
     }
 
     fn run(&mut self, prepared: &Prepared, batch: u32, request: &Request) -> Result<TrialOutcome> {
-        let Request { slot: cell, timing, .. } = *request;
+        let Request {
+            slot: cell, timing, ..
+        } = *request;
         let turn = turn(prepared);
-        let number = self.lanes.iter().position(|lane| *lane == prepared.lane(cell));
+        let number = self
+            .lanes
+            .iter()
+            .position(|lane| *lane == prepared.lane(cell));
         let number = number.context("a measured cell has its lane")?;
         let lane = &self.lab.lanes[number];
         if let Some(dut) = &lane.dut {
@@ -125,10 +148,15 @@ impl Standing {
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
         drop(turn);
-        let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
+        let rules = counted
+            .zip(lane.rule_counts())
+            .map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
         let mut opened = self.ends.account(connections);
-        opened.lost = accounts.iter().flat_map(|account| account.losses.clone()).collect();
+        opened.lost = accounts
+            .iter()
+            .flat_map(|account| account.losses.clone())
+            .collect();
         let states = match &lane.dut {
             Some(dut) => tracked(&dut.namespace, States::New)?,
             None => None,
@@ -140,7 +168,12 @@ impl Standing {
         }
         let mut faults = faults(lane, &opened, &connections, entries, timing.load_ns());
         faults.extend(used_up(&self.ends, kind.cpus.len(), opened.attempted));
-        let mut outcome = TrialOutcome::new(outcome, [vec![attempted], vec![received]], vec![account], found);
+        let mut outcome = TrialOutcome::new(
+            outcome,
+            [vec![attempted], vec![received]],
+            vec![account],
+            found,
+        );
         outcome.evidence.faults.extend(faults);
         outcome.evidence.connections = states;
         outcome.evidence.closed_loop = prepared.mode == Mode::Inline && support::leaves_softirqs();
@@ -183,7 +216,11 @@ fn scene<'a>(prepared: &Prepared, lane: &'a Lane, request: &Request) -> Scene<'a
     };
     let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
     let configuration = request.configuration.then_some(request.slot);
-    Scene { telemetry, configuration, ..Scene::of_lane(lane) }
+    Scene {
+        telemetry,
+        configuration,
+        ..Scene::of_lane(lane)
+    }
 }
 
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
@@ -194,27 +231,49 @@ fn account(
     [sent, came]: [&[PortCounters]; 2],
 ) -> Account {
     let by_tester = |loss: &Loss| loss.side == Side::Tester;
-    let side =
-        if opened.lost.iter().all(by_tester) && !opened.lost.is_empty() { Side::Tester } else { Side::Dut };
+    let side = if opened.lost.iter().all(by_tester) && !opened.lost.is_empty() {
+        Side::Tester
+    } else {
+        Side::Dut
+    };
     // Frames that found a queue full were no work for the DUT.
-    let full = !opened.lost.is_empty() && opened.lost.iter().all(|loss| loss.cause == Cause::QueueFull);
-    let cause = if full { Cause::QueueFull } else { Cause::Dropped };
+    let full = !opened.lost.is_empty()
+        && opened
+            .lost
+            .iter()
+            .all(|loss| loss.cause == Cause::QueueFull);
+    let cause = if full {
+        Cause::QueueFull
+    } else {
+        Cause::Dropped
+    };
     let failed = opened.failures(spec.exchange).map(|(stage, frames)| Loss {
         place: format!("{stage} did not arrive"),
         frames,
         side,
         cause,
     });
-    let mut account = Account { losses: failed.collect(), ..Account::default() };
-    let ways = ["to the server", "to the client"].iter().zip(frames).zip(sent.iter().zip(came));
+    let mut account = Account {
+        losses: failed.collect(),
+        ..Account::default()
+    };
+    let ways = ["to the server", "to the client"]
+        .iter()
+        .zip(frames)
+        .zip(sent.iter().zip(came));
     for ((way, of_frames), (sent, received)) in ways {
         let lost: u64 = of_frames.losses.iter().map(|loss| loss.frames).sum();
-        account.second_counts.extend(
-            of_frames
-                .second_counts
-                .into_iter()
-                .map(|count| SecondCount { place: format!("{}, frames {way}", count.place), ..count }),
-        );
+        account
+            .second_counts
+            .extend(
+                of_frames
+                    .second_counts
+                    .into_iter()
+                    .map(|count| SecondCount {
+                        place: format!("{}, frames {way}", count.place),
+                        ..count
+                    }),
+            );
         account.second_counts.push(SecondCount {
             place: format!("frames {way}, received or lost at known places"),
             frames: received.frames + lost,
@@ -229,7 +288,10 @@ fn account(
 fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option<SecondCount> {
     let settings = &lane.setup.settings;
     let own = settings.rules.is_some() && lane.setup.tracks;
-    let usual = !settings.sysctls.keys().any(|name| name.contains("netfilter"));
+    let usual = !settings
+        .sysctls
+        .keys()
+        .any(|name| name.contains("netfilter"));
     (own && usual && opened.closed() == opened.attempted).then(|| SecondCount {
         place: "DUT: connections that it tracks".into(),
         frames: entries.unwrap_or(0),
@@ -247,10 +309,15 @@ fn faults(
 ) -> Vec<String> {
     let mut faults = opened.faults(spec, load_ns);
     let limit = lane.dut.as_ref().and_then(|dut| {
-        sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?.trim().parse::<u64>().ok()
+        sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max")
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
     });
-    if let Some((entries, limit)) =
-        entries.zip(limit).filter(|(n, most)| *n as f64 >= TABLE_SHARE * *most as f64)
+    if let Some((entries, limit)) = entries
+        .zip(limit)
+        .filter(|(n, most)| *n as f64 >= TABLE_SHARE * *most as f64)
     {
         faults.push(format!(
             "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: use a shorter --duration, or a larger nf_conntrack_max"
@@ -285,7 +352,11 @@ fn used_up(ends: &ConnectionEnds, cpus: usize, attempted: u64) -> Option<String>
 /// # Errors
 /// Some are and some are not.
 pub fn opens_connections(prepared: &Prepared) -> Result<bool> {
-    let all = distinct(prepared.measured().map(|cell| prepared.traffic(cell).connections.is_some()));
+    let all = distinct(
+        prepared
+            .measured()
+            .map(|cell| prepared.traffic(cell).connections.is_some()),
+    );
     match all[..] {
         [one] => Ok(one),
         [] => Ok(false),

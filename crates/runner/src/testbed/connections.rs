@@ -38,13 +38,21 @@ pub fn establish(
     traffic: &Traffic,
     cpu: Option<u32>,
 ) -> Result<u64> {
-    let answerer = Answerer::start(&lab.receiver.namespace, lane.receiver.index, traffic.campaign)?;
+    let answerer = Answerer::start(
+        &lab.receiver.namespace,
+        lane.receiver.index,
+        traffic.campaign,
+    )?;
     let target = Target {
         ifindex: lane.generator.index,
         source: MacAddr(lane.generator.mac),
         destination: MacAddr(lane.destination_mac()),
     };
-    let traffic = Traffic { order: FlowOrder::Sequential, first_stream: STREAM, ..traffic.clone() };
+    let traffic = Traffic {
+        order: FlowOrder::Sequential,
+        first_stream: STREAM,
+        ..traffic.clone()
+    };
     let cpus: Vec<u32> = cpu.into_iter().collect();
     let namespace = &lab.generator.namespace;
     let mut generator = ports::generator(Backend::AfPacket, namespace, &[target], &traffic, &cpus)?;
@@ -52,9 +60,17 @@ pub fn establish(
     // A DUT may take a millisecond for a frame; no longer.
     let load = Load::lasting(Duration::from_secs(1) + Duration::from_millis(flows));
     let mut unanswered = u64::MAX;
-    for rate in RATES.into_iter().filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND) {
+    for rate in RATES
+        .into_iter()
+        .filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND)
+    {
         let before = answerer.frames();
-        generator.start(&Load { rate: Some(rate), frames: Some(flows), batch: 16, ..load })?;
+        generator.start(&Load {
+            rate: Some(rate),
+            frames: Some(flows),
+            batch: 16,
+            ..load
+        })?;
         while !generator.finished() && !over() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -99,24 +115,40 @@ pub struct Timeouts {
 
 impl Timeouts {
     /// Of a DUT that is not asked: the shortest default among those that linerate knows is ipfw's (`dyn_udp_lifetime`).
-    pub const SHORTEST: Timeouts =
-        Timeouts { first: Duration::from_secs(10), later: Some(Duration::from_secs(10)) };
+    pub const SHORTEST: Timeouts = Timeouts {
+        first: Duration::from_secs(10),
+        later: Some(Duration::from_secs(10)),
+    };
 
     /// Connections of a namespace.
     pub fn of(dut: &Netns, family: Family, transport: Transport) -> Timeouts {
         let seconds = |name: &str, usual: u64| {
             let text = sysctl::get(dut, &format!("net/netfilter/nf_conntrack_{name}"));
-            Duration::from_secs(text.ok().and_then(|t| t.trim().parse().ok()).unwrap_or(usual))
+            Duration::from_secs(
+                text.ok()
+                    .and_then(|t| t.trim().parse().ok())
+                    .unwrap_or(usual),
+            )
         };
         match (transport, family) {
             (Transport::Udp, _) => Timeouts {
                 first: seconds("udp_timeout", 30),
                 later: Some(seconds("udp_timeout_stream", 120)),
             },
-            (Transport::Tcp, _) => Timeouts { first: seconds("tcp_timeout_syn_recv", 60), later: None },
+            (Transport::Tcp, _) => Timeouts {
+                first: seconds("tcp_timeout_syn_recv", 60),
+                later: None,
+            },
             (Transport::IcmpEcho, family) => {
-                let name = if family == Family::V4 { "icmp_timeout" } else { "icmpv6_timeout" };
-                Timeouts { first: seconds(name, 30), later: Some(seconds(name, 30)) }
+                let name = if family == Family::V4 {
+                    "icmp_timeout"
+                } else {
+                    "icmpv6_timeout"
+                };
+                Timeouts {
+                    first: seconds(name, 30),
+                    later: Some(seconds(name, 30)),
+                }
             }
         }
     }
@@ -137,7 +169,13 @@ pub struct Freshness {
 impl Freshness {
     /// All flows were shown from this moment on.
     pub fn new(began: Instant, flows: u64, timeouts: Timeouts) -> Freshness {
-        Freshness { flows, timeouts, learned: began, loads: [(began, 0)].into(), frames: flows }
+        Freshness {
+            flows,
+            timeouts,
+            learned: began,
+            loads: [(began, 0)].into(),
+            frames: flows,
+        }
     }
 
     /// A load of `frames` frames began then.
@@ -146,14 +184,21 @@ impl Freshness {
         self.frames += frames;
         // The oldest flow is in the last load that had begun by then.
         let oldest = self.frames - self.flows;
-        while self.loads.get(1).is_some_and(|(_, before)| *before <= oldest) {
+        while self
+            .loads
+            .get(1)
+            .is_some_and(|(_, before)| *before <= oldest)
+        {
             self.loads.pop_front();
         }
     }
 
     /// Nothing can be said of them any more.
     pub fn forget(&mut self) {
-        self.timeouts = Timeouts { first: Duration::ZERO, later: None };
+        self.timeouts = Timeouts {
+            first: Duration::ZERO,
+            later: None,
+        };
     }
 
     /// Whether a trial of this length that begins now may find that a connection has expired.
@@ -169,7 +214,12 @@ impl Freshness {
 }
 
 /// The state of a slot's connections after a load of `frames` frames that began then. `wanted`: what the plan wants them to be.
-pub fn after_load(wanted: States, fresh: Option<&mut Freshness>, began: Instant, frames: u64) -> States {
+pub fn after_load(
+    wanted: States,
+    fresh: Option<&mut Freshness>,
+    began: Instant,
+    frames: u64,
+) -> States {
     match (wanted, fresh) {
         (States::Established, Some(fresh)) => {
             fresh.add(began, frames);
@@ -185,17 +235,26 @@ pub fn after_load(wanted: States, fresh: Option<&mut Freshness>, began: Instant,
 /// # Errors
 /// The kernel does not answer.
 pub fn tracked(dut: &Netns, states: States) -> Result<Option<Connections>> {
-    let Some(tracked) = conntrack::count(dut).filter(|count| *count > 0) else { return Ok(None) };
+    let Some(tracked) = conntrack::count(dut).filter(|count| *count > 0) else {
+        return Ok(None);
+    };
     let look = || conntrack::unanswered(dut).context("looking at the DUT's connections");
     let unanswered = (states == States::Established).then(look).transpose()?;
-    Ok(Some(Connections { states, tracked: Some(tracked), unanswered }))
+    Ok(Some(Connections {
+        states,
+        tracked: Some(tracked),
+        unanswered,
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const UDP: Timeouts = Timeouts { first: Duration::from_secs(30), later: Some(Duration::from_secs(120)) };
+    const UDP: Timeouts = Timeouts {
+        first: Duration::from_secs(30),
+        later: Some(Duration::from_secs(120)),
+    };
     const TRIAL: Duration = Duration::from_millis(300);
 
     fn at(began: Instant, seconds: u64) -> Instant {
@@ -226,9 +285,15 @@ mod tests {
         let began = Instant::now();
         let mut fresh = Freshness::new(began, 2000, UDP);
         fresh.add(at(began, 10), 1500);
-        assert!(fresh.expires_within(at(began, 29), TRIAL), "500 flows are as old as the learning");
+        assert!(
+            fresh.expires_within(at(began, 29), TRIAL),
+            "500 flows are as old as the learning"
+        );
         fresh.add(at(began, 20), 500);
-        assert!(!fresh.expires_within(at(began, 127), TRIAL), "the oldest is of the load at 10 s");
+        assert!(
+            !fresh.expires_within(at(began, 127), TRIAL),
+            "the oldest is of the load at 10 s"
+        );
         assert!(fresh.expires_within(at(began, 128), TRIAL));
         fresh.add(at(began, 21), 1_000_000);
         assert!(!fresh.expires_within(at(began, 138), TRIAL));
@@ -238,7 +303,10 @@ mod tests {
     #[test]
     fn a_syn_does_not_renew_a_connection() {
         let began = Instant::now();
-        let tcp = Timeouts { first: Duration::from_secs(60), later: None };
+        let tcp = Timeouts {
+            first: Duration::from_secs(60),
+            later: None,
+        };
         let mut fresh = Freshness::new(began, 10, tcp);
         fresh.add(at(began, 50), 1000);
         assert!(!fresh.expires_within(at(began, 57), TRIAL));
@@ -248,7 +316,10 @@ mod tests {
     #[test]
     fn a_short_timeout_leaves_time_for_a_trial() {
         let began = Instant::now();
-        let short = Timeouts { first: Duration::from_secs(1), later: Some(Duration::from_secs(1)) };
+        let short = Timeouts {
+            first: Duration::from_secs(1),
+            later: Some(Duration::from_secs(1)),
+        };
         let fresh = Freshness::new(began, 10, short);
         assert!(!fresh.expires_within(began, TRIAL));
         assert!(fresh.expires_within(began + Duration::from_millis(600), TRIAL));

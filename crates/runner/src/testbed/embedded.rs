@@ -62,16 +62,30 @@ impl Embedded {
         let lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
         let tester = Tester::new(&lab, &prepared, &kinds)?;
         if prepared.mode == Mode::Threaded && roles.receiver != roles.dut {
-            lab.thread_receivers(&roles.receiver).context("giving the receiver its CPU")?;
+            lab.thread_receivers(&roles.receiver)
+                .context("giving the receiver its CPU")?;
         }
         let (pace, fresh) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Embedded { group, lanes, tester, lab, batch, pace, fresh, turn: None, prepared })
+        Ok(Embedded {
+            group,
+            lanes,
+            tester,
+            lab,
+            batch,
+            pace,
+            fresh,
+            turn: None,
+            prepared,
+        })
     }
 
     /// The lab's number of a cell's lane.
     fn lane(&self, cell: usize) -> usize {
         let lane = self.prepared.lane(cell);
-        self.lanes.iter().position(|known| *known == lane).expect("a measured cell has its lane")
+        self.lanes
+            .iter()
+            .position(|known| *known == lane)
+            .expect("a measured cell has its lane")
     }
 
     /// Runs a load through a cell's DUT, before the trials; the receiver goes on counting.
@@ -83,7 +97,11 @@ impl Embedded {
         loop {
             attempts += 1;
             let outcome = trial::run(timing, load, generator, receiver, &STOP, |_, _| {})?;
-            match outcome.faults.iter().find(|fault| fault.starts_with(NOTHING_LEFT)) {
+            match outcome
+                .faults
+                .iter()
+                .find(|fault| fault.starts_with(NOTHING_LEFT))
+            {
                 Some(fault) if attempts == ATTEMPTS => bail!("{fault} ({ATTEMPTS} attempts)"),
                 Some(_) => {}
                 None => return Ok(outcome),
@@ -122,10 +140,19 @@ impl Embedded {
                 Mode::Threaded | Mode::Hosts | Mode::EndHosts => (Some(50_000.0), 30_000),
             };
             let most_ns = 20_000_000 + flows * each_ns;
-            let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
+            let timing = Timing {
+                warm_up_ns: 0,
+                interval_ns: most_ns,
+                ..Timing::slice(most_ns)
+            };
             let began = Instant::now();
-            let load = Load { rate, frames: Some(flows), ..Load::lasting(timing.load()) };
-            self.send(cell, timing, load).context("sending the learning frames")?;
+            let load = Load {
+                rate,
+                frames: Some(flows),
+                ..Load::lasting(timing.load())
+            };
+            self.send(cell, timing, load)
+                .context("sending the learning frames")?;
             let took = began.elapsed();
             let at_least = self.stop(cell)?.unique() as f64 / took.as_secs_f64();
             if self.keeps_states(lane) && states == States::Established {
@@ -133,7 +160,11 @@ impl Embedded {
             }
             if rate.is_none() {
                 // Setting a load up and ending it takes longer than a thousand frames do: only a large number shows a pace.
-                let pace = if at_least < SLOW { self.probe(cell)? } else { Some(at_least) };
+                let pace = if at_least < SLOW {
+                    self.probe(cell)?
+                } else {
+                    Some(at_least)
+                };
                 self.pace.extend(pace.map(|pace| (cell, pace)));
             }
         }
@@ -157,13 +188,21 @@ impl Embedded {
             return Ok(());
         }
         let cpu = self.prepared.roles.control.first().copied();
-        let shown = Traffic { campaign: self.prepared.campaign(), ..traffic.clone() };
+        let shown = Traffic {
+            campaign: self.prepared.campaign(),
+            ..traffic.clone()
+        };
         let began = Instant::now();
         let unanswered = establish(&self.lab, lane, &dut.namespace, &shown, cpu);
         self.tester.let_through(number, false);
         if unanswered.context("establishing the connections of the test traffic")? == 0 {
-            let timeouts = Timeouts::of(&dut.namespace, traffic.frame.family, traffic.frame.transport);
-            self.fresh.insert(cell, Freshness::new(began, traffic.flows.len(), timeouts));
+            let timeouts = Timeouts::of(
+                &dut.namespace,
+                traffic.frame.family,
+                traffic.frame.transport,
+            );
+            self.fresh
+                .insert(cell, Freshness::new(began, traffic.flows.len(), timeouts));
         }
         Ok(())
     }
@@ -183,7 +222,9 @@ impl Embedded {
         if states == States::Established && stale {
             let same_lane = |other: &usize| self.prepared.lane(*other) == self.prepared.lane(cell);
             let others: Vec<usize> = self.fresh.keys().copied().filter(same_lane).collect();
-            others.into_iter().try_for_each(|other| self.establish(other))?;
+            others
+                .into_iter()
+                .try_for_each(|other| self.establish(other))?;
         }
         Ok(())
     }
@@ -198,11 +239,23 @@ impl Embedded {
     }
 
     /// The DUT's connections after a trial of `frames` frames that began then.
-    fn connections(&mut self, cell: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
+    fn connections(
+        &mut self,
+        cell: usize,
+        began: Instant,
+        frames: u64,
+    ) -> Result<Option<Connections>> {
         let lane = &self.lab.lanes[self.lane(cell)];
         let mut fresh = self.fresh.get_mut(&cell);
-        let states = after_load(lane.setup.settings.states, fresh.as_deref_mut(), began, frames);
-        let Some(dut) = &lane.dut else { return Ok(None) };
+        let states = after_load(
+            lane.setup.settings.states,
+            fresh.as_deref_mut(),
+            began,
+            frames,
+        );
+        let Some(dut) = &lane.dut else {
+            return Ok(None);
+        };
         let found = tracked(&dut.namespace, states)?;
         if let Some(fresh) = fresh.filter(|_| found.is_some_and(|c| c.unanswered > Some(0))) {
             // Some expired after all: all are shown again before the next trial.
@@ -213,8 +266,19 @@ impl Embedded {
 
     /// Rates of a short trial of a cell, as fast as possible.
     fn try_out(&mut self, cell: usize, run_ns: u64, batch: u32) -> Result<Option<Rates>> {
-        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: run_ns, ..Timing::slice(run_ns) };
-        let outcome = self.send(cell, timing, Load { batch, ..Load::lasting(timing.load()) })?;
+        let timing = Timing {
+            warm_up_ns: 5_000_000,
+            interval_ns: run_ns,
+            ..Timing::slice(run_ns)
+        };
+        let outcome = self.send(
+            cell,
+            timing,
+            Load {
+                batch,
+                ..Load::lasting(timing.load())
+            },
+        )?;
         self.stop(cell)?;
         Ok(rates(&outcome.samples))
     }
@@ -222,7 +286,9 @@ impl Embedded {
     /// Frames/s that a cell's DUT takes, roughly.
     fn probe(&mut self, cell: usize) -> Result<Option<f64>> {
         // Inline, the offered load is the load that the DUT takes, even if it drops it.
-        Ok(self.try_out(cell, 20_000_000, 16)?.map(|rates| rates.offered))
+        Ok(self
+            .try_out(cell, 20_000_000, 16)?
+            .map(|rates| rates.offered))
     }
 
     /// Chooses the number of frames that the generators hand over at once, by trying on the cell given: the smallest number that
@@ -242,15 +308,21 @@ impl Embedded {
                     bail!("interrupted while the batch size was being chosen");
                 }
                 let i = (i + round) % CANDIDATES.len();
-                found[i].extend(self.try_out(cell, 25_000_000, CANDIDATES[i])?.map(|rates| rates.received));
+                found[i].extend(
+                    self.try_out(cell, 25_000_000, CANDIDATES[i])?
+                        .map(|rates| rates.received),
+                );
             }
         }
         let medians: Vec<f64> = found.iter().map(|f| median(f).unwrap_or(0.0)).collect();
         let best = medians.iter().copied().fold(0.0, f64::max);
         let chosen = medians.iter().position(|m| *m >= 0.98 * best).unwrap_or(0);
         self.batch = CANDIDATES[chosen];
-        let measured: Vec<String> =
-            CANDIDATES.iter().zip(&medians).map(|(c, m)| format!("{c}: {:.3} Mpps", m / 1e6)).collect();
+        let measured: Vec<String> = CANDIDATES
+            .iter()
+            .zip(&medians)
+            .map(|(c, m)| format!("{c}: {:.3} Mpps", m / 1e6))
+            .collect();
         Ok((CANDIDATES[chosen], measured.join(", ")))
     }
 
@@ -285,36 +357,59 @@ impl Embedded {
     /// # Errors
     /// The trial could not be run at all.
     pub fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        let Request { slot: cell, timing, .. } = *request;
+        let Request {
+            slot: cell, timing, ..
+        } = *request;
         let turn = self.prepare_in_turn(cell, timing)?;
-        let telemetry = request.telemetry.map(|what| (what, self.forwarding(cell).to_vec()));
+        let telemetry = request
+            .telemetry
+            .map(|what| (what, self.forwarding(cell).to_vec()));
         let number = self.lane(cell);
         let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
         let configuration = request.configuration.then_some(cell);
-        let scene = Scene { telemetry, configuration, ..Scene::of_lane(lane) };
+        let scene = Scene {
+            telemetry,
+            configuration,
+            ..Scene::of_lane(lane)
+        };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let began = Instant::now();
         let run = |began: &dyn Fn(u64)| {
-            trial::run(timing, load, generator, receiver, &STOP, |moment, began_ns| {
-                began(began_ns);
-                collectors.during(moment);
-            })
+            trial::run(
+                timing,
+                load,
+                generator,
+                receiver,
+                &STOP,
+                |moment, began_ns| {
+                    began(began_ns);
+                    collectors.during(moment);
+                },
+            )
         };
         let (outcome, event_run) = with_event(lane, request, run)?;
         let outcome = outcome?;
         let sent = generator.directions();
-        let downed = event_run.is_some() && lane.setup.settings.event.as_ref().is_some_and(Event::downs_link);
+        let downed = event_run.is_some()
+            && lane
+                .setup
+                .settings
+                .event
+                .as_ref()
+                .is_some_and(Event::downs_link);
         let read = || [sent.clone(), receiver.directions()];
         let ([sent, received], accounts) = settle(lane, &before, downed, read)?;
         receiver.stop()?;
         let waited_ns = turn.as_ref().map_or(0, |turn| turn.waited_ns);
         drop(turn);
-        let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
+        let rules = counted
+            .zip(lane.rule_counts())
+            .map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
         // Each flow is in one of these frames, which open or renew connections.
         let connections = self.connections(cell, began, sent[0].frames)?;
@@ -325,7 +420,10 @@ impl Embedded {
             && self.prepared.backend == Backend::Xdp
             && event_run.is_none()
             && support::leaves_softirqs();
-        outcome.add_event(self.lab.lanes[number].setup.settings.event.as_ref(), event_run);
+        outcome.add_event(
+            self.lab.lanes[number].setup.settings.event.as_ref(),
+            event_run,
+        );
         Ok(outcome)
     }
 }
@@ -343,7 +441,10 @@ fn with_event<T>(
     let ran = event.words();
     let after_ns = request.timing.warm_up_ns + after_ns;
     let (result, event_run) = trial::under_load(after_ns, |over| event.carry_out(over), load);
-    Ok((result, event_run.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran))))
+    Ok((
+        result,
+        event_run.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)),
+    ))
 }
 
 /// The lab that the cells of a group need.
@@ -353,10 +454,15 @@ pub(super) fn lab_spec(prepared: &Prepared, group: usize) -> LabSpec {
     let roles = &prepared.roles;
     LabSpec {
         mode: prepared.mode,
-        both_ways: kinds.iter().any(|(_, kind)| kind.direction == Direction::Both),
+        both_ways: kinds
+            .iter()
+            .any(|(_, kind)| kind.direction == Direction::Both),
         generator_cpus: roles.generator.clone(),
         dut_cpus: roles.dut.clone(),
-        longest_fcs: all().map(|traffic| traffic.mix.max_len_fcs()).max().unwrap_or(64),
+        longest_fcs: all()
+            .map(|traffic| traffic.mix.max_len_fcs())
+            .max()
+            .unwrap_or(64),
         flows: all().map(|traffic| traffic.flows.len()).max().unwrap_or(0),
         host_changes: prepared.consent,
         interrupted: Some(&STOP),
@@ -375,7 +481,12 @@ pub(super) fn targets(lab: &EmbeddedLab) -> Vec<Target> {
 
 /// The turn on the lab's CPUs, beside other linerates.
 pub(super) fn turn(prepared: &Prepared) -> Turn {
-    let Roles { generator, dut, receiver, .. } = &prepared.roles;
+    let Roles {
+        generator,
+        dut,
+        receiver,
+        ..
+    } = &prepared.roles;
     Turn::on(&[&generator[..], dut, receiver].concat(), interrupted, tell)
 }
 
@@ -424,7 +535,13 @@ pub(super) fn settle(
 }
 
 /// The kinds of traffic of these cells, with their numbers.
-pub fn kinds(prepared: &Prepared, cells: impl Iterator<Item = usize>) -> Vec<(usize, &TrafficKind)> {
+pub fn kinds(
+    prepared: &Prepared,
+    cells: impl Iterator<Item = usize>,
+) -> Vec<(usize, &TrafficKind)> {
     let numbers = distinct(cells.map(|cell| prepared.kind_of[cell]));
-    numbers.into_iter().map(|kind| (kind, &prepared.kinds[kind])).collect()
+    numbers
+        .into_iter()
+        .map(|kind| (kind, &prepared.kinds[kind]))
+        .collect()
 }

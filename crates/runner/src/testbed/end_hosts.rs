@@ -62,7 +62,11 @@ impl EndHosts {
             let (lanes, of_group) = prepared.setups(prepared.group(cell))?;
             setups.extend(lanes.into_iter().zip(of_group));
         }
-        let paths = || setups.values().filter_map(|setup| setup.settings.path.as_ref());
+        let paths = || {
+            setups
+                .values()
+                .filter_map(|setup| setup.settings.path.as_ref())
+        };
         let asked = paths().map(|path| path.by).next().unwrap_or_default();
         if paths().any(|path| path.by != asked) {
             bail_usage!(
@@ -75,17 +79,28 @@ impl EndHosts {
             .iter_mut()
             .filter_map(|slot| slot.path.as_mut())
             .for_each(|path| path.by.clone_from(&words));
-        prepared.notes.push(format!("the path between the end hosts is by {words}"));
-        Ok(EndHosts { prepared: prepared.clone(), setups, by_kernel })
+        prepared
+            .notes
+            .push(format!("the path between the end hosts is by {words}"));
+        Ok(EndHosts {
+            prepared: prepared.clone(),
+            setups,
+            by_kernel,
+        })
     }
 }
 
 impl Testbed for EndHosts {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        let Request { slot: cell, timing, .. } = *request;
+        let Request {
+            slot: cell, timing, ..
+        } = *request;
         let setup = &self.setups[&self.prepared.lane(cell)];
         let path = setup.settings.path.as_ref();
-        let link = Link::half(path.map_or(0, |path| path.rtt_ns), path.map(|path| path.rate as f64));
+        let link = Link::half(
+            path.map_or(0, |path| path.rtt_ns),
+            path.map(|path| path.rate as f64),
+        );
         let flows = self.prepared.plan.kinds[self.prepared.plan.cells[cell].kind].flows;
         let mut lab = Lab::new(setup, link, self.by_kernel).context("making the end hosts")?;
         let scene = scene(&lab, &setup.name, request.configuration.then_some(cell));
@@ -108,7 +123,10 @@ impl Testbed for EndHosts {
         drop(turn);
         let seen = lab.largest(PORT, flows as usize);
         let counts = lab.path()?;
-        let of = self.prepared.slots[cell].path.clone().context("the slot has no path")?;
+        let of = self.prepared.slots[cell]
+            .path
+            .clone()
+            .context("the slot has no path")?;
         let mut faults: Vec<String> = lab.failure().into_iter().chain(ends.faults).collect();
         let tcp = tcp(&ends.reports, idle_ns, seen, counts);
         if faults.is_empty() {
@@ -118,9 +136,22 @@ impl Testbed for EndHosts {
         check(&samples, &of, &mut faults);
         let account = account(&counts, &before, &after);
         let [there, _] = counts;
-        let port = |frames, bytes| PortCounters { frames, bytes, ..PortCounters::default() };
-        let ports = [port(there.frames_in, there.bytes_in), port(there.frames_out, there.bytes_out)];
-        let outcome = Outcome { warm_up, samples, began_ns, faults, ..Outcome::default() };
+        let port = |frames, bytes| PortCounters {
+            frames,
+            bytes,
+            ..PortCounters::default()
+        };
+        let ports = [
+            port(there.frames_in, there.bytes_in),
+            port(there.frames_out, there.bytes_out),
+        ];
+        let outcome = Outcome {
+            warm_up,
+            samples,
+            began_ns,
+            faults,
+            ..Outcome::default()
+        };
         let ports = ports.map(|port| vec![port]);
         let mut outcome = TrialOutcome::new(outcome, ports, vec![account], collectors.after());
         outcome.record.tcp = Some(tcp);
@@ -133,16 +164,26 @@ impl Testbed for EndHosts {
     }
 
     fn names(&self) -> (LabKind, [String; 2], u32) {
-        (LabKind::Namespaces, [Backend::Iperf3, Backend::Iperf3].map(|backend| backend.to_string()), 1)
+        (
+            LabKind::Namespaces,
+            [Backend::Iperf3, Backend::Iperf3].map(|backend| backend.to_string()),
+            1,
+        )
     }
 }
 
 /// The sender, whose settings and counters are observed.
 fn scene(lab: &Lab, name: &str, configuration: Option<usize>) -> Scene<'static> {
     let netns = Some(lab.namespaces()[0].clone());
-    let target = Arc::new(ExecutionTarget::Here { name: name.into(), netns });
+    let target = Arc::new(ExecutionTarget::Here {
+        name: name.into(),
+        netns,
+    });
     Scene {
-        host: Some(Observed { target, sudo: false }),
+        host: Some(Observed {
+            target,
+            sudo: false,
+        }),
         lane: None,
         of_programs: true,
         kernel: Kernel::Linux,
@@ -163,7 +204,8 @@ struct Ends {
 /// Runs iperf3 from one host to the other.
 fn iperf3(lab: &Lab, timing: &Timing, flows: u32, control: Option<&str>) -> Result<Ends> {
     let seconds = timing.load_ns().div_ceil(1_000_000_000) as u32;
-    let command = |side| between_end_hosts(side, [SENDER, RECEIVER], PORT, [flows, seconds], control);
+    let command =
+        |side| between_end_hosts(side, [SENDER, RECEIVER], PORT, [flows, seconds], control);
     let [sender, receiver] = lab.namespaces();
     // The server ends after its test; where no test comes, it is ended.
     let over = AtomicBool::new(false);
@@ -172,27 +214,41 @@ fn iperf3(lab: &Lab, timing: &Timing, flows: u32, control: Option<&str>) -> Resu
         let listens = lab.wait_listening(PORT, START_WITHIN);
         let client = match &listens {
             Ok(true) => end(sender, Side::Generator, &command(Side::Generator), &STOP),
-            _ => (Report::default(), vec!["iperf3's server did not listen".into()]),
+            _ => (
+                Report::default(),
+                vec!["iperf3's server did not listen".into()],
+            ),
         };
         if !client.1.is_empty() || interrupted() {
             over.store(true, Ordering::Relaxed);
         }
-        let (counted, more) = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (counted, more) = server
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         listens?;
         let (sent, mut faults) = client;
         // If the client failed, the server fails too, and its message is about the consequence.
         if faults.is_empty() {
             faults = more;
         }
-        Ok(Ends { reports: [sent, counted], faults })
+        Ok(Ends {
+            reports: [sent, counted],
+            faults,
+        })
     })
 }
 
 /// Runs one end of iperf3. Returns its report and its faults.
-fn end(namespace: &Netns, side: Side, command: &Invocation, cancelled: &AtomicBool) -> (Report, Vec<String>) {
+fn end(
+    namespace: &Netns,
+    side: Side,
+    command: &Invocation,
+    cancelled: &AtomicBool,
+) -> (Report, Vec<String>) {
     let mut monitor = Monitor::new(Backend::Iperf3, side);
     let arguments: Vec<&str> = command.argv[1..].iter().map(String::as_str).collect();
-    let job = Job::new(&command.argv[0], &arguments).within(Duration::from_secs(command.limit_s.into()));
+    let job =
+        Job::new(&command.argv[0], &arguments).within(Duration::from_secs(command.limit_s.into()));
     let ran = job.run_lines(
         |program| namespace.command(program),
         Some(cancelled),
@@ -205,8 +261,12 @@ fn end(namespace: &Netns, side: Side, command: &Invocation, cancelled: &AtomicBo
         Side::Generator => "iperf3's sender",
         Side::Receiver => "iperf3's receiver",
     };
-    let mut faults: Vec<String> =
-        monitor.report().faults.iter().map(|fault| format!("{name}: {}", fault.message)).collect();
+    let mut faults: Vec<String> = monitor
+        .report()
+        .faults
+        .iter()
+        .map(|fault| format!("{name}: {}", fault.message))
+        .collect();
     match ran {
         Err(error) if faults.is_empty() => faults.push(format!("{name}: {error}")),
         _ if faults.is_empty() && !monitor.report().totals.said => {
@@ -217,11 +277,18 @@ fn end(namespace: &Netns, side: Side, command: &Invocation, cancelled: &AtomicBo
     (monitor.report().clone(), faults)
 }
 
-fn tcp(reports: &[Report; 2], idle_ns: Vec<u64>, seen: Option<Flow>, path: [PathCounts; 2]) -> TcpTrial {
+fn tcp(
+    reports: &[Report; 2],
+    idle_ns: Vec<u64>,
+    seen: Option<Flow>,
+    path: [PathCounts; 2],
+) -> TcpTrial {
     let [sent, counted] = reports.each_ref().map(|report| report.totals);
     TcpTrial {
         idle_ns,
-        loaded_ns: sent.tcp.map(|tcp| tcp.rtt_us.map(|us| us.saturating_mul(1000))),
+        loaded_ns: sent
+            .tcp
+            .map(|tcp| tcp.rtt_us.map(|us| us.saturating_mul(1000))),
         most_cwnd: sent.tcp.map(|tcp| tcp.most_cwnd),
         retransmits: sent.tcp.map(|tcp| tcp.retransmits),
         written: sent.bytes.unwrap_or(0),
@@ -237,7 +304,10 @@ fn tcp(reports: &[Report; 2], idle_ns: Vec<u64>, seen: Option<Flow>, path: [Path
 fn bytes_until(report: &Report, ns: u64) -> Option<f64> {
     let (mut sum, mut at) = (0.0, 0);
     for sample in &report.samples {
-        let (end, bytes) = (sample.end_us * 1000, sample.bps? * sample.interval_us as f64 * 1e-6 / 8.0);
+        let (end, bytes) = (
+            sample.end_us * 1000,
+            sample.bps? * sample.interval_us as f64 * 1e-6 / 8.0,
+        );
         if end >= ns {
             let share = (ns - at) as f64 / (end - at).max(1) as f64;
             return Some(sum + bytes * share);
@@ -251,7 +321,11 @@ fn bytes_until(report: &Report, ns: u64) -> Option<f64> {
 fn samples(reports: &[Report; 2], timing: &Timing, path: &PathOf) -> (Vec<Sample>, Vec<Sample>) {
     let at = |t_ns: u64| {
         let segments = |report| Some((bytes_until(report, t_ns)? / f64::from(path.payload)) as u64);
-        Some(Sample { t_ns, sent: segments(&reports[0])?, received: segments(&reports[1])? })
+        Some(Sample {
+            t_ns,
+            sent: segments(&reports[0])?,
+            received: segments(&reports[1])?,
+        })
     };
     let over = |from_ns: u64, time_ns: u64| {
         let steps = (time_ns / timing.interval_ns).max(1);
@@ -288,10 +362,24 @@ fn account(path: &[PathCounts; 2], before: &[Counters; 2], after: &[Counters; 2]
         of(after) - of(before)
     };
     let [there, back] = path;
-    let second = |place: &str, frames, expected| SecondCount { place: place.into(), frames, expected };
-    let loss = |place: &str, frames, side, cause| Loss { place: place.into(), frames, side, cause };
+    let second = |place: &str, frames, expected| SecondCount {
+        place: place.into(),
+        frames,
+        expected,
+    };
+    let loss = |place: &str, frames, side, cause| Loss {
+        place: place.into(),
+        frames,
+        side,
+        cause,
+    };
     let losses = vec![
-        loss("path: queue full", there.frames_dropped, Of::Dut, Cause::QueueFull),
+        loss(
+            "path: queue full",
+            there.frames_dropped,
+            Of::Dut,
+            Cause::QueueFull,
+        ),
         loss(
             "path: the receiving host's interface took no frame",
             there.frames_refused,

@@ -73,21 +73,47 @@ struct Device {
 impl Device {
     fn new(site: &Site, host: &Host, plan: &Campaign) -> Result<Device> {
         let reboot = plan.experiment.trials.reboot;
-        let (dut, ends) = (site.dut(host, reboot)?, site.ends(host)?.map(|end| end.name.clone()));
-        let lanes = site.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
+        let (dut, ends) = (
+            site.dut(host, reboot)?,
+            site.ends(host)?.map(|end| end.name.clone()),
+        );
+        let lanes = site
+            .steps(plan)?
+            .into_iter()
+            .map(Result::unwrap_or_default)
+            .collect();
         let events = site.events(plan)?;
-        Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone(), events })
+        Ok(Device {
+            dut,
+            ends,
+            lanes,
+            reboot,
+            collect: plan.collect.clone(),
+            events,
+        })
     }
 
     /// Prepares the collectors of a trial.
     fn before_trial(&self, request: &Request) -> Collectors<'static> {
         let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
-        let (ends, configuration) = (self.ends.clone(), request.configuration.then_some(request.slot));
+        let (ends, configuration) = (
+            self.ends.clone(),
+            request.configuration.then_some(request.slot),
+        );
         let telemetry = request.telemetry.map(|what| (what, Vec::new()));
         // An event takes the host away, or its links.
         let load = (!matches!(request.shape, Shape::Event { .. })).then(|| request.timing.load());
-        Scene { host, lane: None, of_programs: false, kernel, ends, telemetry, load, configuration }
-            .before(&self.collect)
+        Scene {
+            host,
+            lane: None,
+            of_programs: false,
+            kernel,
+            ends,
+            telemetry,
+            load,
+            configuration,
+        }
+        .before(&self.collect)
     }
 }
 
@@ -113,7 +139,10 @@ struct HostSlot {
 impl HostSlot {
     fn new(prepared: &Prepared, cell: usize, networks: &[String]) -> HostSlot {
         let (plan, lane) = (&prepared.plan, prepared.lane(cell));
-        let (traffic, settings) = (&plan.kinds[plan.cells[cell].kind], &plan.lanes[lane].settings);
+        let (traffic, settings) = (
+            &plan.kinds[plan.cells[cell].kind],
+            &plan.lanes[lane].settings,
+        );
         let flows = u64::from(traffic.flows);
         // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
         let linux = matches!(plan.experiment.system, System::Linux | System::Vyos);
@@ -125,9 +154,15 @@ impl HostSlot {
         HostSlot {
             lane,
             kind: prepared.kind_of[cell],
-            flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
+            flows: if all {
+                flows
+            } else {
+                flows.min(ENOUGH_TO_LEARN)
+            },
             states,
-            forget: settings.firewall().and_then(|firewall| forget(firewall, networks.to_vec())),
+            forget: settings
+                .firewall()
+                .and_then(|firewall| forget(firewall, networks.to_vec())),
             stateless_pf: settings
                 .rules
                 .as_ref()
@@ -163,13 +198,21 @@ impl Hosts {
     /// A host lacks something, or another linerate uses it.
     pub fn new(site: &Site, prepared: &Prepared) -> Result<Hosts> {
         let plan = &prepared.plan;
-        let networks = [End::In, End::Out].into_iter().flat_map(|end| site.lab.networks(end));
+        let networks = [End::In, End::Out]
+            .into_iter()
+            .flat_map(|end| site.lab.networks(end));
         let networks: Vec<String> = networks.map(String::from).collect();
         Ok(Hosts {
-            device: site.lab.dut().map(|dut| Device::new(site, dut, plan)).transpose()?,
+            device: site
+                .lab
+                .dut()
+                .map(|dut| Device::new(site, dut, plan))
+                .transpose()?,
             is_black_box: site.lab.black_box.is_some(),
             tester: site.tester(prepared)?,
-            slots: (0..plan.cells.len()).map(|cell| HostSlot::new(prepared, cell, &networks)).collect(),
+            slots: (0..plan.cells.len())
+                .map(|cell| HostSlot::new(prepared, cell, &networks))
+                .collect(),
             standing: None,
             learned: BTreeMap::new(),
             broken: BTreeMap::new(),
@@ -180,7 +223,9 @@ impl Hosts {
 
     /// Brings the device to a lane.
     fn bring(&mut self, lane: usize) -> Result<()> {
-        let Some(device) = &mut self.device else { return Ok(()) };
+        let Some(device) = &mut self.device else {
+            return Ok(());
+        };
         if self.lost {
             let back = device.dut.recover(Some(&STOP));
             back.map_err(|error| anyhow!("{error}; nothing can be measured without it"))?;
@@ -193,12 +238,18 @@ impl Hosts {
         };
         let rules: u64 = steps.steps.iter().map(size).sum();
         if rules >= MANY_RULES && self.standing != Some(lane) {
-            tell(format!("{} loads {} rules and entries of tables", device.dut.name(), grouped(rules)));
+            tell(format!(
+                "{} loads {} rules and entries of tables",
+                device.dut.name(),
+                grouped(rules)
+            ));
         }
         let done = match (self.standing == Some(lane), device.reboot) {
             (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(&STOP)),
             (true, _) => return Ok(()),
-            (false, reboot) => device.dut.set_up(steps, reboot == Reboot::EachTrial, Some(&STOP)),
+            (false, reboot) => device
+                .dut
+                .set_up(steps, reboot == Reboot::EachTrial, Some(&STOP)),
         };
         self.standing = None;
         self.learned.clear();
@@ -219,10 +270,14 @@ impl Hosts {
         let losses = self.losses.entry(lane).or_default();
         *losses += 1;
         if left == Left::AllOnceBack && *losses < MOST_LOSSES {
-            tell(format!("{why}; this trial is marked as failed, and the campaign continues"));
+            tell(format!(
+                "{why}; this trial is marked as failed, and the campaign continues"
+            ));
             return Ok(why);
         }
-        tell(format!("{why}; its trials are marked as failed, and the campaign continues with the others"));
+        tell(format!(
+            "{why}; its trials are marked as failed, and the campaign continues with the others"
+        ));
         self.broken.insert(lane, why.clone());
         let lanes = self.device.as_ref().map_or(0, |device| device.lanes.len());
         if (0..lanes).all(|lane| self.broken.contains_key(&lane)) {
@@ -247,9 +302,15 @@ impl Hosts {
     fn learn(&mut self, slot: &HostSlot, timing: Timing) -> Result<Option<&'static str>> {
         let length = Duration::from_nanos(timing.load_ns());
         let stale = |fresh: &Option<Freshness>| {
-            fresh.as_ref().is_some_and(|fresh| fresh.expires_within(Instant::now(), length))
+            fresh
+                .as_ref()
+                .is_some_and(|fresh| fresh.expires_within(Instant::now(), length))
         };
-        if self.learned.get(&slot.kind).is_some_and(|fresh| !stale(fresh)) {
+        if self
+            .learned
+            .get(&slot.kind)
+            .is_some_and(|fresh| !stale(fresh))
+        {
             return Ok(None);
         }
         let began = Instant::now();
@@ -266,12 +327,20 @@ impl Hosts {
 
     /// Makes the device forget its states, if trials are to open connections. Returns why it does not.
     fn forget_states(&self, slot: &HostSlot) -> Option<String> {
-        let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, &slot.forget)
+        let (Some(States::New), Some(device), Some(command)) =
+            (slot.states, &self.device, &slot.forget)
         else {
             return None;
         };
-        let why = device.dut.observed().output(&line(&command.argv, false)).err()?;
-        Some(format!("the DUT does not forget its states ({}): {why}", command.shown()))
+        let why = device
+            .dut
+            .observed()
+            .output(&line(&command.argv, false))
+            .err()?;
+        Some(format!(
+            "the DUT does not forget its states ({}): {why}",
+            command.shown()
+        ))
     }
 
     fn measure(&mut self, request: &Request) -> Result<TrialOutcome> {
@@ -285,7 +354,10 @@ impl Hosts {
         if let Some(why) = self.forget_states(&slot) {
             return Ok(TrialOutcome::failed(why));
         }
-        let mut collectors = self.device.as_ref().map(|device| device.before_trial(request));
+        let mut collectors = self
+            .device
+            .as_ref()
+            .map(|device| device.before_trial(request));
         let before = look(&mut self.device)?;
         let began = Instant::now();
         let (result, event_run) = self.run(&slot, request)?;
@@ -298,27 +370,48 @@ impl Hosts {
             device.dut.finish_reboot()?;
         }
         let after = look(&mut self.device)?;
-        let accounts = match event.filter(|event| event.boots() || event.what == EventKind::LinkDown) {
-            Some(_) => accounts_of_silence(&result, "DUT: down, or its link", Cause::Dropped),
-            None if self.is_black_box => accounts_of_silence(&result, IN_BLACK_BOX, Cause::Unexplained),
-            None => accounts(&self.device, &result, before.as_ref().zip(after.as_ref())),
-        };
+        let accounts =
+            match event.filter(|event| event.boots() || event.what == EventKind::LinkDown) {
+                Some(_) => accounts_of_silence(&result, "DUT: down, or its link", Cause::Dropped),
+                None if self.is_black_box => {
+                    accounts_of_silence(&result, IN_BLACK_BOX, Cause::Unexplained)
+                }
+                None => accounts(&self.device, &result, before.as_ref().zip(after.as_ref())),
+            };
         let from = result.outcome.began_ns;
-        collectors.iter_mut().for_each(|all| all.load([from, from + request.timing.load_ns()]));
+        collectors
+            .iter_mut()
+            .for_each(|all| all.load([from, from + request.timing.load_ns()]));
         // The device answers again: its counters have been read.
         let found = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (result.late.len() > 1).then(|| result.skew_ns());
-        let TrialResult { mut outcome, sent, received, clocks, stamped, cpus, waited_ns, .. } = result;
+        let TrialResult {
+            mut outcome,
+            sent,
+            received,
+            clocks,
+            stamped,
+            cpus,
+            waited_ns,
+            ..
+        } = result;
         if slot.stateless_pf && event.is_none() {
             let passed = received.iter().map(PortCounters::unique).sum();
-            outcome.faults.extend(counters::past_the_rules(&accounts[0].dut, passed));
+            outcome
+                .faults
+                .extend(counters::past_the_rules(&accounts[0].dut, passed));
         }
         let fresh = self.learned.get_mut(&slot.kind).and_then(Option::as_mut);
         // Each flow is in one of these frames, which open or renew connections.
-        let states = slot.states.map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
+        let states = slot
+            .states
+            .map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
         let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
-        outcome.evidence.connections =
-            states.map(|states| Connections { states, tracked: None, unanswered: None });
+        outcome.evidence.connections = states.map(|states| Connections {
+            states,
+            tracked: None,
+            unanswered: None,
+        });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
         (outcome.record.stamped, outcome.record.tester_cpus) = (stamped, cpus);
         outcome.record.waited_ns = waited_ns;
@@ -327,30 +420,44 @@ impl Hosts {
     }
 
     /// Runs the load; an event happens to the device meanwhile if the trial wants one.
-    fn run(&mut self, slot: &HostSlot, request: &Request) -> Result<(TrialResult, Option<EventRun>)> {
+    fn run(
+        &mut self,
+        slot: &HostSlot,
+        request: &Request,
+    ) -> Result<(TrialResult, Option<EventRun>)> {
         let Shape::Event { after_ns } = request.shape else {
             return Ok((self.tester.trial(slot.kind, request, &|_| {})?, None));
         };
-        let (Some(Device { dut, events, .. }), Some(event)) = (&mut self.device, &slot.event) else {
+        let (Some(Device { dut, events, .. }), Some(event)) = (&mut self.device, &slot.event)
+        else {
             bail!("the trial needs an event, and its variant has no [event]");
         };
-        let steps = events[slot.lane].as_ref().map_err(|why| anyhow!("{}: {why}", event.what.name()))?;
+        let steps = events[slot.lane]
+            .as_ref()
+            .map_err(|why| anyhow!("{}: {why}", event.what.name()))?;
         let (what, tester) = (event.what, &mut self.tester);
         let after_ns = request.timing.warm_up_ns + after_ns;
-        let act = |over: &dyn Fn() -> bool| dut.carry_out_event(what, steps, event.lasts_ns(), over);
-        let (result, event_run) = under_load(after_ns, act, |began| tester.trial(slot.kind, request, began));
-        let event_run =
-            event_run.map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
+        let act =
+            |over: &dyn Fn() -> bool| dut.carry_out_event(what, steps, event.lasts_ns(), over);
+        let (result, event_run) = under_load(after_ns, act, |began| {
+            tester.trial(slot.kind, request, began)
+        });
+        let event_run = event_run
+            .map(|((done, ran), times)| (done.map_err(|error| error.to_string()), times, ran));
         Ok((result?, event_run))
     }
 
     fn is_device(&self, host: &str) -> bool {
-        self.device.as_ref().is_some_and(|device| device.dut.name() == host)
+        self.device
+            .as_ref()
+            .is_some_and(|device| device.dut.name() == host)
     }
 
     /// How often the device was rebooted.
     fn reboots(&self) -> u32 {
-        self.device.as_ref().map_or(0, |device| device.dut.reboots())
+        self.device
+            .as_ref()
+            .map_or(0, |device| device.dut.reboots())
     }
 }
 
@@ -392,16 +499,20 @@ impl Testbed for Hosts {
         let before = self.reboots();
         let Hosts { tester, device, .. } = *self;
         let mut failed = tester.take_down();
-        let Some(mut device) = device else { return (failed, 0) };
+        let Some(mut device) = device else {
+            return (failed, 0);
+        };
         match device.dut.put_back() {
             Err(error) => failed.push(error.to_string()),
             Ok(_) if device.dut.owes_boot() => failed.push(format!(
                 "{}: the restored settings take effect only at its next boot: reboot it",
                 device.dut.name()
             )),
-            Ok(undone) => {
-                failed.extend(undone.waits(RESTORE).map(|said| format!("{}: {said}", device.dut.name())))
-            }
+            Ok(undone) => failed.extend(
+                undone
+                    .waits(RESTORE)
+                    .map(|said| format!("{}: {said}", device.dut.name())),
+            ),
         }
         (failed, device.dut.reboots() - before)
     }
@@ -422,21 +533,43 @@ const IN_BLACK_BOX: &str = "in the DUT or on its cables (a black box: no counter
 fn accounts_of_silence(result: &TrialResult, place: &str, cause: Cause) -> Vec<Account> {
     let of_way = |(sent, received): (&PortCounters, &PortCounters)| {
         let frames = sent.frames.saturating_sub(received.unique());
-        let loss = Loss { place: place.into(), frames, side: Side::Dut, cause };
+        let loss = Loss {
+            place: place.into(),
+            frames,
+            side: Side::Dut,
+            cause,
+        };
         Account {
-            losses: Some(loss).filter(|loss| loss.frames > 0).into_iter().collect(),
+            losses: Some(loss)
+                .filter(|loss| loss.frames > 0)
+                .into_iter()
+                .collect(),
             ..Account::default()
         }
     };
-    result.sent.iter().zip(&result.received).map(of_way).collect()
+    result
+        .sent
+        .iter()
+        .zip(&result.received)
+        .map(of_way)
+        .collect()
 }
 
 /// Places of lost frames by direction, as far as the device's counters show them.
-fn accounts(device: &Option<Device>, result: &TrialResult, seen: Option<(&Seen, &Seen)>) -> Vec<Account> {
+fn accounts(
+    device: &Option<Device>,
+    result: &TrialResult,
+    seen: Option<(&Seen, &Seen)>,
+) -> Vec<Account> {
     let mut accounts = vec![Account::default(); result.sent.len()];
-    let (Some(device), Some((before, after))) = (device, seen) else { return accounts };
+    let (Some(device), Some((before, after))) = (device, seen) else {
+        return accounts;
+    };
     let [inside, outside] = &device.ends;
-    let ways = Direction::Both.ways().iter().zip(result.sent.iter().zip(&result.received));
+    let ways = Direction::Both
+        .ways()
+        .iter()
+        .zip(result.sent.iter().zip(&result.received));
     for (account, (way, (sent, received))) in accounts.iter_mut().zip(ways) {
         account.losses = merge::losses(*way, [sent, received], before, after, [inside, outside]);
     }

@@ -91,13 +91,26 @@ pub struct Source {
 ///
 /// # Errors
 /// The plan is for a lab of hosts, or wants impossible rates or flows.
-pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Option<&str>) -> Result<Prepared> {
+pub fn prepare(
+    plan: &Campaign,
+    consent: Consent,
+    simulated: bool,
+    no_xdp: Option<&str>,
+) -> Result<Prepared> {
     let (mode, roles, cpus) = share_cpus(plan)?;
     let (speed, origins) = (plan.experiment.link_speed, Origins::default());
-    let source = Source { cpus, threads: None, generators: 1, speed, origins };
+    let source = Source {
+        cpus,
+        threads: None,
+        generators: 1,
+        speed,
+        origins,
+    };
     let mut prepared = Prepared::new(plan, roles, mode, &source)?;
     prepared.consent = consent;
-    check_tests(plan, |test| (simulated && test == Benchmark::Reset).then(|| NO_EVENTS.into()))?;
+    check_tests(plan, |test| {
+        (simulated && test == Benchmark::Reset).then(|| NO_EVENTS.into())
+    })?;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
         if mode != Mode::EndHosts {
@@ -106,7 +119,9 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Optio
     }
     let open: Vec<&str> = plan.open_loops().collect();
     if !open.is_empty() {
-        prepared.notes.push(format!("{}: {OPEN_LOOP}", open.join(", ")));
+        prepared
+            .notes
+            .push(format!("{}: {OPEN_LOOP}", open.join(", ")));
     }
     Ok(prepared)
 }
@@ -117,7 +132,10 @@ impl Prepared {
     /// # Errors
     /// Impossible rates or flows.
     pub fn new(plan: &Campaign, roles: Roles, mode: Mode, source: &Source) -> Result<Prepared> {
-        let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
+        let files = plan
+            .lanes
+            .iter()
+            .filter_map(|lane| lane.settings.rule_file.as_ref());
         let said = match &plan.lab {
             Lab::Embedded { statement, .. } => statement.as_ref(),
             Lab::File { .. } => None,
@@ -167,7 +185,9 @@ impl Prepared {
             id: number,
             name: cell.name.clone(),
             direction: plan.kinds[cell.kind].direction,
-            variant: plan.experiment.name(&cell.variant, &cell.levels, |factor| !factor.of_frames()),
+            variant: plan
+                .experiment
+                .name(&cell.variant, &cell.levels, |factor| !factor.of_frames()),
             family: frame.family.to_string(),
             transport: frame.transport.to_string(),
             frame: mix.name.clone(),
@@ -187,7 +207,8 @@ impl Prepared {
             rate: cell.rate.to_string(),
             traffic: (self.mode != Mode::EndHosts).then(|| Box::new(traffic.clone())),
             known_answer: lane.settings.dut.is_known(),
-            path: (self.mode == Mode::EndHosts).then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
+            path: (self.mode == Mode::EndHosts)
+                .then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
             event: lane.settings.event.as_ref().map(|event| event.what.class()),
             rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
             imported: None,
@@ -202,30 +223,54 @@ impl Prepared {
         self.notes.extend(kind.lengthened());
         let card_stamps = kind.stamps == StampedBy::Hardware;
         if card_stamps && self.mode != Mode::Hosts {
-            self.notes.push("the embedded lab has no cards: its frames are stamped in software".into());
+            self.notes
+                .push("the embedded lab has no cards: its frames are stamped in software".into());
         }
         // A medium sets the gap between the frames of a burst by itself.
-        let speed = source.speed.filter(|_| kind.burst > 0 && self.mode != Mode::Hosts);
+        let speed = source
+            .speed
+            .filter(|_| kind.burst > 0 && self.mode != Mode::Hosts);
         let burst_fps = speed.map(|speed| line_rate(speed, traffic.mix.average_len_fcs()));
-        let traffic = Traffic { card_stamps, burst_fps, ..traffic };
+        let traffic = Traffic {
+            card_stamps,
+            burst_fps,
+            ..traffic
+        };
         let (cpus, direction) = (cpus.to_vec(), kind.direction);
         let apart = self.mode == Mode::Hosts && matches!(dut, Dut::Bridge | Dut::Vlan);
         let dut = if apart { dut } else { Dut::default() };
-        Ok(position(&mut self.kinds, TrafficKind { traffic, cpus, direction, dut }))
+        Ok(position(
+            &mut self.kinds,
+            TrafficKind {
+                traffic,
+                cpus,
+                direction,
+                dut,
+            },
+        ))
     }
 
     /// XDP if this process can load its programs, unless the plan names another backend or frames are too long for it.
     fn choose_backend(&mut self, no_xdp: Option<&str>) {
-        if let Lab::Embedded { port: Some(port), .. } = self.plan.lab {
+        if let Lab::Embedded {
+            port: Some(port), ..
+        } = self.plan.lab
+        {
             self.backend = port;
             return;
         }
-        let longest = self.measured().map(|cell| self.traffic(cell).mix.max_len_fcs()).max();
+        let longest = self
+            .measured()
+            .map(|cell| self.traffic(cell).mix.max_len_fcs())
+            .max();
         let most = Backend::Xdp.capabilities().longest_fcs;
         let longest = longest.filter(|longest| *longest > most);
-        let too_long =
-            longest.map(|longest| format!("frames have {longest} bytes, but XDP allows at most {most}"));
-        let reason = no_xdp.map(str::to_string).or_else(support::no_xdp).or(too_long);
+        let too_long = longest
+            .map(|longest| format!("frames have {longest} bytes, but XDP allows at most {most}"));
+        let reason = no_xdp
+            .map(str::to_string)
+            .or_else(support::no_xdp)
+            .or(too_long);
         if let Some(reason) = reason {
             self.backend = Backend::AfPacket;
             let note = format!(
@@ -269,7 +314,8 @@ impl Prepared {
 
     /// The cells that are measured in the lab of a group of lanes.
     pub fn in_group(&self, group: usize) -> impl Iterator<Item = usize> {
-        self.measured().filter(move |cell| self.group(*cell) == group)
+        self.measured()
+            .filter(move |cell| self.group(*cell) == group)
     }
 
     /// The lanes of a group that are needed: their numbers in the plan, and their setups.
@@ -278,20 +324,32 @@ impl Prepared {
     /// A setup that has faults although it had none before.
     pub fn setups(&self, group: usize) -> Result<(Vec<usize>, Vec<Setup>)> {
         let lanes = distinct(self.in_group(group).map(|cell| self.lane(cell)));
-        let setups = lanes.iter().enumerate().map(|(number, lane)| self.setup(*lane, number));
+        let setups = lanes
+            .iter()
+            .enumerate()
+            .map(|(number, lane)| self.setup(*lane, number));
         let setups = setups.collect::<Result<_>>()?;
         Ok((lanes, setups))
     }
 
     fn setup(&self, lane: usize, number: usize) -> Result<Setup> {
-        let (name, settings) = (self.plan.lanes[lane].variants.join(", "), &self.plan.lanes[lane].settings);
-        let mut setup =
-            setup(&self.plan, lane, number).map_err(|fault| anyhow!("{name} cannot be set up: {fault}"))?;
+        let (name, settings) = (
+            self.plan.lanes[lane].variants.join(", "),
+            &self.plan.lanes[lane].settings,
+        );
+        let mut setup = setup(&self.plan, lane, number)
+            .map_err(|fault| anyhow!("{name} cannot be set up: {fault}"))?;
         if setup.tracks {
             setup.room = Some(setup.room.unwrap_or(0).max(flows(&self.plan, lane)));
         }
         if let (Mode::Threaded, Some(Cpus::Count(count))) = (self.mode, settings.cpus.as_ref()) {
-            let of_lane = self.roles.dut.iter().copied().take(*count as usize).collect();
+            let of_lane = self
+                .roles
+                .dut
+                .iter()
+                .copied()
+                .take(*count as usize)
+                .collect();
             setup.settings.inside.irq.get_or_insert(of_lane);
         }
         Ok(setup)
@@ -305,11 +363,16 @@ impl Prepared {
 pub fn check_tests(plan: &Campaign, lacks: impl Fn(Benchmark) -> Option<String>) -> Result<()> {
     let trials = &plan.experiment.trials;
     let events = plan.lanes.iter().any(|lane| lane.settings.event.is_some());
-    for test in trials.tests.iter().filter(|_| trials.measure == Measure::Rfc2544) {
+    for test in trials
+        .tests
+        .iter()
+        .filter(|_| trials.measure == Measure::Rfc2544)
+    {
         let why = match test {
-            Benchmark::Reset if !events => {
-                Some("no variant has an event: name one with --event, or with `event` in the plan".into())
-            }
+            Benchmark::Reset if !events => Some(
+                "no variant has an event: name one with --event, or with `event` in the plan"
+                    .into(),
+            ),
             test => lacks(*test),
         };
         if let Some(why) = why {
@@ -344,10 +407,12 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 
 /// Where something is in a list; it is added if it is not there.
 fn position<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
-    list.iter().position(|known| *known == item).unwrap_or_else(|| {
-        list.push(item);
-        list.len() - 1
-    })
+    list.iter()
+        .position(|known| *known == item)
+        .unwrap_or_else(|| {
+            list.push(item);
+            list.len() - 1
+        })
 }
 
 /// The setup of a lane, as lane `number` of a lab.
@@ -358,18 +423,37 @@ fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, String> {
         // A tester alone has the CPUs of its frames; there is no DUT that would have any.
         settings.cpus = None;
     }
-    Setup::from_settings(&plan.lanes[lane].variants.join(", "), number, &settings, &families)
+    Setup::from_settings(
+        &plan.lanes[lane].variants.join(", "),
+        number,
+        &settings,
+        &families,
+    )
 }
 
 /// Flows of all kinds of traffic that a lane sees, together.
 fn flows(plan: &Campaign, lane: usize) -> u64 {
-    let kinds = plan.cells.iter().filter(|cell| cell.lane == lane).map(|cell| cell.kind);
-    kinds.collect::<BTreeSet<_>>().into_iter().map(|kind| u64::from(plan.kinds[kind].flows)).sum()
+    let kinds = plan
+        .cells
+        .iter()
+        .filter(|cell| cell.lane == lane)
+        .map(|cell| cell.kind);
+    kinds
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|kind| u64::from(plan.kinds[kind].flows))
+        .sum()
 }
 
 /// Who runs where, and the generator's CPUs by cell: inline, these are the DUT's as well.
 fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
-    let Lab::Embedded { mode, generator_cpus, dut_cpus, .. } = &plan.lab else {
+    let Lab::Embedded {
+        mode,
+        generator_cpus,
+        dut_cpus,
+        ..
+    } = &plan.lab
+    else {
         bail!("this plan is for a lab of hosts");
     };
     if *mode == Mode::EndHosts {
@@ -388,21 +472,43 @@ fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
         order.extend(online.iter().rev().filter(|cpu| !usual.contains(cpu)));
     }
     let of_cell = |cell: usize| {
-        let wanted = plan.cpus(cell).filter(|_| *mode == Mode::Inline).map_or(usual.len(), count);
-        order.iter().copied().take(wanted).collect::<BTreeSet<u32>>()
+        let wanted = plan
+            .cpus(cell)
+            .filter(|_| *mode == Mode::Inline)
+            .map_or(usual.len(), count);
+        order
+            .iter()
+            .copied()
+            .take(wanted)
+            .collect::<BTreeSet<u32>>()
     };
     let by_cell: Vec<BTreeSet<u32>> = (0..plan.cells.len()).map(of_cell).collect();
     let generator: BTreeSet<u32> = by_cell.iter().flatten().copied().collect();
     let mut roles = cpu::default_roles(&online, *mode, Some(generator.into_iter().collect()));
     if *mode == Mode::Threaded {
-        let others = online.iter().copied().filter(|cpu| !roles.generator.contains(cpu));
+        let others = online
+            .iter()
+            .copied()
+            .filter(|cpu| !roles.generator.contains(cpu));
         let pool = dut_cpus.clone().unwrap_or_else(|| others.collect());
-        let most = plan.lanes.iter().filter_map(|lane| lane.settings.cpus.as_ref()).map(count).max();
+        let most = plan
+            .lanes
+            .iter()
+            .filter_map(|lane| lane.settings.cpus.as_ref())
+            .map(count)
+            .max();
         let wanted = most.or(dut_cpus.as_ref().map(Vec::len));
         if let Some(wanted) = wanted.filter(|_| !pool.is_empty()) {
             roles.dut = pool.into_iter().take(wanted).collect();
             roles.receiver.clone_from(&roles.dut);
         }
     }
-    Ok((*mode, roles, by_cell.into_iter().map(|cpus| cpus.into_iter().collect()).collect()))
+    Ok((
+        *mode,
+        roles,
+        by_cell
+            .into_iter()
+            .map(|cpus| cpus.into_iter().collect())
+            .collect(),
+    ))
 }

@@ -40,21 +40,47 @@ impl Simulated {
                 Direction::Reverse => (traffic.mirrored(), traffic.streams_each() as u8),
                 _ => (traffic.clone(), 0),
             };
-            MemoryLink::new(&Traffic { campaign: 1, first_stream, ..traffic })
+            MemoryLink::new(&Traffic {
+                campaign: 1,
+                first_stream,
+                ..traffic
+            })
         };
         let of_kind = |kind: &TrafficKind| {
-            kind.direction.ways().iter().map(|way| link(&kind.traffic, way)).collect::<Result<_, _>>()
+            kind.direction
+                .ways()
+                .iter()
+                .map(|way| link(&kind.traffic, way))
+                .collect::<Result<_, _>>()
         };
-        let links = prepared.kinds.iter().map(of_kind).collect::<Result<_, _>>()?;
-        let beyond = Timetable::new(&prepared.plan).trial_ns.saturating_sub(timing.load_ns());
-        Ok(Simulated { links, dut, beyond: Duration::from_nanos(beyond), passed: Duration::ZERO, prepared })
+        let links = prepared
+            .kinds
+            .iter()
+            .map(of_kind)
+            .collect::<Result<_, _>>()?;
+        let beyond = Timetable::new(&prepared.plan)
+            .trial_ns
+            .saturating_sub(timing.load_ns());
+        Ok(Simulated {
+            links,
+            dut,
+            beyond: Duration::from_nanos(beyond),
+            passed: Duration::ZERO,
+            prepared,
+        })
     }
 }
 
 impl Testbed for Simulated {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        let Request { slot: cell, timing, .. } = *request;
-        let dut = if self.prepared.plan.is_ceiling(cell) { MemoryDut::default() } else { self.dut };
+        let Request {
+            slot: cell, timing, ..
+        } = *request;
+        let dut = if self.prepared.plan.is_ceiling(cell) {
+            MemoryDut::default()
+        } else {
+            self.dut
+        };
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
         let (mut outcomes, mut accounts) = (Vec::new(), Vec::new());
         let mut counters = [Vec::new(), Vec::new()];
@@ -67,12 +93,21 @@ impl Testbed for Simulated {
                 expected: trial.copies,
             };
             let (losses, second_counts) = (trial.losses, vec![copies]);
-            accounts.push(Account { losses, second_counts, ..Account::default() });
+            accounts.push(Account {
+                losses,
+                second_counts,
+                ..Account::default()
+            });
             counters[0].push(trial.sent);
             counters[1].push(trial.received);
             outcomes.push(trial.outcome);
         }
-        Ok(TrialOutcome::new(together(outcomes), counters, accounts, Collection::default()))
+        Ok(TrialOutcome::new(
+            together(outcomes),
+            counters,
+            accounts,
+            Collection::default(),
+        ))
     }
 
     fn passed(&self) -> Option<Duration> {
@@ -80,7 +115,11 @@ impl Testbed for Simulated {
     }
 
     fn names(&self) -> (LabKind, [String; 2], u32) {
-        (LabKind::Simulated, [Backend::Memory, Backend::Memory].map(|backend| backend.to_string()), 1)
+        (
+            LabKind::Simulated,
+            [Backend::Memory, Backend::Memory].map(|backend| backend.to_string()),
+            1,
+        )
     }
 }
 
@@ -88,7 +127,9 @@ impl Testbed for Simulated {
 fn together(outcomes: Vec<Outcome>) -> Outcome {
     let mut all = outcomes.into_iter();
     let forward = all.next().unwrap_or_default();
-    let Some(reverse) = all.next() else { return forward };
+    let Some(reverse) = all.next() else {
+        return forward;
+    };
     let sum = |(a, b): (&Sample, &Sample)| Sample {
         sent: a.sent + b.sent,
         received: a.received + b.received,
@@ -98,7 +139,13 @@ fn together(outcomes: Vec<Outcome>) -> Outcome {
     let warm_up = of(&forward.warm_up, &reverse.warm_up);
     let samples = of(&forward.samples, &reverse.samples);
     let (began_ns, faults) = (forward.began_ns, forward.faults);
-    Outcome { warm_up, samples, each: [forward.samples, reverse.samples], began_ns, faults }
+    Outcome {
+        warm_up,
+        samples,
+        each: [forward.samples, reverse.samples],
+        began_ns,
+        faults,
+    }
 }
 
 /// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T`.
@@ -117,7 +164,13 @@ pub fn parse_simulation(text: &str) -> Result<MemoryDut, String> {
             )
         };
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;
-        let one_in = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(wrong);
+        let one_in = || {
+            value
+                .parse::<u64>()
+                .ok()
+                .filter(|n| *n > 0)
+                .ok_or_else(wrong)
+        };
         match name {
             "loss" => dut.loss_one_in = Some(one_in()?),
             "duplication" => dut.duplicate_one_in = Some(one_in()?),
@@ -130,7 +183,11 @@ pub fn parse_simulation(text: &str) -> Result<MemoryDut, String> {
             "delay" => dut.delay = Duration::from_nanos(parse_duration_ns(value)?),
             "rate" => match value.parse::<Rate>().map_err(|e| e.to_string())? {
                 Rate::Frames(fps) => dut.rate = Some(fps),
-                _ => return Err(format!("--simulate: rate wants frames/s, such as 500kpps, not '{value}'")),
+                _ => {
+                    return Err(format!(
+                        "--simulate: rate wants frames/s, such as 500kpps, not '{value}'"
+                    ));
+                }
             },
             _ => return Err(wrong()),
         }
@@ -153,9 +210,17 @@ mod tests {
         let dut = parse_simulation("queue=512,outage=100ms@1s").unwrap();
         let outage = (Duration::from_millis(100), Duration::from_secs(1));
         assert_eq!((dut.queue, dut.outage), (512, Some(outage)));
-        for text in
-            ["", "queue=0", "outage=1s", "outage=1s@", "loss", "loss=0", "rate=max", "speed=1", "loss=1,"]
-        {
+        for text in [
+            "",
+            "queue=0",
+            "outage=1s",
+            "outage=1s@",
+            "loss",
+            "loss=0",
+            "rate=max",
+            "speed=1",
+            "loss=1,",
+        ] {
             assert!(parse_simulation(text).is_err(), "{text}");
         }
     }

@@ -17,7 +17,11 @@ pub struct Constants {
 
 impl Default for Constants {
     fn default() -> Constants {
-        Constants { capacity: 1_000_000.0, slot_s: 0.1, queue_frames: 256.0 }
+        Constants {
+            capacity: 1_000_000.0,
+            slot_s: 0.1,
+            queue_frames: 256.0,
+        }
     }
 }
 
@@ -86,7 +90,12 @@ impl System {
             "dead" => Model::Dead,
             _ => return None,
         };
-        Some(System { model, of, rng: Rng::new(seed), slow: false })
+        Some(System {
+            model,
+            of,
+            rng: Rng::new(seed),
+            slow: false,
+        })
     }
 
     /// Carries out a search of at most `most` trials.
@@ -95,7 +104,12 @@ impl System {
         while let Some(request) = search.next().filter(|_| trials.len() < most) {
             let (load, duration_ns) = (request.load, request.duration_ns);
             let (sent, lost) = self.trial(load, duration_ns as f64 / 1e9);
-            let trial = Trial { load, duration_ns, effective_ns: duration_ns, loss: ratio(sent, lost) };
+            let trial = Trial {
+                load,
+                duration_ns,
+                effective_ns: duration_ns,
+                loss: ratio(sent, lost),
+            };
             search.observe(trial);
             trials.push(trial);
         }
@@ -126,7 +140,11 @@ impl System {
     fn stalled(&mut self, load: f64, share: f64) -> f64 {
         let (whether, how_long) = (self.rng.uniform(), self.rng.uniform());
         let over = self.over(load, self.of.capacity);
-        if whether < share { over.max(load * (0.01 * how_long) - self.of.queue_frames) } else { over }
+        if whether < share {
+            over.max(load * (0.01 * how_long) - self.of.queue_frames)
+        } else {
+            over
+        }
     }
 
     /// Frames lost in a slot before which the capacity may change.
@@ -143,5 +161,9 @@ impl System {
 
 /// The loss ratio; 0 if no frames were sent.
 pub fn ratio(sent: u64, lost: u64) -> f64 {
-    if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
+    if sent == 0 {
+        0.0
+    } else {
+        lost as f64 / sent as f64
+    }
 }

@@ -36,7 +36,9 @@ pub const SECTIONS: &[Section] = &[(
             },
         ),
         should("2544-26.5b", "repeated, with the mean", |case| {
-            case.each_of(recoveries(case), "sizes with several runs", |_, figure| few(figure.runs.len(), 2))
+            case.each_of(recoveries(case), "sizes with several runs", |_, figure| {
+                few(figure.runs.len(), 2)
+            })
         }),
     ],
 )];

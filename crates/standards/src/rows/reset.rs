@@ -12,16 +12,28 @@ use linerate_measure::trial::Shape;
 pub const SECTIONS: &[Section] = &[(
     Test(Reset),
     &[
-        should("2544-26.6a", "to directly connected networks only", connected),
-        should("2544-26.6b", "hardware, software and power reset, a statement for each", both_resets),
+        should(
+            "2544-26.6a",
+            "to directly connected networks only",
+            connected,
+        ),
+        should(
+            "2544-26.6b",
+            "hardware, software and power reset, a statement for each",
+            both_resets,
+        ),
         should(
             "6201-1.3",
             "by lost frames if sending continues without a link; otherwise by time stamps",
             |case| {
-                case.each_of(resets(case), "reset times by lost frames and by time stamps", |_, figure| {
-                    (figure.by_loss_ns.is_none() && figure.by_stamps_ns.is_none())
-                        .then(|| "no frame came again".into())
-                })
+                case.each_of(
+                    resets(case),
+                    "reset times by lost frames and by time stamps",
+                    |_, figure| {
+                        (figure.by_loss_ns.is_none() && figure.by_stamps_ns.is_none())
+                            .then(|| "no frame came again".into())
+                    },
+                )
             },
         ),
         should(
@@ -34,8 +46,9 @@ pub const SECTIONS: &[Section] = &[(
                         "reset times with load, loss, trials, frames and medium",
                         |of, figure| {
                             let slot = case.slot(of.slot);
-                            let known =
-                                slot.is_some_and(|slot| slot.traffic.is_some() && !slot.transport.is_empty());
+                            let known = slot.is_some_and(|slot| {
+                                slot.traffic.is_some() && !slot.transport.is_empty()
+                            });
                             let lacks = figure.runs.is_empty()
                                 || figure.load.is_nan()
                                 || figure.load <= 0.0
@@ -46,42 +59,74 @@ pub const SECTIONS: &[Section] = &[(
                 })
             },
         ),
-        step("6201-4a", "15 s of forwarding before, the smallest size at its throughput", |case| {
-            let early = |trial: &&TrialRecord| !matches!(trial.shape, Shape::Event { after_ns } if after_ns >= 15 * SECOND);
-            case.each_of(resets(case), "resets", |of, figure| {
-                let length = case.slot(of.slot).and_then(|slot| slot.lengths_fcs.first().copied());
-                if length > case.sizes().first().copied() {
-                    return Some("not the smallest size".into());
+        step(
+            "6201-4a",
+            "15 s of forwarding before, the smallest size at its throughput",
+            |case| {
+                let early = |trial: &&TrialRecord| !matches!(trial.shape, Shape::Event { after_ns } if after_ns >= 15 * SECOND);
+                case.each_of(resets(case), "resets", |of, figure| {
+                    let length = case
+                        .slot(of.slot)
+                        .and_then(|slot| slot.lengths_fcs.first().copied());
+                    if length > case.sizes().first().copied() {
+                        return Some("not the smallest size".into());
+                    }
+                    let early = case.of(Reset).iter().any(early);
+                    case.off(of.slot, figure.load)
+                        .or(early.then(|| "less than 15 s before the event".into()))
+                })
+            },
+        ),
+        must(
+            "6201-4b",
+            "without line cards: power and operating system are reset",
+            |case| {
+                if case.is_virtual() {
+                    return not_applicable("the DUT is virtual, without a power supply");
                 }
-                let early = case.of(Reset).iter().any(early);
-                case.off(of.slot, figure.load).or(early.then(|| "less than 15 s before the event".into()))
-            })
-        }),
-        must("6201-4b", "without line cards: power and operating system are reset", |case| {
-            if case.is_virtual() {
-                return not_applicable("the DUT is virtual, without a power supply");
-            }
-            let off_ns = |trial: &&TrialRecord| {
-                trial.event.as_ref().filter(|event| event.class == EventClass::PowerInterruption)?;
-                let outages = trial.receiver.outages.iter();
-                Some((trial.trial, outages.map(|outage| outage.to_ns.saturating_sub(outage.from_ns)).max()?))
-            };
-            match case.of(Reset).iter().filter_map(off_ns).find(|(_, ns)| *ns < POWER_OFF_NS) {
-                Some((trial, ns)) => fails(format!("trial {trial}: power off for {} s at most", seconds(ns))),
-                None => both_resets(case),
-            }
-        }),
-        should("6201-3b", "first with static routes and neighbours", |case| {
-            let killed = resets(case).find(|(_, figure)| figure.event.class == EventClass::ProcessReset);
-            match killed {
-                Some((of, _)) => fails(format!(
-                    "{}: the killed process may own routes or neighbours",
-                    case.name_of(of.slot)
-                )),
-                None if case.is_virtual() => met("routes and neighbours are static"),
-                None => not_run("the records do not show where the DUT's routes come from"),
-            }
-        }),
+                let off_ns = |trial: &&TrialRecord| {
+                    trial
+                        .event
+                        .as_ref()
+                        .filter(|event| event.class == EventClass::PowerInterruption)?;
+                    let outages = trial.receiver.outages.iter();
+                    Some((
+                        trial.trial,
+                        outages
+                            .map(|outage| outage.to_ns.saturating_sub(outage.from_ns))
+                            .max()?,
+                    ))
+                };
+                match case
+                    .of(Reset)
+                    .iter()
+                    .filter_map(off_ns)
+                    .find(|(_, ns)| *ns < POWER_OFF_NS)
+                {
+                    Some((trial, ns)) => fails(format!(
+                        "trial {trial}: power off for {} s at most",
+                        seconds(ns)
+                    )),
+                    None => both_resets(case),
+                }
+            },
+        ),
+        should(
+            "6201-3b",
+            "first with static routes and neighbours",
+            |case| {
+                let killed =
+                    resets(case).find(|(_, figure)| figure.event.class == EventClass::ProcessReset);
+                match killed {
+                    Some((of, _)) => fails(format!(
+                        "{}: the killed process may own routes or neighbours",
+                        case.name_of(of.slot)
+                    )),
+                    None if case.is_virtual() => met("routes and neighbours are static"),
+                    None => not_run("the records do not show where the DUT's routes come from"),
+                }
+            },
+        ),
     ],
 )];
 

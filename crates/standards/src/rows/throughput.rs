@@ -10,8 +10,11 @@ use linerate_measure::experiment::Benchmark::Throughput;
 pub const SECTIONS: &[Section] = &[(
     Test(Throughput),
     &[
-        step("2544-26.1a", "at the throughput, as many frames are received as are sent", |case| {
-            case.each(found(case), "throughputs whose longest trial lost no frame", |slot| {
+        step(
+            "2544-26.1a",
+            "at the throughput, as many frames are received as are sent",
+            |case| {
+                case.each(found(case), "throughputs whose longest trial lost no frame", |slot| {
                 let throughput = case.throughput(*slot)?;
                 let name = case.name_of(*slot);
                 let longest = at(case, *slot, throughput).max_by_key(|trial| trial.timing.run_ns);
@@ -25,21 +28,29 @@ pub const SECTIONS: &[Section] = &[(
                     }
                 }
             })
-        }),
+            },
+        ),
         should(
             "2544-26.1b",
             "a graph over the frame size with the theoretical rate and the result",
             |case| {
                 case.with_medium(|| {
-                    let points = throughputs(case).filter(|(of, _)| of.maximum.is_some()).count();
-                    holds(points > 1, format!("{points} points, each with its theoretical rate"))
+                    let points = throughputs(case)
+                        .filter(|(of, _)| of.maximum.is_some())
+                        .count();
+                    holds(
+                        points > 1,
+                        format!("{points} points, each with its theoretical rate"),
+                    )
                 })
             },
         ),
         must(
             "2544-26.1c",
             "a single figure has its frames/s, size, theoretical limit and protocol",
-            |case| case.with_medium(|| case.some(found(case), "figures with size, limit and protocol")),
+            |case| {
+                case.with_medium(|| case.some(found(case), "figures with size, limit and protocol"))
+            },
         ),
     ],
 )];

@@ -6,26 +6,65 @@ use super::*;
 fn the_claim_follows_from_the_rows() {
     let mut made = sound();
     let claim = |made: &Made, document: &str| {
-        made.judged().claims.into_iter().find(|claim| claim.document == document).unwrap()
+        made.judged()
+            .claims
+            .into_iter()
+            .find(|claim| claim.document == document)
+            .unwrap()
     };
     let latency = claim(&made, "RFC 8219");
-    assert_eq!(latency.to_string(), "RFC 8219 latency: conditionally compliant (8219-4, 8219-5.3)");
+    assert_eq!(
+        latency.to_string(),
+        "RFC 8219 latency: conditionally compliant (8219-4, 8219-5.3)"
+    );
     let throughput = claim(&made, "RFC 2544");
     let deviations = vec!["2544-7d", "2544-8a", "2544-14", "2544-25"];
-    assert_eq!((throughput.compliance, &throughput.rows), (Compliance::Conditionally, &deviations));
-    assert_eq!(claim(&made, "RFC 2889").compliance, Compliance::Unconditionally);
+    assert_eq!(
+        (throughput.compliance, &throughput.rows),
+        (Compliance::Conditionally, &deviations)
+    );
+    assert_eq!(
+        claim(&made, "RFC 2889").compliance,
+        Compliance::Unconditionally
+    );
     assert!(made.judged().holds());
     made.links(&LINKS.replace("198.19.0.1", "198.20.0.1"));
     let throughput = claim(&made, "RFC 2544");
-    assert_eq!((throughput.compliance, &throughput.rows), (Compliance::NotCompliant, &vec!["2544-13a"]));
+    assert_eq!(
+        (throughput.compliance, &throughput.rows),
+        (Compliance::NotCompliant, &vec!["2544-13a"])
+    );
     assert!(
-        !made.judged().holds() && made.judged().line().contains("; RFC 9004 back-to-back: not compliant")
+        !made.judged().holds()
+            && made
+                .judged()
+                .line()
+                .contains("; RFC 9004 back-to-back: not compliant")
     );
     made.campaign.asked.lab = LabKind::Simulated;
-    assert_eq!(claim(&made, "RFC 2889").rows, ["2544-6"], "a simulation complies with nothing");
+    assert_eq!(
+        claim(&made, "RFC 2889").rows,
+        ["2544-6"],
+        "a simulation complies with nothing"
+    );
     made.design().measure = Measure::Rate;
-    let Made { campaign, host, trials, facts, summary } = &made;
-    assert_eq!(conformance(&Records { campaign, host, trials, facts, summary: Some(summary) }), None);
+    let Made {
+        campaign,
+        host,
+        trials,
+        facts,
+        summary,
+    } = &made;
+    assert_eq!(
+        conformance(&Records {
+            campaign,
+            host,
+            trials,
+            facts,
+            summary: Some(summary)
+        }),
+        None
+    );
 }
 
 /// Only tests that were asked for, and events that are resets, have claims; those of a quick run say so.
@@ -33,16 +72,30 @@ fn the_claim_follows_from_the_rows() {
 fn claims_are_of_what_was_asked_for() {
     let tests = |made: &Made| -> Vec<String> {
         let claims = made.judged().claims;
-        claims.iter().map(|claim| claim.to_string().split(':').next().unwrap().to_owned()).collect()
+        claims
+            .iter()
+            .map(|claim| claim.to_string().split(':').next().unwrap().to_owned())
+            .collect()
     };
     let mut made = sound();
-    assert!(tests(&made).contains(&"RFC 6201 reset".to_owned()), "{:?}", tests(&made));
+    assert!(
+        tests(&made).contains(&"RFC 6201 reset".to_owned()),
+        "{:?}",
+        tests(&made)
+    );
     made.figures_of_resets(EventClass::Interruption);
     made.design().tests = vec![Benchmark::Latency, Benchmark::Reset];
     made.campaign.planned.as_mut().unwrap().experiment.quick = true;
     made.traffic().frame.family = Family::V6;
-    let quick = ["RFC 2544 latency, quick", "RFC 8219 latency, quick", "RFC 9971 MLRsearch, quick"];
-    let others = ["RFC 5180 IPv6, quick", "RFC 4814 random addresses and ports, quick"];
+    let quick = [
+        "RFC 2544 latency, quick",
+        "RFC 8219 latency, quick",
+        "RFC 9971 MLRsearch, quick",
+    ];
+    let others = [
+        "RFC 5180 IPv6, quick",
+        "RFC 4814 random addresses and ports, quick",
+    ];
     assert_eq!(tests(&made), [&quick[..], &others].concat());
 }
 
@@ -51,7 +104,18 @@ fn tests_that_were_not_made_are_not_run_and_claim_nothing() {
     let mut made = sound();
     made.design().tests = vec![Benchmark::FrameLoss];
     let now = made.statuses();
-    assert_eq!(now["9004-6.4"], (Status::NotRun, "back-to-back is not part of this campaign".into()));
+    assert_eq!(
+        now["9004-6.4"],
+        (
+            Status::NotRun,
+            "back-to-back is not part of this campaign".into()
+        )
+    );
     assert_eq!(now["2544-26.3a"].0, Status::Met);
-    assert!(made.judged().claims.iter().all(|claim| !claim.document.contains("9004")));
+    assert!(
+        made.judged()
+            .claims
+            .iter()
+            .all(|claim| !claim.document.contains("9004"))
+    );
 }

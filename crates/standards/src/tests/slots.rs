@@ -3,8 +3,8 @@
 use super::*;
 use linerate_measure::counters::Outage;
 use linerate_measure::record::{
-    AtLoad, BackToBack, DelayVariation, DutEvent, Ended, ForwardingRate, Latency, LatencyRun, Recovery,
-    RecoveryRun, Reset, ResetRun, SearchedGoal, Tested, Throughput, VariationRun,
+    AtLoad, BackToBack, DelayVariation, DutEvent, Ended, ForwardingRate, Latency, LatencyRun,
+    Recovery, RecoveryRun, Reset, ResetRun, SearchedGoal, Tested, Throughput, VariationRun,
 };
 use linerate_search::{Goal, Limits, Outcome};
 
@@ -23,18 +23,36 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
         .map(|share| {
             let (load, lost) = (share * MAXIMUM, if share > 0.5 { 60 } else { 0 });
             add(1, trial(slot, Some(FrameLoss), load, 60, lost));
-            AtLoad { load, share, offered: load, forwarded: load, sent: (load * 60.0) as u64, lost }
+            AtLoad {
+                load,
+                share,
+                offered: load,
+                forwarded: load,
+                sent: (load * 60.0) as u64,
+                lost,
+            }
         })
         .into();
     let mut burst = trial(slot, Some(BackToBack), MAXIMUM, 2, 0);
     burst.shape = Shape::Burst { frames: 400 };
-    (burst.generator, burst.receiver) = (port(400, case::SIZES[slot - 1]), port(400, case::SIZES[slot - 1]));
+    (burst.generator, burst.receiver) = (
+        port(400, case::SIZES[slot - 1]),
+        port(400, case::SIZES[slot - 1]),
+    );
     add(1, burst);
     let mut step = trial(slot, Some(Recovery), 1100.0, 120, 5);
-    step.shape = Shape::Step { after_ns: 60 * S, fps: 550.0 };
+    step.shape = Shape::Step {
+        after_ns: 60 * S,
+        fps: 550.0,
+    };
     add(5, step);
     let mut event = trial(slot, Some(Reset), THROUGHPUT, 75, 20_000);
-    event.receiver.outages = vec![Outage { from_ns: 15 * S, to_ns: 35 * S, stream: 0, missing: 20_000 }];
+    event.receiver.outages = vec![Outage {
+        from_ns: 15 * S,
+        to_ns: 35 * S,
+        stream: 0,
+        missing: 20_000,
+    }];
     event.event = Some(DutEvent {
         what: "power-off".into(),
         class: EventClass::PowerInterruption,
@@ -45,12 +63,36 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
     event.shape = Shape::Event { after_ns: 15 * S };
     add(if slot == 1 { 5 } else { 0 }, event);
     add(1, trial(slot, Some(ForwardingRate), MAXIMUM, 30, 100));
-    let run = LatencyRun { tags: 500, first_ns: 1000, typical_ns: 1000.0, worst_ns: 1000.0 };
-    let variation = VariationRun { frames: 60_000, pdv_ns: 1.0, ipdv_ns: [0.0; 3], broken: 0 };
+    let run = LatencyRun {
+        tags: 500,
+        first_ns: 1000,
+        typical_ns: 1000.0,
+        worst_ns: 1000.0,
+    };
+    let variation = VariationRun {
+        frames: 60_000,
+        pdv_ns: 1.0,
+        ipdv_ns: [0.0; 3],
+        broken: 0,
+    };
     let reset = |what: &str, class: EventClass| self::Reset {
-        event: DutEvent { what: what.into(), class, began_ns: 0, ended_ns: 0, ran: Vec::new() },
+        event: DutEvent {
+            what: what.into(),
+            class,
+            began_ns: 0,
+            ended_ns: 0,
+            ran: Vec::new(),
+        },
         load: THROUGHPUT,
-        runs: vec![ResetRun { lost: 100, by_loss_ns: 1e8, by_stamps_ns: Some(100_000_000), back: true }; 5],
+        runs: vec![
+            ResetRun {
+                lost: 100,
+                by_loss_ns: 1e8,
+                by_stamps_ns: Some(100_000_000),
+                back: true
+            };
+            5
+        ],
         by_loss_ns: Some(1e8),
         by_stamps_ns: Some(1e8),
     };
@@ -98,7 +140,13 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
                 throughput: THROUGHPUT,
                 overload: 1100.0,
                 reduced: 550.0,
-                runs: vec![RecoveryRun { lost: 5, ns: Some(9) }; 5],
+                runs: vec![
+                    RecoveryRun {
+                        lost: 5,
+                        ns: Some(9)
+                    };
+                    5
+                ],
                 mean_ns: Some(9.0),
             }),
         ),
@@ -123,7 +171,10 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
         ),
     ];
     if slot == 1 {
-        figures.push((Reset, Figures::Reset(reset("power-off", EventClass::PowerInterruption))));
+        figures.push((
+            Reset,
+            Figures::Reset(reset("power-off", EventClass::PowerInterruption)),
+        ));
         figures.push((Reset, Figures::Reset(reset("reboot", EventClass::OsReset))));
     }
     let tests = figures.into_iter().map(|(test, figures)| Tested {
@@ -133,7 +184,11 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
         trials: 1,
         figures,
     });
-    let maximum = Some(Maximum { fps: MAXIMUM, medium: true, tester_fps: 3000.0 });
+    let maximum = Some(Maximum {
+        fps: MAXIMUM,
+        medium: true,
+        tester_fps: 3000.0,
+    });
     let goal = Goal {
         loss: 0.0,
         exceed: 500_000_000,
@@ -151,11 +206,26 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
     };
     let searched = Searched {
         slot,
-        goals: vec![SearchedGoal { name: "rfc2544".into(), goal, outcome, interval: [None; 2] }],
-        limits: Limits { min: 1.0, max: 2500.0 },
+        goals: vec![SearchedGoal {
+            name: "rfc2544".into(),
+            goal,
+            outcome,
+            interval: [None; 2],
+        }],
+        limits: Limits {
+            min: 1.0,
+            max: 2500.0,
+        },
         stalls: Some(0.0),
         loads: Vec::new(),
         ended: Some(Ended::Known),
     };
-    (Benchmarked { slot, maximum, tests: tests.collect() }, searched)
+    (
+        Benchmarked {
+            slot,
+            maximum,
+            tests: tests.collect(),
+        },
+        searched,
+    )
 }

@@ -53,26 +53,49 @@ impl Pair<'_> {
         let error = half / t_critical(self.settings.alpha(), (n + m) as f64 - 2.0);
         // The deviation of values whose means' difference has this standard error.
         let deviation = error / (1.0 / n as f64 + 1.0 / m as f64).sqrt();
-        let like = |n: usize| Moments { n, mean: 0.0, stddev: Some(deviation) };
+        let like = |n: usize| Moments {
+            n,
+            mean: 0.0,
+            stddev: Some(deviation),
+        };
         let least = least_for_ranks(self.level()) as u64;
-        self.reach((&like(n), &like(m)), self.first.median?.median, shift.median, least)
+        self.reach(
+            (&like(n), &like(m)),
+            self.first.median?.median,
+            shift.median,
+            least,
+        )
     }
 
-    fn reach(&self, (a, b): (&Moments, &Moments), whole: f64, observed: f64, least: u64) -> Option<Reach> {
+    fn reach(
+        &self,
+        (a, b): (&Moments, &Moments),
+        whole: f64,
+        observed: f64,
+        least: u64,
+    ) -> Option<Reach> {
         let alpha = self.level();
         let smallest_difference = smallest_difference(a, b, alpha, POWER)?;
         let deviations = a.stddev.zip(b.stddev)?;
         let percent = |difference: f64| finite(difference / whole.abs() * 100.0);
         let needed = |difference: f64, observed: bool| {
             let n = trials_needed(difference, deviations, alpha, POWER)?.ceil() as u64;
-            Some(ValuesNeeded { difference, percent: percent(difference), observed, per_set: n.max(least) })
+            Some(ValuesNeeded {
+                difference,
+                percent: percent(difference),
+                observed,
+                per_set: n.max(least),
+            })
         };
         let asked = self.settings.show_percent.unwrap_or(1.0) / 100.0 * whole.abs();
         Some(Reach {
             smallest_difference,
             smallest_percent: percent(smallest_difference),
             power: POWER,
-            values_needed: [needed(observed, true), needed(asked, false)].into_iter().flatten().collect(),
+            values_needed: [needed(observed, true), needed(asked, false)]
+                .into_iter()
+                .flatten()
+                .collect(),
         })
     }
 }

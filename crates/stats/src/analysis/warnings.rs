@@ -19,13 +19,24 @@ const NAMED: usize = 5;
 type Found = Option<Warning>;
 
 fn found(kind: WarningKind, text: impl Into<String>) -> Found {
-    Some(Warning { kind, text: text.into() })
+    Some(Warning {
+        kind,
+        text: text.into(),
+    })
 }
 
 /// Of a set alone.
 pub fn of_set(set: &Prepared, outliers: &Outliers, settings: &Settings) -> Vec<Warning> {
-    let alone = [not_finite(set), too_few(set, settings), no_spread(set, settings)];
-    alone.into_iter().chain(shape(set, outliers, settings)).flatten().collect()
+    let alone = [
+        not_finite(set),
+        too_few(set, settings),
+        no_spread(set, settings),
+    ];
+    alone
+        .into_iter()
+        .chain(shape(set, outliers, settings))
+        .flatten()
+        .collect()
 }
 
 /// Of the shape and order of values.
@@ -34,12 +45,31 @@ fn shape(set: &Prepared, outliers: &Outliers, settings: &Settings) -> [Found; 3]
 }
 
 /// Of the ratios of pairs, which are given by their logarithms; `given` is the number of pairs with those left out.
-pub fn of_pairs(given: usize, logs: &[f64], ratio: Option<Estimate>, settings: &Settings) -> Vec<Warning> {
-    let settings = Settings { words: Words { one: "pair", many: "pairs", ..settings.words }, ..*settings };
+pub fn of_pairs(
+    given: usize,
+    logs: &[f64],
+    ratio: Option<Estimate>,
+    settings: &Settings,
+) -> Vec<Warning> {
+    let settings = Settings {
+        words: Words {
+            one: "pair",
+            many: "pairs",
+            ..settings.words
+        },
+        ..*settings
+    };
     let n = logs.len();
-    let left_out = format!("{} of {given} pairs left out: a value is not above 0 or infinite", given - n);
+    let left_out = format!(
+        "{} of {given} pairs left out: a value is not above 0 or infinite",
+        given - n
+    );
     let left_out = found(WarningKind::NotFinite, left_out).filter(|_| n < given);
-    let few = format!("{} cannot give a {} interval", counted(n, &settings), confidence(&settings));
+    let few = format!(
+        "{} cannot give a {} interval",
+        counted(n, &settings),
+        confidence(&settings)
+    );
     let few = found(WarningKind::TooFew, few).filter(|_| ratio.is_some_and(|r| r.low.is_none()));
     let ratios: Vec<f64> = logs.iter().map(|l| l.exp()).collect();
     let set = Prepared::of("", &ratios, &settings);
@@ -49,7 +79,14 @@ pub fn of_pairs(given: usize, logs: &[f64], ratio: Option<Estimate>, settings: &
 
 /// `5 points`.
 fn counted(n: usize, settings: &Settings) -> String {
-    format!("{n} {}", if n == 1 { settings.words.one } else { settings.words.many })
+    format!(
+        "{n} {}",
+        if n == 1 {
+            settings.words.one
+        } else {
+            settings.words.many
+        }
+    )
 }
 
 fn not_finite(set: &Prepared) -> Found {
@@ -71,7 +108,11 @@ fn too_few(set: &Prepared, settings: &Settings) -> Found {
     set.median.filter(|m| m.low.is_none())?;
     // [smallest, largest] covers the median with 1 - 2^(1-n).
     let needed = (1.0 - settings.alpha().log2()).ceil();
-    let bootstrap = if n < FEWEST { "" } else { "; the bootstrap's covers it less often" };
+    let bootstrap = if n < FEWEST {
+        ""
+    } else {
+        "; the bootstrap's covers it less often"
+    };
     let (n, confidence) = (counted(n, settings), confidence(settings));
     let text = format!(
         "{n} cannot give a {confidence} interval of the median without assuming a distribution, {needed} can{bootstrap}"
@@ -80,10 +121,15 @@ fn too_few(set: &Prepared, settings: &Settings) -> Found {
 }
 
 fn no_spread(set: &Prepared, settings: &Settings) -> Found {
-    let [first, .., last] = set.sorted[..] else { return None };
+    let [first, .., last] = set.sorted[..] else {
+        return None;
+    };
     let n = counted(set.sorted.len(), settings);
-    found(WarningKind::NoSpread, format!("all {n} are equal: their spread is not known"))
-        .filter(|_| first == last)
+    found(
+        WarningKind::NoSpread,
+        format!("all {n} are equal: their spread is not known"),
+    )
+    .filter(|_| first == last)
 }
 
 fn far(outliers: &Outliers, settings: &Settings) -> Found {
@@ -94,9 +140,20 @@ fn far(outliers: &Outliers, settings: &Settings) -> Found {
     farthest.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
     let one = settings.words.one;
     let named = farthest.iter().take(NAMED);
-    let named = named.map(|o| format!("{one} {} = {} (score {:+.1})", o.point, figure(o.value, 5), o.score));
+    let named = named.map(|o| {
+        format!(
+            "{one} {} = {} (score {:+.1})",
+            o.point,
+            figure(o.value, 5),
+            o.score
+        )
+    });
     let named: Vec<String> = named.collect();
-    let more = if outliers.count > named.len() { ", ..." } else { "" };
+    let more = if outliers.count > named.len() {
+        ", ..."
+    } else {
+        ""
+    };
     let text = format!(
         "{} far from the others, part of all figures (score beyond {}): {}{more}",
         counted(outliers.count, settings),
@@ -141,7 +198,11 @@ fn drift(set: &Prepared) -> Found {
 fn alike(set: &Prepared) -> Found {
     let p = neighbours_alike(set.values).filter(|p| *p <= ALARM)?;
     let r = autocorrelation(set.values);
-    let r = if r.is_finite() { format!("autocorrelation {r:.2}, ") } else { String::new() };
+    let r = if r.is_finite() {
+        format!("autocorrelation {r:.2}, ")
+    } else {
+        String::new()
+    };
     let text = format!(
         "neighbours in the order of the runs resemble each other ({r}p {}): intervals are narrower than the truth",
         p_value(p)
@@ -167,14 +228,20 @@ fn in_runs(set: &Prepared) -> Found {
 impl Pair<'_> {
     /// Of a comparison.
     pub(super) fn warnings(&self, test: Option<RankTest>) -> Vec<Warning> {
-        [self.too_few_for_ranks(test), self.unequal()].into_iter().flatten().collect()
+        [self.too_few_for_ranks(test), self.unequal()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn too_few_for_ranks(&self, test: Option<RankTest>) -> Found {
         let smallest = test.map(|t| t.smallest_p).filter(|p| *p > self.level())?;
         let comparisons = self.comparisons;
-        let several =
-            if comparisons > 1 { format!(", of {comparisons} comparisons,") } else { String::new() };
+        let several = if comparisons > 1 {
+            format!(", of {comparisons} comparisons,")
+        } else {
+            String::new()
+        };
         let ((n, m), many, p) = (self.counts(), self.settings.words.many, p_value(smallest));
         let text = format!(
             "{n} and {m} {many} cannot show a difference by their ranks: the smallest p they can reach{several} is {p}"
@@ -184,7 +251,11 @@ impl Pair<'_> {
 
     fn unequal(&self) -> Found {
         let p = brown_forsythe(&self.first.sorted, &self.other.sorted).filter(|p| *p <= ALARM)?;
-        let deviation = |p: &Prepared| p.moments.and_then(|m| m.stddev).map_or("?".into(), |s| figure(s, 3));
+        let deviation = |p: &Prepared| {
+            p.moments
+                .and_then(|m| m.stddev)
+                .map_or("?".into(), |s| figure(s, 3))
+        };
         let text = format!(
             "the spreads differ (standard deviations {} and {}, p {}): ranks may then tell the sets apart though their middles agree",
             deviation(self.first),

@@ -66,7 +66,10 @@ impl Partitioner {
         let levels = levels(values, noise);
         let row = |(value, error): (&f64, &f64)| {
             let unit = noise.max(*error);
-            levels.iter().map(move |l| cost((value - l).abs() / unit)).collect::<Vec<f64>>()
+            levels
+                .iter()
+                .map(move |l| cost((value - l).abs() / unit))
+                .collect::<Vec<f64>>()
         };
         Partitioner {
             costs: values.iter().zip(errors).flat_map(row).collect(),
@@ -91,7 +94,9 @@ impl Partitioner {
     pub fn on_one_level(&self, from: usize, to: usize) -> f64 {
         let mut sums = vec![0.0; self.levels];
         for t in from..to {
-            sums.iter_mut().zip(self.row(t)).for_each(|(sum, cost)| *sum += cost);
+            sums.iter_mut()
+                .zip(self.row(t))
+                .for_each(|(sum, cost)| *sum += cost);
         }
         sums.into_iter().fold(f64::INFINITY, f64::min)
     }
@@ -112,7 +117,12 @@ impl Partitioner {
 
     /// The least sum of costs and penalties.
     fn solve(&mut self, penalty: f64) -> f64 {
-        const { assert!(SHORTEST == 2, "two ages of a level are told apart: one point, and more") };
+        const {
+            assert!(
+                SHORTEST == 2,
+                "two ages of a level are told apart: one point, and more"
+            )
+        };
         let n = self.rows.len();
         for l in 0..self.levels {
             self.settled[l] = (f64::INFINITY, 0);
@@ -122,7 +132,11 @@ impl Partitioner {
         let mut best = (f64::INFINITY, 0);
         for t in 1..n {
             let may_cut = t >= AT_ENDS && t + AT_ENDS <= n;
-            let opened = if may_cut { best.0 + penalty } else { f64::INFINITY };
+            let opened = if may_cut {
+                best.0 + penalty
+            } else {
+                f64::INFINITY
+            };
             self.came[t] = best.1;
             best = (f64::INFINITY, 0);
             let row = &self.costs[self.rows[t] * self.levels..][..self.levels];
@@ -148,7 +162,11 @@ impl Partitioner {
     /// Dinkelbach, "On nonlinear fractional programming", Management Science 13 (1967): each answer is the next penalty.
     pub fn critical_penalty(&mut self, counting: Counting) -> f64 {
         let whole = self.on_one_level(0, self.rows.len());
-        let more = if counting == Counting::Levels { 1.0 } else { 0.0 };
+        let more = if counting == Counting::Levels {
+            1.0
+        } else {
+            0.0
+        };
         let mut penalty = LEAST_PENALTY;
         loop {
             let cost = self.solve(penalty);

@@ -54,7 +54,10 @@ const NOISES: [(&str, Draw); 6] = [
 ];
 
 fn points(values: impl IntoIterator<Item = f64>) -> Vec<Point> {
-    values.into_iter().map(|value| Point { value, error: 0.0 }).collect()
+    values
+        .into_iter()
+        .map(|value| Point { value, error: 0.0 })
+        .collect()
 }
 
 fn series(n: usize, draw: Draw, random: &mut SplitMix64) -> Vec<Point> {
@@ -79,7 +82,9 @@ fn places(found: &Changes) -> Vec<usize> {
 /// The share of such series that are cut.
 fn alarms(count: u64, mut make: impl FnMut(&mut SplitMix64) -> Vec<Point>) -> f64 {
     let mut random = SplitMix64::new(count);
-    let fired = (0..count).filter(|i| !changes(&make(&mut random), *i).changes.is_empty()).count();
+    let fired = (0..count)
+        .filter(|i| !changes(&make(&mut random), *i).changes.is_empty())
+        .count();
     fired as f64 / count as f64
 }
 
@@ -90,12 +95,17 @@ fn power(count: u64, n: usize, draw: Draw, at: &[usize], factor: f64) -> (f64, f
     for seed in 0..count {
         let mut points = series(n, draw, &mut random);
         let within = |t: usize| at.iter().filter(|a| **a <= t).count() % 2 == 1;
-        (0..n).filter(|t| within(*t)).for_each(|t| points[t].value *= factor);
+        (0..n)
+            .filter(|t| within(*t))
+            .for_each(|t| points[t].value *= factor);
         let found = places(&changes(&points, seed));
         there += u32::from(at.iter().all(|a| found.contains(a)));
         only += u32::from(found == at);
     }
-    (f64::from(there) / count as f64, f64::from(only) / count as f64)
+    (
+        f64::from(there) / count as f64,
+        f64::from(only) / count as f64,
+    )
 }
 
 #[test]
@@ -142,7 +152,11 @@ fn a_single_point_is_no_level() {
             points[at].value *= 0.69;
             let found = changes(&points, 1);
             assert_eq!(places(&found), [0; 0], "{at} of {n}");
-            assert!((found.residuals[at] + 0.31).abs() < 0.04, "{}", found.residuals[at]);
+            assert!(
+                (found.residuals[at] + 0.31).abs() < 0.04,
+                "{}",
+                found.residuals[at]
+            );
         }
     }
 }
@@ -167,7 +181,11 @@ fn a_doubtful_point_counts_for_less() {
     points[8..11].iter_mut().for_each(|p| p.value *= 0.93);
     assert_eq!(places(&changes(&points, 1)), [8, 11]);
     points[8..11].iter_mut().for_each(|p| p.error = 0.06);
-    assert_eq!(places(&changes(&points, 1)), [0; 0], "their own runs differ by as much");
+    assert_eq!(
+        places(&changes(&points, 1)),
+        [0; 0],
+        "their own runs differ by as much"
+    );
 }
 
 #[test]
@@ -182,22 +200,31 @@ fn levels_and_ratios_lie_in_their_intervals() {
             continue;
         }
         found += 1;
-        let encloses =
-            |i: &Estimate, truth: f64| u32::from(i.low.unwrap() <= truth && truth <= i.high.unwrap());
+        let encloses = |i: &Estimate, truth: f64| {
+            u32::from(i.low.unwrap() <= truth && truth <= i.high.unwrap())
+        };
         level += encloses(&result.segments[0].level, 1.0);
         ratio += encloses(&result.changes[0].ratio, 0.9);
         assert!((result.changes[0].ratio.median - 0.9).abs() < 0.02 && result.changes[0].p <= 0.02);
     }
     assert!(found >= 180, "{found}");
     let share = |k: u32| f64::from(k) / f64::from(found);
-    assert!(share(level) > 0.9 && share(ratio) > 0.9, "{} {}", share(level), share(ratio));
+    assert!(
+        share(level) > 0.9 && share(ratio) > 0.9,
+        "{} {}",
+        share(level),
+        share(ratio)
+    );
 }
 
 #[test]
 fn few_points_equal_points_and_none() {
     let flat = |n| points(vec![1_488_095.0; n]);
     assert_eq!(changes(&[], 1).segments, []);
-    assert_eq!((changes(&flat(1), 1).segments.len(), changes(&flat(1), 1).p), (1, None));
+    assert_eq!(
+        (changes(&flat(1), 1).segments.len(), changes(&flat(1), 1).p),
+        (1, None)
+    );
     assert_eq!(changes(&flat(FEWEST - 1), 1).p, None);
     assert_eq!(places(&changes(&flat(30), 1)), [0; 0]);
     // A line rate that sinks by a negligible share.
@@ -281,7 +308,10 @@ fn measured_rates() {
     }
     for rho in [0.1, 0.3, 0.5] {
         let rates = SIZES.map(|n| alarms(count(n) / 2, |r| autoregressive(n, rho, r)));
-        println!("neighbours alike, rho = {rho}: {:.1?}", rates.map(|r| 100.0 * r));
+        println!(
+            "neighbours alike, rho = {rho}: {:.1?}",
+            rates.map(|r| 100.0 * r)
+        );
     }
     println!("found exactly there, and there only, in percent");
     for (name, draw, factor) in [
@@ -290,13 +320,39 @@ fn measured_rates() {
         ("5 %, t with 2 d.f.", heavy, 0.95),
         ("5 %, two modes 5:95", rarely_slow, 0.95),
     ] {
-        for (n, at) in [(8, 4), (9, 4), (10, 5), (14, 4), (24, 4), (24, 20), (50, 25), (50, 46), (100, 90)] {
+        for (n, at) in [
+            (8, 4),
+            (9, 4),
+            (10, 5),
+            (14, 4),
+            (24, 4),
+            (24, 20),
+            (50, 25),
+            (50, 46),
+            (100, 90),
+        ] {
             let (there, only) = power(500, n, draw, &[at], factor);
-            println!("{name}: {at} | {}: {:.1} {:.1}", n - at, 100.0 * there, 100.0 * only);
+            println!(
+                "{name}: {at} | {}: {:.1} {:.1}",
+                n - at,
+                100.0 * there,
+                100.0 * only
+            );
         }
     }
-    for (n, at, length) in [(20, 8, 3), (20, 8, 5), (50, 23, 2), (50, 23, 3), (50, 23, 4), (50, 23, 6)] {
+    for (n, at, length) in [
+        (20, 8, 3),
+        (20, 8, 5),
+        (50, 23, 2),
+        (50, 23, 3),
+        (50, 23, 4),
+        (50, 23, 6),
+    ] {
         let (there, only) = power(500, n, gaussian, &[at, at + length], 0.9);
-        println!("10 % for {length} of {n} points: {:.1} {:.1}", 100.0 * there, 100.0 * only);
+        println!(
+            "10 % for {length} of {n} points: {:.1} {:.1}",
+            100.0 * there,
+            100.0 * only
+        );
     }
 }

@@ -100,7 +100,9 @@ impl FromStr for Confidence {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let value: Result<f64, _> = text.trim_start().parse();
-        let level = value.ok().and_then(|v| LEVELS.iter().position(|percent| *percent == v));
+        let level = value
+            .ok()
+            .and_then(|v| LEVELS.iter().position(|percent| *percent == v));
         level.map(Confidence).ok_or_else(|| {
             format!("{text:?} is not a confidence level of ministat: 80, 90, 95, 98, 99 or 99.5")
         })
@@ -154,8 +156,16 @@ impl Dataset {
         }
         let average = sum / points.len() as f64;
         let sorted = sorted(points);
-        let squares_around = sorted.iter().fold(0.0, |sum, p| sum + (p - average) * (p - average));
-        Dataset { name: name.into(), sorted, sum, sum_squares, squares_around }
+        let squares_around = sorted
+            .iter()
+            .fold(0.0, |sum, p| sum + (p - average) * (p - average));
+        Dataset {
+            name: name.into(),
+            sorted,
+            sum,
+            sum_squares,
+            squares_around,
+        }
     }
 
     /// Name of the set: a file's, usually.
@@ -207,7 +217,10 @@ fn sorted(mut points: Vec<f64>) -> Vec<f64> {
     if points.is_sorted() {
         return points;
     }
-    if points.iter().any(|point| *point == 0.0 && point.is_sign_negative()) {
+    if points
+        .iter()
+        .any(|point| *point == 0.0 && point.is_sign_negative())
+    {
         points.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.total_cmp(b)));
         return points;
     }
@@ -235,7 +248,12 @@ pub struct Difference {
 }
 
 /// Compares a set with the reference. Both should have at least 2 points.
-pub fn difference(reference: &Summary, other: &Summary, confidence: Confidence, era: Era) -> Difference {
+pub fn difference(
+    reference: &Summary,
+    other: &Summary,
+    confidence: Confidence,
+    era: Era,
+) -> Difference {
     let (n1, n2) = (reference.n as f64, other.n as f64);
     let freedom = reference.n + other.n - 2.min(reference.n + other.n);
     let t = confidence.t(freedom);
@@ -273,7 +291,10 @@ mod tests {
             assert_eq!(era.name().parse(), Ok(era));
         }
         let error = "2015".parse::<Era>().unwrap_err().to_string();
-        assert!(error.contains("2015") && Era::ALL.iter().all(|era| error.contains(era.name())), "{error}");
+        assert!(
+            error.contains("2015") && Era::ALL.iter().all(|era| error.contains(era.name())),
+            "{error}"
+        );
         assert_eq!(Era::default().to_string(), "new");
     }
 
@@ -397,9 +418,17 @@ mod tests {
     fn quantiles_are_those_that_ministat_prints() {
         for (row, printed) in PRINTED.iter().enumerate() {
             let computed: [f64; 6] = std::array::from_fn(|level| Confidence(level).t(row + 1));
-            assert_eq!(computed, printed.map(|t| f64::from(t) / 1000.0), "{} degrees of freedom", row + 1);
+            assert_eq!(
+                computed,
+                printed.map(|t| f64::from(t) / 1000.0),
+                "{} degrees of freedom",
+                row + 1
+            );
         }
-        assert_eq!([0, 101].map(|freedom| Confidence::default().t(freedom)), [1.96; 2]);
+        assert_eq!(
+            [0, 101].map(|freedom| Confidence::default().t(freedom)),
+            [1.96; 2]
+        );
     }
 
     #[test]
@@ -410,7 +439,10 @@ mod tests {
             assert_eq!(set.summary(era).median, 3.5);
         }
         let new = set.summary(Era::New);
-        assert_eq!((new.n, new.min, new.max, new.avg, new.variance), (4, 1.0, 10.0, 4.5, 15.0));
+        assert_eq!(
+            (new.n, new.min, new.max, new.avg, new.variance),
+            (4, 1.0, 10.0, 4.5, 15.0)
+        );
         assert_eq!(new.stddev, 15f64.sqrt());
         // One pass cancels: 2^53 + 1 has no place beside the squares.
         let far = Dataset::new("b", vec![1e9, 1e9 + 1.0, 1e9 + 2.0]);
@@ -440,8 +472,18 @@ mod tests {
 
     #[test]
     fn sets_with_hardly_any_points_have_no_figures_rather_than_a_panic() {
-        assert!(Dataset::new("none", vec![]).summary(Era::New).median.is_nan());
-        assert!(Dataset::new("one", vec![1.0]).summary(Era::New).variance.is_nan());
+        assert!(
+            Dataset::new("none", vec![])
+                .summary(Era::New)
+                .median
+                .is_nan()
+        );
+        assert!(
+            Dataset::new("one", vec![1.0])
+                .summary(Era::New)
+                .variance
+                .is_nan()
+        );
     }
 
     /// A block of the FreeBSD forwarding archive (Xeon E5-2650v4, Chelsio T520, affinity: no-affinity and numa1), FreeBSD 11.
@@ -452,9 +494,18 @@ mod tests {
         let other = set(&[10617361.0, 10670945.0, 10616020.0, 10584085.0, 10658458.0]);
         let found = difference(&reference, &other, Confidence::default(), Era::Fb11);
         assert!(found.proven);
-        let figures = [found.delta, found.error, found.percent, found.percent_error, found.pooled];
+        let figures = [
+            found.delta,
+            found.error,
+            found.percent,
+            found.percent_error,
+            found.pooled,
+        ];
         let text = figures.map(|f| super::super::format_g(f, 6));
-        assert_eq!(text, ["1.11851e+06", "108191", "11.7604", "1.25701", "74182.7"]);
+        assert_eq!(
+            text,
+            ["1.11851e+06", "108191", "11.7604", "1.25701", "74182.7"]
+        );
         let old = difference(&reference, &other, Confidence::default(), Era::Old);
         assert!((old.percent_error - 1.137_55).abs() < 1e-4, "{old:?}");
     }

@@ -3,13 +3,14 @@
 
 /// Why a word is no number.
 pub(super) const NOT_A_NUMBER: &str = "is not a number";
-pub(super) const NOT_FINITE: &str = "is no measured value: leave it out, or make the line a comment (#)";
+pub(super) const NOT_FINITE: &str =
+    "is no measured value: leave it out, or make the line a comment (#)";
 pub(super) const TOO_LARGE: &str = "is too large for a floating-point number";
 
 /// Exact powers of ten: up to 10^22 they have no more than 53 bits.
 const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-    1e19, 1e20, 1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
 /// Whole numbers up to this are exact.
@@ -47,7 +48,9 @@ pub(super) fn plain_decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
 /// time in a register was measured to be no quicker.
 fn digits(mut number: u64, mut bytes: &[u8]) -> (u64, &[u8]) {
     while let [digit @ b'0'..=b'9', rest @ ..] = bytes {
-        number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        number = number
+            .wrapping_mul(10)
+            .wrapping_add(u64::from(digit - b'0'));
         bytes = rest;
     }
     (number, bytes)
@@ -56,7 +59,10 @@ fn digits(mut number: u64, mut bytes: &[u8]) -> (u64, &[u8]) {
 /// A word that is a number from its beginning to its end; blanks before it are allowed, as in C.
 pub(super) fn number(word: &[u8]) -> Result<f64, &'static str> {
     let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
-    let start = word.iter().position(|byte| !blank(byte)).unwrap_or(word.len());
+    let start = word
+        .iter()
+        .position(|byte| !blank(byte))
+        .unwrap_or(word.len());
     let word = &word[start..];
     if let Some((value, [])) = plain_decimal(word) {
         return Ok(value);
@@ -66,7 +72,9 @@ pub(super) fn number(word: &[u8]) -> Result<f64, &'static str> {
         Ok(value) => value,
         Err(_) => hexadecimal(text).ok_or(NOT_A_NUMBER)?,
     };
-    let named = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
+    let named = text
+        .trim_start_matches(['+', '-'])
+        .starts_with(|c: char| c.is_ascii_alphabetic());
     match value.is_finite() {
         true => Ok(value),
         false if named => Err(NOT_FINITE),
@@ -80,7 +88,9 @@ fn hexadecimal(text: &str) -> Option<f64> {
         Some(text) => (true, text),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let text = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    let text = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))?;
     let (mantissa, exponent) = text.split_once(['p', 'P']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -88,7 +98,11 @@ fn hexadecimal(text: &str) -> Option<f64> {
     }
     let mut exponent: i128 = exponent.parse().ok()?;
     let mut bits = 0u64;
-    for (digit, is_fraction) in whole.chars().map(|d| (d, false)).chain(fraction.chars().map(|d| (d, true))) {
+    for (digit, is_fraction) in whole
+        .chars()
+        .map(|d| (d, false))
+        .chain(fraction.chars().map(|d| (d, true)))
+    {
         let digit = u64::from(digit.to_digit(16)?);
         exponent = exponent.saturating_sub(if is_fraction { 4 } else { 0 });
         if bits >> 60 == 0 {
@@ -101,7 +115,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
     }
     // By two factors, so that neither is infinite or 0 where the product is not: only the last product is rounded.
     let exponent = exponent.clamp(-2200, 1100) as i32;
-    let value = bits as f64 * f64::powi(2.0, exponent / 2) * f64::powi(2.0, exponent - exponent / 2);
+    let value =
+        bits as f64 * f64::powi(2.0, exponent / 2) * f64::powi(2.0, exponent - exponent / 2);
     Some(if negative { -value } else { value })
 }
 
@@ -131,7 +146,11 @@ mod tests {
             ("0xffffffffffffffff", 18_446_744_073_709_551_615.0),
         ];
         for (text, value) in cases {
-            assert_eq!(number(text.as_bytes()).map(f64::to_bits), Ok(value.to_bits()), "{text}");
+            assert_eq!(
+                number(text.as_bytes()).map(f64::to_bits),
+                Ok(value.to_bits()),
+                "{text}"
+            );
         }
         for text in ["0x", "0x.", "0x1p", "0x1p+", "0xg", "x1", "0x1.2.3", "0x+1"] {
             assert_eq!(number(text.as_bytes()), Err(NOT_A_NUMBER), "{text}");
@@ -142,7 +161,9 @@ mod tests {
 
     #[test]
     fn only_whole_words_are_numbers() {
-        for text in ["", ".", "-", "+", "1x", "1e", "e5", "1 2", "--1", "1_0", "1,5", "\u{ff11}", "nan(1)"] {
+        for text in [
+            "", ".", "-", "+", "1x", "1e", "e5", "1 2", "--1", "1_0", "1,5", "\u{ff11}", "nan(1)",
+        ] {
             assert_eq!(number(text.as_bytes()), Err(NOT_A_NUMBER), "{text}");
         }
         for text in ["nan", "-NaN", "inf", "+Infinity"] {

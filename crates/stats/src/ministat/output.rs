@@ -75,7 +75,10 @@ pub fn write_block(out: &mut impl Write, sets: &[Dataset], options: &Options) ->
     if options.headings {
         let headings = ["N", "Min", "Max", "Median", "Avg", "Stddev"];
         let [n, min, max, median, avg, stddev] = headings;
-        writeln!(out, "  {n:>3} {min:>13} {max:>13} {median:>13} {avg:>13} {stddev:>13}")?;
+        writeln!(
+            out,
+            "  {n:>3} {min:>13} {max:>13} {median:>13} {avg:>13} {stddev:>13}"
+        )?;
     }
     for (number, summary) in summaries.iter().enumerate() {
         write_row(out, symbol(number), summary)?;
@@ -108,14 +111,23 @@ fn write_difference(out: &mut impl Write, found: &Difference, confidence: Confid
     let g = |figure| printed(figure, 6);
     writeln!(out, "Difference at {level:.1}% confidence")?;
     writeln!(out, "\t{} +/- {}", g(found.delta), g(found.error))?;
-    writeln!(out, "\t{}% +/- {}%", g(found.percent), g(found.percent_error))?;
+    writeln!(
+        out,
+        "\t{}% +/- {}%",
+        g(found.percent),
+        g(found.percent_error)
+    )?;
     writeln!(out, "\t(Student's t, pooled s = {})", g(found.pooled))
 }
 
 /// A figure as ministat prints it. NaN comes from a root of a negative number or from 0/0, and has its sign set there on the
 /// machines that ministat's output is known from; Rust leaves the sign open.
 fn printed(figure: f64, significant: usize) -> String {
-    if figure.is_nan() { "-nan".into() } else { format_g(figure, significant) }
+    if figure.is_nan() {
+        "-nan".into()
+    } else {
+        format_g(figure, significant)
+    }
 }
 
 /// A number as C's `printf("%.*g", significant, value)` writes it: at most `significant` digits (0 counts as 1), no trailing
@@ -128,19 +140,26 @@ pub fn format_g(value: f64, significant: usize) -> String {
     let significant = significant.max(1);
     // Rust rounds the exact value, halves to even, as glibc does.
     let scientific = format!("{value:.*e}", significant - 1);
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if exponent < -4 || exponent >= i32::try_from(significant).unwrap_or(i32::MAX) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs());
     }
-    let decimals = usize::try_from(significant as i64 - 1 - i64::from(exponent)).unwrap_or_default();
+    let decimals =
+        usize::try_from(significant as i64 - 1 - i64::from(exponent)).unwrap_or_default();
     trimmed(&format!("{value:.decimals$}")).into()
 }
 
 /// Without trailing zeros of a fraction.
 fn trimmed(digits: &str) -> &str {
-    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+    if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    }
 }
 
 /// From a value to its column.
@@ -160,7 +179,11 @@ impl Scale {
         let span = max - min;
         let width = width.max(MIN_WIDTH);
         let step = span / (width as f64 - 1.0);
-        (span > 0.0).then_some(Scale { origin: min - 0.5 * step, step, width })
+        (span > 0.0).then_some(Scale {
+            origin: min - 0.5 * step,
+            step,
+            width,
+        })
     }
 
     fn column(&self, value: f64) -> usize {
@@ -182,7 +205,9 @@ impl Stacks {
         // The column grows with the value, so the points of one stand together.
         while let Some(&first) = rest.first() {
             let column = scale.column(first);
-            let here = rest.partition_point(|&point| scale.column(point) <= column).max(1);
+            let here = rest
+                .partition_point(|&point| scale.column(point) <= column)
+                .max(1);
             counts[column] += here;
             rest = &rest[here..];
         }
@@ -191,7 +216,12 @@ impl Stacks {
     }
 }
 
-fn write_plot(out: &mut impl Write, sets: &[Dataset], summaries: &[Summary], options: &Options) -> Result {
+fn write_plot(
+    out: &mut impl Write,
+    sets: &[Dataset],
+    summaries: &[Summary],
+    options: &Options,
+) -> Result {
     let Some(scale) = Scale::new(summaries, options.width) else {
         return writeln!(out, "[no plot, span is zero width]");
     };
@@ -210,7 +240,10 @@ fn write_plot(out: &mut impl Write, sets: &[Dataset], summaries: &[Summary], opt
 }
 
 fn write_stacks(out: &mut impl Write, sets: &[Dataset], scale: &Scale) -> Result {
-    let mut stacks: Vec<Stacks> = sets.iter().map(|set| Stacks::new(set.sorted(), scale)).collect();
+    let mut stacks: Vec<Stacks> = sets
+        .iter()
+        .map(|set| Stacks::new(set.sorted(), scale))
+        .collect();
     // Each set that ministat draws sets the height of the plot anew: higher points of earlier sets are lost, even if a later set
     // is high again.
     let mut seen = usize::MAX;
@@ -218,13 +251,17 @@ fn write_stacks(out: &mut impl Write, sets: &[Dataset], scale: &Scale) -> Result
         seen = seen.min(stack.height);
         stack.height = seen;
     }
-    let tops = stacks.iter().flat_map(|stack| stack.counts.iter().map(|count| stack.height.min(*count)));
+    let tops = stacks
+        .iter()
+        .flat_map(|stack| stack.counts.iter().map(|count| stack.height.min(*count)));
     let mut levels: Vec<usize> = tops.chain([0]).collect();
     levels.sort_unstable_by(|a, b| b.cmp(a));
     levels.dedup();
     // Between two levels, where no stack ends, all rows are the same.
     for (row, below) in levels.iter().zip(levels.iter().skip(1)) {
-        let line: String = (0..scale.width).map(|column| meeting(&stacks, *row, column)).collect();
+        let line: String = (0..scale.width)
+            .map(|column| meeting(&stacks, *row, column))
+            .collect();
         for _ in *below..*row {
             writeln!(out, "|{line}|")?;
         }
@@ -247,7 +284,12 @@ fn draw_bar(bar: &mut [char], summary: &Summary, scale: &Scale) {
     if !summary.stddev.is_nan() {
         let left = scale.column(summary.avg - summary.stddev);
         let right = scale.column(summary.avg + summary.stddev);
-        for place in bar.iter_mut().take(right).skip(left + 1).filter(|place| **place == ' ') {
+        for place in bar
+            .iter_mut()
+            .take(right)
+            .skip(left + 1)
+            .filter(|place| **place == ' ')
+        {
             *place = '_';
         }
         (bar[left], bar[right]) = ('|', '|');
@@ -262,14 +304,20 @@ mod tests {
 
     fn sets(points: &[&[f64]]) -> Vec<Dataset> {
         let names = ["iguana", "chameleon"];
-        points.iter().zip(names).map(|(points, name)| Dataset::new(name, points.to_vec())).collect()
+        points
+            .iter()
+            .zip(names)
+            .map(|(points, name)| Dataset::new(name, points.to_vec()))
+            .collect()
     }
 
     /// The example of ministat's manual page, with the figures of later versions.
     #[test]
     fn the_example_of_the_manual_page() {
-        let sets =
-            sets(&[&[50.0, 200.0, 150.0, 400.0, 750.0, 400.0, 150.0], &[150.0, 400.0, 720.0, 500.0, 930.0]]);
+        let sets = sets(&[
+            &[50.0, 200.0, 150.0, 400.0, 750.0, 400.0, 150.0],
+            &[150.0, 400.0, 720.0, 500.0, 930.0],
+        ]);
         let options = Options {
             width: 60,
             separate_bars: true,
@@ -302,9 +350,25 @@ mod tests {
         let sets = sets(&[&[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0]]);
         let lines = |options: Options| block(&sets, &options).lines().count();
         assert_eq!(lines(Options::default()), 10);
-        assert_eq!(lines(Options { plot: false, ..Options::default() }), 6);
-        assert_eq!(lines(Options { differences: false, ..Options::default() }), 5);
-        let rows = Options { differences: false, headings: false, ..Options::default() };
+        assert_eq!(
+            lines(Options {
+                plot: false,
+                ..Options::default()
+            }),
+            6
+        );
+        assert_eq!(
+            lines(Options {
+                differences: false,
+                ..Options::default()
+            }),
+            5
+        );
+        let rows = Options {
+            differences: false,
+            headings: false,
+            ..Options::default()
+        };
         assert_eq!(
             block(&sets[..1], &rows),
             "x   3             1             3             2             2             1\n"
@@ -317,9 +381,18 @@ mod tests {
         assert!(block(&sets, &Options::default()).contains("\n[no plot, span is zero width]\n"));
         let extremes = [f64::MAX, f64::MIN, f64::INFINITY, f64::NAN, 0.0];
         for width in [0, 1, 2, 74] {
-            let wild =
-                [Dataset::new("", extremes.to_vec()), Dataset::new("", vec![]), Dataset::new("", vec![1.0])];
-            block(&wild, &Options { width, ..Options::default() });
+            let wild = [
+                Dataset::new("", extremes.to_vec()),
+                Dataset::new("", vec![]),
+                Dataset::new("", vec![1.0]),
+            ];
+            block(
+                &wild,
+                &Options {
+                    width,
+                    ..Options::default()
+                },
+            );
         }
     }
 
@@ -354,7 +427,11 @@ mod tests {
             (f64::NAN, 6, "nan"),
         ];
         for (value, significant, text) in cases {
-            assert_eq!(format_g(value, significant), text, "{value:?} with {significant} digits");
+            assert_eq!(
+                format_g(value, significant),
+                text,
+                "{value:?} with {significant} digits"
+            );
         }
     }
 }

@@ -18,10 +18,16 @@ impl Columns {
     /// The points of a column, counted from 1, among columns that are separated by any number of any of these bytes.
     pub fn new(column: usize, delimiters: &str) -> Self {
         let mut is_delimiter = [false; 256];
-        delimiters.bytes().for_each(|byte| is_delimiter[usize::from(byte)] = true);
+        delimiters
+            .bytes()
+            .for_each(|byte| is_delimiter[usize::from(byte)] = true);
         let number = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-._#\n".contains(byte);
         let plain = column <= 1 && !delimiters.bytes().any(|byte| number(&byte));
-        Columns { column: column.max(1), delimiters: is_delimiter, plain }
+        Columns {
+            column: column.max(1),
+            delimiters: is_delimiter,
+            plain,
+        }
     }
 
     /// The word in the column: none in a line that is shorter or where a comment begins before. A word that begins with `#`
@@ -29,12 +35,16 @@ impl Columns {
     fn word<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = line;
         for column in 1.. {
-            let start = rest.iter().position(|byte| !self.delimiters[usize::from(*byte)])?;
+            let start = rest
+                .iter()
+                .position(|byte| !self.delimiters[usize::from(*byte)])?;
             rest = &rest[start..];
             if rest[0] == b'#' {
                 return None;
             }
-            let end = rest.iter().position(|byte| self.delimiters[usize::from(*byte)]);
+            let end = rest
+                .iter()
+                .position(|byte| self.delimiters[usize::from(*byte)]);
             let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
             if column == self.column {
                 return Some(word);
@@ -82,7 +92,10 @@ pub struct PointReader {
 impl PointReader {
     /// A reader of these columns.
     pub fn new(columns: Columns) -> Self {
-        PointReader { columns, ..PointReader::default() }
+        PointReader {
+            columns,
+            ..PointReader::default()
+        }
     }
 
     /// Reads on.
@@ -91,7 +104,9 @@ impl PointReader {
     /// A line that ends in this piece has no number where one should be, or is too long.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), PointsError> {
         if !self.begun.is_empty() {
-            let Some(end) = memchr::memchr(b'\n', bytes) else { return self.begin(bytes) };
+            let Some(end) = memchr::memchr(b'\n', bytes) else {
+                return self.begin(bytes);
+            };
             self.begin(&bytes[..end])?;
             let line = std::mem::take(&mut self.begun);
             self.line(&line)?;
@@ -103,7 +118,9 @@ impl PointReader {
             if self.columns.plain {
                 bytes = self.plain_lines(bytes);
             }
-            let Some(end) = memchr::memchr(b'\n', bytes) else { return self.begin(bytes) };
+            let Some(end) = memchr::memchr(b'\n', bytes) else {
+                return self.begin(bytes);
+            };
             self.line(&bytes[..end])?;
             bytes = &bytes[end + 1..];
         }
@@ -125,7 +142,9 @@ impl PointReader {
     /// Reads lines of a plain decimal number and nothing else; returns the bytes behind the last of them.
     fn plain_lines<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while let Some((point, rest)) = plain_decimal(bytes) {
-            let ([b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..]) = rest else { break };
+            let ([b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..]) = rest else {
+                break;
+            };
             self.points.push(point);
             self.lines += 1;
             bytes = rest;
@@ -149,14 +168,25 @@ impl PointReader {
         }
         // As C's isspace: carriage returns of other systems go as well.
         let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
-        let length = line.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
-        let Some(word) = self.columns.word(&line[..length]) else { return Ok(()) };
+        let length = line
+            .iter()
+            .rposition(|byte| !blank(byte))
+            .map_or(0, |last| last + 1);
+        let Some(word) = self.columns.word(&line[..length]) else {
+            return Ok(());
+        };
         let point = number(word).map_err(|why| {
             let problem = match word.contains(&0) {
                 true => "a zero byte: this is no text file".into(),
-                false => format!("{:?} {why}", String::from_utf8_lossy(&word[..word.len().min(40)])),
+                false => format!(
+                    "{:?} {why}",
+                    String::from_utf8_lossy(&word[..word.len().min(40)])
+                ),
             };
-            PointsError { line: self.lines, problem }
+            PointsError {
+                line: self.lines,
+                problem,
+            }
         })?;
         self.points.push(point);
         Ok(())
@@ -168,9 +198,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read_in_pieces(columns: &Columns, text: &[u8], piece: usize) -> Result<Vec<f64>, PointsError> {
+    fn read_in_pieces(
+        columns: &Columns,
+        text: &[u8],
+        piece: usize,
+    ) -> Result<Vec<f64>, PointsError> {
         let mut reader = PointReader::new(columns.clone());
-        text.chunks(piece.max(1)).try_for_each(|piece| reader.feed(piece))?;
+        text.chunks(piece.max(1))
+            .try_for_each(|piece| reader.feed(piece))?;
         reader.finish()
     }
 
@@ -180,9 +215,15 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_ministat_reads_them() {
-        assert_eq!(read("1\n2 \n3 # 4\n  # 5\n\n8").unwrap(), [1.0, 2.0, 3.0, 8.0]);
+        assert_eq!(
+            read("1\n2 \n3 # 4\n  # 5\n\n8").unwrap(),
+            [1.0, 2.0, 3.0, 8.0]
+        );
         assert_eq!(read("1\r\n2\t\r\n\u{b}3\u{c}\n").unwrap(), [1.0, 2.0, 3.0]);
-        assert_eq!(read(".5\n5.\n+.5e1\n0x.8p1\n-0\n 7 x\n").unwrap(), [0.5, 5.0, 5.0, 1.0, 0.0, 7.0]);
+        assert_eq!(
+            read(".5\n5.\n+.5e1\n0x.8p1\n-0\n 7 x\n").unwrap(),
+            [0.5, 5.0, 5.0, 1.0, 0.0, 7.0]
+        );
     }
 
     #[test]
@@ -198,12 +239,34 @@ mod tests {
 
     #[test]
     fn what_is_no_point_is_named_with_its_line() {
-        assert_eq!(read("1\n\n# x\nabc 2\n").unwrap_err(), "line 4: \"abc\" is not a number");
-        assert_eq!(read("1\r 2\n").unwrap_err(), "line 1: \"1\\r\" is not a number");
-        assert!(read("1\nNaN\n").unwrap_err().starts_with("line 2: \"NaN\" is no measured value"));
-        assert!(read("-inf").unwrap_err().starts_with("line 1: \"-inf\" is no measured value"));
-        assert!(read("1\n2\n1e309").unwrap_err().starts_with("line 3: \"1e309\" is too large"));
-        assert!(read("1\n2\u{0}3\n").unwrap_err().starts_with("line 2: a zero byte"));
+        assert_eq!(
+            read("1\n\n# x\nabc 2\n").unwrap_err(),
+            "line 4: \"abc\" is not a number"
+        );
+        assert_eq!(
+            read("1\r 2\n").unwrap_err(),
+            "line 1: \"1\\r\" is not a number"
+        );
+        assert!(
+            read("1\nNaN\n")
+                .unwrap_err()
+                .starts_with("line 2: \"NaN\" is no measured value")
+        );
+        assert!(
+            read("-inf")
+                .unwrap_err()
+                .starts_with("line 1: \"-inf\" is no measured value")
+        );
+        assert!(
+            read("1\n2\n1e309")
+                .unwrap_err()
+                .starts_with("line 3: \"1e309\" is too large")
+        );
+        assert!(
+            read("1\n2\u{0}3\n")
+                .unwrap_err()
+                .starts_with("line 2: a zero byte")
+        );
         let long = "1 ".repeat(MAX_LINE);
         for piece in [4096, usize::MAX] {
             let error = read_in_pieces(&Columns::default(), long.as_bytes(), piece).unwrap_err();

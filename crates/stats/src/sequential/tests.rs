@@ -7,16 +7,27 @@ use proptest::prelude::*;
 #[test]
 fn a_single_look_at_the_end_is_the_fixed_sample_interval() {
     for n in 0..400 {
-        assert_eq!(Boundary::default().look(n, 1.0), binomial_half_cut(n, 0.95), "n = {n}");
+        assert_eq!(
+            Boundary::default().look(n, 1.0),
+            binomial_half_cut(n, 0.95),
+            "n = {n}"
+        );
     }
-    assert_eq!(Boundary::default().look(1_000_000, 1.0), binomial_half_cut(1_000_000, 0.95));
+    assert_eq!(
+        Boundary::default().look(1_000_000, 1.0),
+        binomial_half_cut(1_000_000, 0.95)
+    );
 }
 
 #[test]
 fn what_may_be_spent_is_tabulated() {
     // Any table of the function for 0.025 on one side, t = 0.4 ... 1.
     for (t, one_side) in [(0.4, 0.00039), (0.6, 0.00381), (0.8, 0.01221), (1.0, 0.025)] {
-        assert!((spendable(t) / 2.0 / one_side - 1.0).abs() < 0.02, "{t}: {}", spendable(t));
+        assert!(
+            (spendable(t) / 2.0 / one_side - 1.0).abs() < 0.02,
+            "{t}: {}",
+            spendable(t)
+        );
     }
     assert_eq!(spendable(0.0), 0.0);
 }
@@ -31,7 +42,10 @@ fn bounds_of_five_looks_are_the_tabulated_ones() {
         let at = n * look / 5;
         let k = boundary.look(at, look as f64 / 5.0);
         let deviate = (at as f64 / 2.0 - k as f64) / (at as f64 / 4.0).sqrt();
-        assert!((deviate - z).abs() < 0.01, "look {look}: {deviate}, not {z}");
+        assert!(
+            (deviate - z).abs() < 0.01,
+            "look {look}: {deviate}, not {z}"
+        );
     }
     assert!(boundary.spent() <= 0.05 && boundary.spent() > 0.049);
 }
@@ -80,10 +94,15 @@ fn six_looks_cost_four_percent_of_width() {
         })
     };
     let apart = |n: usize, k: usize| (n + 1 - 2 * k) as f64;
-    let mut wider: Vec<f64> =
-        (20..=300).map(|n| apart(n, six(n).first) / apart(n, binomial_half_cut(n, 0.95)) - 1.0).collect();
+    let mut wider: Vec<f64> = (20..=300)
+        .map(|n| apart(n, six(n).first) / apart(n, binomial_half_cut(n, 0.95)) - 1.0)
+        .collect();
     wider.sort_unstable_by(f64::total_cmp);
     let mean = wider.iter().sum::<f64>() / wider.len() as f64;
-    println!("six looks, 20 to 300 values: {:.1} % wider, 0 to {:.1} %", 100.0 * mean, 100.0 * wider[280]);
+    println!(
+        "six looks, 20 to 300 values: {:.1} % wider, 0 to {:.1} %",
+        100.0 * mean,
+        100.0 * wider[280]
+    );
     assert!((0.0..0.045).contains(&mean), "{mean}");
 }

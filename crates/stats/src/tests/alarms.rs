@@ -23,15 +23,21 @@ struct Two {
 type Test = (&'static str, f64, fn(&Two) -> Option<f64>);
 
 const TESTS: [Test; 7] = [
-    ("Mann-Whitney", 0.05, |s| mann_whitney(&s.a, &s.b).map(|t| t.p)),
-    ("Welch", 0.05, |s| Some(welch(&Moments::of(&s.x)?, &Moments::of(&s.y)?, 0.95)?.p)),
+    ("Mann-Whitney", 0.05, |s| {
+        mann_whitney(&s.a, &s.b).map(|t| t.p)
+    }),
+    ("Welch", 0.05, |s| {
+        Some(welch(&Moments::of(&s.x)?, &Moments::of(&s.y)?, 0.95)?.p)
+    }),
     ("signed ranks", 0.05, |s| {
         let differences: Vec<f64> = s.x.iter().zip(&s.y).map(|(x, y)| x - y).collect();
         signed_rank(&differences).map(|t| t.p)
     }),
     ("Mann-Kendall", 0.01, |s| mann_kendall(&s.x).map(|t| t.p)),
     ("neighbours", 0.01, |s| neighbours_alike(&s.x)),
-    ("runs", 0.01, |s| runs(&s.x, median_sorted(&s.a)?).map(|r| r.p)),
+    ("runs", 0.01, |s| {
+        runs(&s.x, median_sorted(&s.a)?).map(|r| r.p)
+    }),
     ("Brown-Forsythe", 0.01, |s| brown_forsythe(&s.a, &s.b)),
 ];
 
@@ -44,7 +50,12 @@ fn tests_keep_their_level() {
             let mut fired = [0; TESTS.len()];
             for _ in 0..sets {
                 let (x, y) = (draw(n, shape, &mut random), draw(n, shape, &mut random));
-                let two = Two { a: sorted(x.clone()), b: sorted(y.clone()), x, y };
+                let two = Two {
+                    a: sorted(x.clone()),
+                    b: sorted(y.clone()),
+                    x,
+                    y,
+                };
                 for (count, (_, level, test)) in fired.iter_mut().zip(TESTS) {
                     *count += usize::from(test(&two).is_some_and(|p| p <= level));
                 }
@@ -62,12 +73,22 @@ fn tests_keep_their_level() {
 #[test]
 fn tests_see_what_they_are_for() {
     let mut random = SplitMix64::new(32);
-    let two = |x: Vec<f64>, y: Vec<f64>| Two { a: sorted(x.clone()), b: sorted(y.clone()), x, y };
+    let two = |x: Vec<f64>, y: Vec<f64>| Two {
+        a: sorted(x.clone()),
+        b: sorted(y.clone()),
+        x,
+        y,
+    };
     let shifted = |random: &mut SplitMix64| {
-        two(draw(20, normal, random), draw(20, normal, random).iter().map(|v| v + 1.2).collect())
+        two(
+            draw(20, normal, random),
+            draw(20, normal, random).iter().map(|v| v + 1.2).collect(),
+        )
     };
     let drifting = |random: &mut SplitMix64| {
-        let x: Vec<f64> = (0..20).map(|i| normal(random) + f64::from(i) * 0.15).collect();
+        let x: Vec<f64> = (0..20)
+            .map(|i| normal(random) + f64::from(i) * 0.15)
+            .collect();
         two(x, draw(20, normal, random))
     };
     let wandering = |random: &mut SplitMix64| {
@@ -80,7 +101,10 @@ fn tests_see_what_they_are_for() {
         two(x, vec![0.0])
     };
     let wider = |random: &mut SplitMix64| {
-        two(draw(20, normal, random), draw(20, normal, random).iter().map(|v| v * 4.0).collect())
+        two(
+            draw(20, normal, random),
+            draw(20, normal, random).iter().map(|v| v * 4.0).collect(),
+        )
     };
     type Draw<'a> = &'a dyn Fn(&mut SplitMix64) -> Two;
     let seen: [(usize, Draw, f64); 7] = [
@@ -94,7 +118,9 @@ fn tests_see_what_they_are_for() {
     ];
     for (test, make, least) in seen {
         let (name, level, p) = TESTS[test];
-        let found = (0..200).filter(|_| p(&make(&mut random)).is_some_and(|p| p <= level)).count();
+        let found = (0..200)
+            .filter(|_| p(&make(&mut random)).is_some_and(|p| p <= level))
+            .count();
         assert!(found as f64 >= 200.0 * least, "{name}: {found} of 200");
     }
 }
@@ -117,7 +143,11 @@ fn an_analysis_of_sound_data_has_little_to_warn_of() {
     for _ in 0..sets {
         let (x, y) = (draw(10, normal, &mut random), draw(10, normal, &mut random));
         let analysis = analyse(&[("x", &x), ("y", &y)], &Settings::default());
-        let all = analysis.sets.iter().flat_map(|s| &s.warnings).chain(&analysis.comparisons[0].warnings);
+        let all = analysis
+            .sets
+            .iter()
+            .flat_map(|s| &s.warnings)
+            .chain(&analysis.comparisons[0].warnings);
         warned += usize::from(all.filter(|w| kinds.contains(&w.kind)).count() > 0);
     }
     // Outliers in one of twenty sets, modes in one of sixty, the others in one of a hundred; two sets and a comparison.

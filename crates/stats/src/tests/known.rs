@@ -21,19 +21,21 @@ const SLEEP: [[f64; 10]; 2] = [
 /// Ozone in New York in May and August 1973, days without a figure left out (`airquality` in R).
 const OZONE: [[f64; 26]; 2] = [
     [
-        41., 36., 12., 18., 28., 23., 19., 8., 7., 16., 11., 14., 18., 14., 34., 6., 30., 11., 1., 11., 4.,
-        32., 23., 45., 115., 37.,
+        41., 36., 12., 18., 28., 23., 19., 8., 7., 16., 11., 14., 18., 14., 34., 6., 30., 11., 1.,
+        11., 4., 32., 23., 45., 115., 37.,
     ],
     [
-        39., 9., 16., 78., 35., 66., 122., 89., 110., 44., 28., 65., 22., 59., 23., 31., 44., 21., 9., 45.,
-        168., 73., 76., 118., 84., 85.,
+        39., 9., 16., 78., 35., 66., 122., 89., 110., 44., 28., 65., 22., 59., 23., 31., 44., 21.,
+        9., 45., 168., 73., 76., 118., 84., 85.,
     ],
 ];
 
 /// Hollander & Wolfe, "Nonparametric Statistical Methods": permeability of the chorioamnion (table 4.1), depression
 /// before and after a tranquilizer (table 3.1), lightness and quality of tuna (table 8.1). All are in R's help pages.
-const PERMEABILITY: (&[f64], &[f64]) =
-    (&[0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46], &[1.15, 0.88, 0.90, 0.74, 1.21]);
+const PERMEABILITY: (&[f64], &[f64]) = (
+    &[0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46],
+    &[1.15, 0.88, 0.90, 0.74, 1.21],
+);
 #[expect(clippy::approx_constant, reason = "a measurement, not pi")]
 const DEPRESSION: [[f64; 9]; 2] = [
     [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30],
@@ -82,12 +84,20 @@ fn mann_whitney_with_ties_on_ozone() {
     assert!(test.exact);
     close(test.p, 6.108_735_188_803_72e-5, 1e-17);
     // scipy's Levene test about the medians.
-    close(brown_forsythe(&may, &august).unwrap(), 0.003_335_984_627_256_562, 1e-9);
+    close(
+        brown_forsythe(&may, &august).unwrap(),
+        0.003_335_984_627_256_562,
+        1e-9,
+    );
 }
 
 #[test]
 fn signed_ranks_in_hollander_and_wolfe() {
-    let change: Vec<f64> = DEPRESSION[0].iter().zip(&DEPRESSION[1]).map(|(x, y)| y - x).collect();
+    let change: Vec<f64> = DEPRESSION[0]
+        .iter()
+        .zip(&DEPRESSION[1])
+        .map(|(x, y)| y - x)
+        .collect();
     let test = signed_rank(&change).unwrap();
     // R: V = 40 for x - y, of 45 in all; one-sided p = 0.01953.
     assert_eq!((test.statistic, test.n, test.exact), (5.0, 9, true));
@@ -121,7 +131,9 @@ fn cliffs_delta_of_three_and_three() {
     close(d.delta, 4.0 / 9.0, 1e-12);
     assert_eq!(d.magnitude, Magnitude::Medium);
     assert_eq!(
-        [0.146, -0.147, 0.33, -0.474].map(Magnitude::of).map(Magnitude::word),
+        [0.146, -0.147, 0.33, -0.474]
+            .map(Magnitude::of)
+            .map(Magnitude::word),
         ["negligible", "small", "medium", "large"]
     );
     assert!(cliffs_delta(&[], &[1.0]).is_none());
@@ -157,8 +169,9 @@ fn orders(values: &[f64]) -> Vec<Vec<f64>> {
 /// smaller tail, at most 1.
 fn counted(all: &[Vec<f64>], statistic: impl Fn(&[f64]) -> f64, p: impl Fn(&[f64]) -> f64) {
     let values: Vec<f64> = all.iter().map(|o| statistic(o)).collect();
-    let share =
-        |test: &dyn Fn(f64) -> bool| values.iter().filter(|v| test(**v)).count() as f64 / all.len() as f64;
+    let share = |test: &dyn Fn(f64) -> bool| {
+        values.iter().filter(|v| test(**v)).count() as f64 / all.len() as f64
+    };
     for (order, value) in all.iter().zip(&values).step_by(97) {
         let expected = 2.0 * share(&|v| v <= value + 1e-9).min(share(&|v| v >= value - 1e-9));
         close(p(order), expected.min(1.0), 1e-9);
@@ -167,14 +180,27 @@ fn counted(all: &[Vec<f64>], statistic: impl Fn(&[f64]) -> f64, p: impl Fn(&[f64
 
 #[test]
 fn exact_p_values_are_shares_of_all_orders() {
-    for values in [[1., 2., 3., 4., 5., 6., 7.], [1., 1., 2., 3., 3., 3., 4.], [2., 2., 2., 2., 2., 2., 5.]] {
+    for values in [
+        [1., 2., 3., 4., 5., 6., 7.],
+        [1., 1., 2., 3., 3., 3., 4.],
+        [2., 2., 2., 2., 2., 2., 5.],
+    ] {
         let all = orders(&values);
-        counted(&all, |o| mann_kendall(o).unwrap().tau, |o| mann_kendall(o).unwrap().p);
-        let split = |o: &[f64]| mann_whitney(&sorted(o[..3].to_vec()), &sorted(o[3..].to_vec())).unwrap();
+        counted(
+            &all,
+            |o| mann_kendall(o).unwrap().tau,
+            |o| mann_kendall(o).unwrap().p,
+        );
+        let split =
+            |o: &[f64]| mann_whitney(&sorted(o[..3].to_vec()), &sorted(o[3..].to_vec())).unwrap();
         counted(&all, |o| split(o).statistic, |o| split(o).p);
         if let Some(r) = runs(&all[0], 3.0) {
             assert!(r.count >= 2);
-            counted(&all, |o| runs(o, 3.0).unwrap().count as f64, |o| runs(o, 3.0).unwrap().p);
+            counted(
+                &all,
+                |o| runs(o, 3.0).unwrap().count as f64,
+                |o| runs(o, 3.0).unwrap().p,
+            );
         }
     }
 }
@@ -183,10 +209,16 @@ fn exact_p_values_are_shares_of_all_orders() {
 fn exact_and_approximate_p_values_meet() {
     let mut random = SplitMix64::new(8);
     for _ in 0..20 {
-        let (x, y) = (sorted(draw(90, normal, &mut random)), sorted(draw(110, normal, &mut random)));
+        let (x, y) = (
+            sorted(draw(90, normal, &mut random)),
+            sorted(draw(110, normal, &mut random)),
+        );
         let exact = mann_whitney(&x, &y).unwrap();
         let approximate = RankTest::approximate(exact.statistic, 200, u_moments(90, 110, 0)).p;
-        assert!(exact.exact && (exact.p - approximate).abs() < 0.002, "{exact:?} {approximate}");
+        assert!(
+            exact.exact && (exact.p - approximate).abs() < 0.002,
+            "{exact:?} {approximate}"
+        );
         // 50 values are counted out, 51 are not: one more without rank among them changes little.
         let mut series = draw(50, normal, &mut random);
         let exact = mann_kendall(&series).unwrap().p;
@@ -205,12 +237,23 @@ fn series_that_are_plainly_not_random() {
     let long: Vec<f64> = (0..200).map(f64::from).collect();
     assert!(mann_kendall(&long).unwrap().p < 1e-15);
     assert!(neighbours_alike(&rising).unwrap() < 1e-4);
-    let states: Vec<f64> = (0..40).map(|i| if (i / 10) % 2 == 0 { 7.0 } else { 11.7 }).collect();
+    let states: Vec<f64> = (0..40)
+        .map(|i| if (i / 10) % 2 == 0 { 7.0 } else { 11.7 })
+        .collect();
     assert!(runs(&states, 9.0).unwrap().p < 1e-7);
     let alternating: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
-    assert!(runs(&alternating, 0.5).unwrap().p < 1e-9 && neighbours_alike(&alternating).unwrap() > 0.999);
-    assert_eq!((mann_kendall(&[1.0; 9]), mann_kendall(&[1.0, 2.0])), (None, None));
-    assert_eq!((neighbours_alike(&[1.0; 12]), neighbours_alike(&rising[..9])), (None, None));
+    assert!(
+        runs(&alternating, 0.5).unwrap().p < 1e-9
+            && neighbours_alike(&alternating).unwrap() > 0.999
+    );
+    assert_eq!(
+        (mann_kendall(&[1.0; 9]), mann_kendall(&[1.0, 2.0])),
+        (None, None)
+    );
+    assert_eq!(
+        (neighbours_alike(&[1.0; 12]), neighbours_alike(&rising[..9])),
+        (None, None)
+    );
     assert_eq!(runs(&[1.0; 9], 1.0), None);
 }
 
@@ -228,22 +271,41 @@ fn pairs_see_through_what_both_share() {
     let pairs: Vec<(f64, f64)> = (0..16)
         .map(|i| {
             let speed = if i < 8 { 5e6 } else { 10e6 };
-            (0.9 * speed * (1.0 + 0.01 * normal(&mut random)), speed * (1.0 + 0.01 * normal(&mut random)))
+            (
+                0.9 * speed * (1.0 + 0.01 * normal(&mut random)),
+                speed * (1.0 + 0.01 * normal(&mut random)),
+            )
         })
         .collect();
-    let settings = Settings { words: Words::RATES, ..Settings::default() };
+    let settings = Settings {
+        words: Words::RATES,
+        ..Settings::default()
+    };
     let found = paired(&pairs, &settings);
     let ratio = found.ratio.unwrap();
-    assert!(ratio.high.unwrap() < 1.0 && (ratio.median - 0.904).abs() < 0.001, "{found:?}");
+    assert!(
+        ratio.high.unwrap() < 1.0 && (ratio.median - 0.904).abs() < 0.001,
+        "{found:?}"
+    );
     assert!(found.warnings.is_empty(), "{found:?}");
     let centre = found.hodges_lehmann.unwrap();
-    assert!((centre.median - 0.9).abs() < 0.01 && centre.low.unwrap() < 0.9 && centre.high.unwrap() > 0.9);
+    assert!(
+        (centre.median - 0.9).abs() < 0.01
+            && centre.low.unwrap() < 0.9
+            && centre.high.unwrap() > 0.9
+    );
     assert!(found.wilcoxon.unwrap().p < 0.001);
     // A ratio that drifts causes a warning.
     let drifting: Vec<(f64, f64)> = (0..16).map(|i| (1.0 + 0.01 * f64::from(i), 1.0)).collect();
     let found = paired(&drifting, &settings);
-    assert!(found.warnings.iter().any(|w| w.kind == WarningKind::Drift), "{found:?}");
+    assert!(
+        found.warnings.iter().any(|w| w.kind == WarningKind::Drift),
+        "{found:?}"
+    );
     // Pairs without a ratio are left out, with a warning.
     let found = paired(&[(1.0, 0.0), (f64::INFINITY, 1.0), (2.0, 1.0)], &settings);
-    assert_eq!((found.n, found.warnings[0].kind), (1, WarningKind::NotFinite));
+    assert_eq!(
+        (found.n, found.warnings[0].kind),
+        (1, WarningKind::NotFinite)
+    );
 }

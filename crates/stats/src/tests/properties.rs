@@ -32,7 +32,9 @@ fn hostile() -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn comparison(x: &[f64], y: &[f64]) -> Comparison {
-    analyse(&[("x", x), ("y", y)], &Settings::default()).comparisons.remove(0)
+    analyse(&[("x", x), ("y", y)], &Settings::default())
+        .comparisons
+        .remove(0)
 }
 
 fn near(a: f64, b: f64, size: f64) -> bool {

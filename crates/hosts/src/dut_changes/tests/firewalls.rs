@@ -4,9 +4,16 @@ use super::*;
 use linerate_plan::rules::own::RuleFile;
 
 fn with_rules(system: System, firewall: Firewall, kind: Kind) -> Steps {
-    let settings = Settings { rules: Some(RuleSet::new(firewall, kind)), ..Settings::default() };
+    let settings = Settings {
+        rules: Some(RuleSet::new(firewall, kind)),
+        ..Settings::default()
+    };
     let target = target(system);
-    let set = settings.rules.as_ref().unwrap().for_frames(system, &[Family::V4], Some(&target.outside.name));
+    let set = settings.rules.as_ref().unwrap().for_frames(
+        system,
+        &[Family::V4],
+        Some(&target.outside.name),
+    );
     steps(&settings, Some(&set), &target).unwrap()
 }
 
@@ -32,7 +39,11 @@ fn firewalls_are_put_on_and_off() {
         ]
     );
     assert_eq!(
-        lines(&with_rules(System::Linux, Firewall::Nftables, Kind::Stateless)),
+        lines(&with_rules(
+            System::Linux,
+            Firewall::Nftables,
+            Kind::Stateless
+        )),
         ["rule set by nft: nft -f - / sh"]
     );
     assert_eq!(
@@ -45,8 +56,14 @@ fn firewalls_are_put_on_and_off() {
     );
     // Without rules, OpenBSD's pf is turned off, since it is on by default.
     let none = steps(&Settings::default(), None, &target(System::OpenBsd)).unwrap();
-    assert_eq!(lines(&none), ["pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16"]);
-    assert_eq!(steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(), Steps::default());
+    assert_eq!(
+        lines(&none),
+        ["pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16"]
+    );
+    assert_eq!(
+        steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(),
+        Steps::default()
+    );
 }
 
 /// A router that has tracked no connection since it was booted has no such settings.
@@ -56,14 +73,23 @@ fn connection_tracking_is_there_before_its_limits_are_read() {
     rules.states = Some(1000);
     let steps = steps(&Settings::default(), Some(&rules), &target(System::Linux)).unwrap();
     let what: Vec<_> = steps.steps.iter().map(|step| step.what.as_str()).collect();
-    assert_eq!(what[..2], ["connection tracking", "sysctl net.netfilter.nf_conntrack_max"]);
+    assert_eq!(
+        what[..2],
+        [
+            "connection tracking",
+            "sysctl net.netfilter.nf_conntrack_max"
+        ]
+    );
 }
 
 #[test]
 fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
     let of = |system, text: &str| {
         let file = RuleFile::read("own.rules", text, None, &BTreeMap::new()).unwrap();
-        let settings = Settings { rule_file: Some(file), ..Settings::default() };
+        let settings = Settings {
+            rule_file: Some(file),
+            ..Settings::default()
+        };
         steps(&settings, None, &target(system)).unwrap()
     };
     let loaded = |steps: &Steps| match &steps.steps.last().unwrap().apply.input {
@@ -79,24 +105,44 @@ fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
         loaded(&nft),
         "table ip t {\n chain c { iifname eth1 oifname eth2 ip saddr 198.18.0.0/16 accept; }\n}\n"
     );
-    let iptables = of(System::Linux, "*raw\nCOMMIT\n*filter\n-A FORWARD -i a -o b -j ACCEPT\nCOMMIT\n");
+    let iptables = of(
+        System::Linux,
+        "*raw\nCOMMIT\n*filter\n-A FORWARD -i a -o b -j ACCEPT\nCOMMIT\n",
+    );
     let read = iptables.steps[0].read.as_ref().unwrap();
     assert_eq!(read.program.argv[4..], ["iptables", "filter", "raw"]);
     let pf = "ext=\"em0\"\npass out on $ext from 10.0.0.0/8 nat-to ($ext)\n";
     for system in [System::FreeBsd, System::OpenBsd] {
         let mut steps = of(system, pf);
-        assert!(lines(&steps).last().unwrap().starts_with("states of the test networks killed"));
+        assert!(
+            lines(&steps)
+                .last()
+                .unwrap()
+                .starts_with("states of the test networks killed")
+        );
         steps.steps.pop();
         let last = "rule file own.rules by pfctl, after two rules that pass linerate's ssh: sh file / stays";
         assert_eq!(lines(&steps).last().unwrap(), last);
         assert!(steps.steps.iter().any(|step| step.what == "pf"));
-        assert!(loaded(&steps).starts_with("ext=\"ix1\""), "{}", loaded(&steps));
+        assert!(
+            loaded(&steps).starts_with("ext=\"ix1\""),
+            "{}",
+            loaded(&steps)
+        );
     }
-    let ipfw = of(System::FreeBsd, "#!/bin/sh\nipfw -q add 1 nat 1 config if em0\n");
+    let ipfw = of(
+        System::FreeBsd,
+        "#!/bin/sh\nipfw -q add 1 nat 1 config if em0\n",
+    );
     let whats: Vec<&str> = ipfw.steps.iter().map(|step| step.what.as_str()).collect();
     assert_eq!(
         whats,
-        ["kenv net.inet.ip.fw.default_to_accept", "ipfw", "ipfw_nat", "rule file own.rules by sh"]
+        [
+            "kenv net.inet.ip.fw.default_to_accept",
+            "ipfw",
+            "ipfw_nat",
+            "rule file own.rules by sh"
+        ]
     );
 }
 
@@ -105,7 +151,10 @@ fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
 fn pf_forgets_the_states_of_the_test_networks_alone() {
     let networks = ["198.18.0.0/16", "2001:2:0:8000::/49"].map(String::from);
     let program = forget(Firewall::OpenbsdPf, networks.to_vec()).unwrap();
-    assert_eq!(program.argv[4..], ["forget", "198.18.0.0/16", "2001:2:0:8000::/49"]);
+    assert_eq!(
+        program.argv[4..],
+        ["forget", "198.18.0.0/16", "2001:2:0:8000::/49"]
+    );
     assert!(!program.argv.iter().any(|word| word.contains("-F states")));
     assert_eq!(forget(Firewall::Ipfw, Vec::new()), None);
 }

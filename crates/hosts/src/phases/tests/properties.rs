@@ -16,7 +16,10 @@ fn mode() -> impl Strategy<Value = Mode> {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(mode(), 0..4).prop_map(|all| {
-        let step = |(at, mode)| Step { command: format!("step {at}"), mode };
+        let step = |(at, mode)| Step {
+            command: format!("step {at}"),
+            mode,
+        };
         all.into_iter().enumerate().map(step).collect()
     })
 }
@@ -24,9 +27,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn designs() -> impl Strategy<Value = Design> {
     let hosts = prop::collection::vec([steps(), steps(), steps(), steps()], 0..4);
     (0u32..4, hosts, 1u32..3, any::<bool>()).prop_map(|(trials, hosts, give_up_after, held)| {
-        let host = |phases| Host { name: "h".into(), phases, ..Host::default() };
-        let rules = Rules { give_up_after, held, ..Rules::default() };
-        Design { trials, phases: [true; 4], hosts: hosts.into_iter().map(host).collect(), rules }
+        let host = |phases| Host {
+            name: "h".into(),
+            phases,
+            ..Host::default()
+        };
+        let rules = Rules {
+            give_up_after,
+            held,
+            ..Rules::default()
+        };
+        Design {
+            trials,
+            phases: [true; 4],
+            hosts: hosts.into_iter().map(host).collect(),
+            rules,
+        }
     })
 }
 
@@ -65,7 +81,10 @@ fn each_once(seen: &Seen) {
         match action {
             Action::Start(step) => assert!(started.insert(*step), "{step:?} is started twice"),
             Action::Report(report) => {
-                assert!(started.contains(&report.step) && reported.insert(report.step), "{report:?}")
+                assert!(
+                    started.contains(&report.step) && reported.insert(report.step),
+                    "{report:?}"
+                )
             }
             Action::End(step, _) => assert!(started.contains(step), "{step:?}"),
             _ => {}
@@ -79,20 +98,28 @@ fn each_once(seen: &Seen) {
 fn barriers(design: &Design, seen: &Seen) {
     let background = |id: &StepId| {
         let steps = design.hosts[id.host].steps(id.phase);
-        steps.get(id.step).is_some_and(|s| matches!(s.mode, Mode::Background { .. }))
+        steps
+            .get(id.step)
+            .is_some_and(|s| matches!(s.mode, Mode::Background { .. }))
     };
     let (mut at, mut waited) = (None, BTreeSet::new());
     for (_, action) in &seen.actions {
         match action {
             Action::Phase { trial, phase } => {
                 assert!(at < Some((*trial, *phase)), "{phase:?} again");
-                assert!(waited.is_empty(), "{phase:?} begins before {waited:?} have ended");
+                assert!(
+                    waited.is_empty(),
+                    "{phase:?} begins before {waited:?} have ended"
+                );
                 at = Some((*trial, *phase));
             }
             Action::Start(step) => {
                 assert_eq!(at, Some((step.trial, step.phase)));
                 assert!(background(step) || waited.insert(*step));
-                assert!(waited.iter().filter(|w| w.host == step.host).count() <= 1, "two at once");
+                assert!(
+                    waited.iter().filter(|w| w.host == step.host).count() <= 1,
+                    "two at once"
+                );
             }
             Action::Report(report) => {
                 waited.remove(&report.step);
@@ -109,7 +136,12 @@ fn resets(design: &Design, seen: &Seen) {
             let here = |id: &&(u64, StepId)| {
                 (id.1.trial as usize, id.1.host, id.1.phase) == (trial, host, Phase::Reset)
             };
-            let done: Vec<usize> = seen.starts.iter().filter(here).map(|(_, id)| id.step).collect();
+            let done: Vec<usize> = seen
+                .starts
+                .iter()
+                .filter(here)
+                .map(|(_, id)| id.step)
+                .collect();
             let whole = design.hosts[host].steps(Phase::Reset).len();
             assert_eq!(done, (0..done.len()).collect::<Vec<_>>());
             match verdict.undone {
@@ -126,13 +158,23 @@ fn resets(design: &Design, seen: &Seen) {
 /// The longest that the machine may take by itself: every step at its limit, plus the time to end it.
 fn bound_ns(design: &Design) -> u64 {
     let each = 40 * S + design.rules.margin_ns + 2 * design.rules.grace_ns;
-    let steps: usize = design.hosts.iter().flat_map(|h| &h.phases).map(|p| 2 * p.len() + 1).sum();
+    let steps: usize = design
+        .hosts
+        .iter()
+        .flat_map(|h| &h.phases)
+        .map(|p| 2 * p.len() + 1)
+        .sum();
     each * (steps as u64 + 1) * u64::from(design.trials.max(1))
 }
 
 fn event(hosts: usize) -> impl Strategy<Value = Event> {
     let id = (0u32..3, 0usize..4, 0..hosts + 2, 0usize..5);
-    let id = id.prop_map(|(trial, phase, host, step)| StepId { trial, phase: Phase::ALL[phase], host, step });
+    let id = id.prop_map(|(trial, phase, host, step)| StepId {
+        trial,
+        phase: Phase::ALL[phase],
+        host,
+        step,
+    });
     prop_oneof![
         6 => (id, 0i32..3, any::<bool>()).prop_map(|(id, status, gone)| {
             let outcome = if gone { Outcome::Lost } else { Outcome::Ended(Status::Exit(status)) };

@@ -16,7 +16,13 @@ pub struct Command {
 
 impl Command {
     pub fn takes(takes_ns: u64) -> Self {
-        Command { takes_ns, status: 0, output: String::new(), deaf: 0, loses_host: false }
+        Command {
+            takes_ns,
+            status: 0,
+            output: String::new(),
+            deaf: 0,
+            loses_host: false,
+        }
     }
 
     pub fn exits(self, status: i32) -> Self {
@@ -24,7 +30,10 @@ impl Command {
     }
 
     pub fn saying(self, output: &str) -> Self {
-        Command { output: output.into(), ..self }
+        Command {
+            output: output.into(),
+            ..self
+        }
     }
 
     /// SIGTERM does not end it.
@@ -39,7 +48,10 @@ impl Command {
 
     /// Instead of ending, it takes the host down.
     pub fn loses_host(self) -> Self {
-        Command { loses_host: true, ..self }
+        Command {
+            loses_host: true,
+            ..self
+        }
     }
 }
 
@@ -130,7 +142,15 @@ impl Lab {
                 supervision.begin(now);
                 let command = (self.behaviour)(step);
                 let ends_ns = now.saturating_add(command.takes_ns);
-                self.running.insert(step, Runs { began_ns: now, ends_ns, command, supervision });
+                self.running.insert(
+                    step,
+                    Runs {
+                        began_ns: now,
+                        ends_ns,
+                        command,
+                        supervision,
+                    },
+                );
             }
             Action::End(step, cause) => {
                 if let Some(runs) = self.running.get_mut(&step)
@@ -148,9 +168,15 @@ impl Lab {
 
     /// Waits for the next event; returns its time.
     fn next(&mut self, now: u64) -> u64 {
-        let at = |runs: &Runs| runs.ends_ns.min(runs.supervision.deadline_ns().unwrap_or(u64::MAX));
+        let at = |runs: &Runs| {
+            runs.ends_ns
+                .min(runs.supervision.deadline_ns().unwrap_or(u64::MAX))
+        };
         let first = self.running.iter().map(|(id, runs)| (at(runs), *id)).min();
-        if let Some(at) = self.interrupt_ns.filter(|at| first.is_none_or(|first| *at <= first.0)) {
+        if let Some(at) = self
+            .interrupt_ns
+            .filter(|at| first.is_none_or(|first| *at <= first.0))
+        {
             self.interrupt_ns = None;
             self.events.push_back(Event::Interrupt);
             return at.max(now);
@@ -171,9 +197,15 @@ impl Lab {
             }
         } else if runs.command.loses_host {
             self.events.push_back(Event::Lost(id.host));
-            let there: Vec<StepId> =
-                self.running.keys().filter(|other| other.host == id.host).copied().collect();
-            there.into_iter().for_each(|step| self.over(step, None, now));
+            let there: Vec<StepId> = self
+                .running
+                .keys()
+                .filter(|other| other.host == id.host)
+                .copied()
+                .collect();
+            there
+                .into_iter()
+                .for_each(|step| self.over(step, None, now));
         } else {
             let status = Status::Exit(runs.command.status);
             self.over(id, Some(status), now);
@@ -182,34 +214,66 @@ impl Lab {
     }
 
     fn over(&mut self, step: StepId, status: Option<Status>, now: u64) {
-        let Runs { began_ns, command, supervision, .. } = self.running.remove(&step).unwrap();
+        let Runs {
+            began_ns,
+            command,
+            supervision,
+            ..
+        } = self.running.remove(&step).unwrap();
         let mut output = Output::new(100);
         output.push(command.output.as_bytes());
         let outcome = supervision.outcome(status);
-        let end = End { outcome, may_still_run: status.is_none(), began_ns, ended_ns: now, output };
+        let end = End {
+            outcome,
+            may_still_run: status.is_none(),
+            began_ns,
+            ended_ns: now,
+            output,
+        };
         self.events.push_back(Event::Ended(step, end));
     }
 }
 
 pub fn step(command: &str, mode: Mode) -> Step {
-    Step { command: command.into(), mode }
+    Step {
+        command: command.into(),
+        mode,
+    }
 }
 
 /// A host with these numbers of steps in each phase, each with a limit of 30 s.
 pub fn host(name: &str, steps: [usize; 4]) -> Host {
     let of = |phase: Phase| {
-        let step = |at| step(&format!("{} {at}", phase.name()), Mode::Waited { limit_ns: 30_000_000_000 });
+        let step = |at| {
+            step(
+                &format!("{} {at}", phase.name()),
+                Mode::Waited {
+                    limit_ns: 30_000_000_000,
+                },
+            )
+        };
         (0..steps[phase as usize]).map(step).collect()
     };
-    Host { name: name.into(), phases: Phase::ALL.map(of), ..Host::default() }
+    Host {
+        name: name.into(),
+        phases: Phase::ALL.map(of),
+        ..Host::default()
+    }
 }
 
 pub fn design(hosts: Vec<Host>, rules: Rules) -> Design {
-    Design { trials: 1, phases: [true; 4], hosts, rules }
+    Design {
+        trials: 1,
+        phases: [true; 4],
+        hosts,
+        rules,
+    }
 }
 
 /// The steps that were started on a host.
 pub fn ids(seen: &Seen, host: usize) -> Vec<String> {
     let there = seen.starts.iter().filter(|(_, id)| id.host == host);
-    there.map(|(_, id)| format!("{}/{}", id.phase.name(), id.step)).collect()
+    there
+        .map(|(_, id)| format!("{}/{}", id.phase.name(), id.step))
+        .collect()
 }

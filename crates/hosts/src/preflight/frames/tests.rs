@@ -33,17 +33,31 @@ fn host(ports: &[(&str, &[&str])]) -> Facts {
         addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
         ..Interface::default()
     };
-    Facts { user: Some(0), interfaces: ports.iter().map(interface).collect(), ..Facts::default() }
+    Facts {
+        user: Some(0),
+        interfaces: ports.iter().map(interface).collect(),
+        ..Facts::default()
+    }
 }
 
 /// Generator and receiver with a route to each other by the DUT.
 fn facts() -> BTreeMap<String, Facts> {
     let mut generator = host(&[("g0", &["fe80::1/64", "10.1.0.1/24", "2001:db8::1/64"])]);
-    let way = Way { gateway: "10.1.0.2".parse().ok(), interface: "g0".into() };
-    generator.ways.insert("10.2.0.1".parse().unwrap(), Some(way));
-    let dut = host(&[("d0", &["10.1.0.2/24", "2001:db8::2/64"]), ("d1", &["10.2.0.2/24"])]);
+    let way = Way {
+        gateway: "10.1.0.2".parse().ok(),
+        interface: "g0".into(),
+    };
+    generator
+        .ways
+        .insert("10.2.0.1".parse().unwrap(), Some(way));
+    let dut = host(&[
+        ("d0", &["10.1.0.2/24", "2001:db8::2/64"]),
+        ("d1", &["10.2.0.2/24"]),
+    ]);
     let receiver = host(&[("r0", &["10.2.0.1/24"])]);
-    [("g", generator), ("d", dut), ("r", receiver)].map(|(name, facts)| (name.to_string(), facts)).into()
+    [("g", generator), ("d", dut), ("r", receiver)]
+        .map(|(name, facts)| (name.to_string(), facts))
+        .into()
 }
 
 fn shown(plan: &Plan) -> Vec<String> {
@@ -54,7 +68,11 @@ fn shown(plan: &Plan) -> Vec<String> {
                 "{}>{} at {}",
                 p.source,
                 p.to,
-                p.arrives.iter().map(|a| a.1.as_str()).collect::<Vec<_>>().join("+")
+                p.arrives
+                    .iter()
+                    .map(|a| a.1.as_str())
+                    .collect::<Vec<_>>()
+                    .join("+")
             )
         })
         .collect()
@@ -70,11 +88,19 @@ fn over_each_cable_in_each_version_and_through_the_dut() {
         "10.1.0.1>10.2.0.1 at d0+r0",
     ];
     assert_eq!(shown(&plan), expected);
-    assert_eq!((plan.skipped.len(), plan.probes[3].is_forwarded()), (0, true));
+    assert_eq!(
+        (plan.skipped.len(), plan.probes[3].is_forwarded()),
+        (0, true)
+    );
     let address = |a: &str| a.parse::<IpAddr>().unwrap();
-    let expected =
-        [("g", vec![address("10.2.0.1")]), ("r", vec![address("10.1.0.1"), address("2001:db8::1")])];
-    assert_eq!(crate::preflight::ways(&lab(), &facts()), expected.map(|(h, to)| (h.to_string(), to)).into());
+    let expected = [
+        ("g", vec![address("10.2.0.1")]),
+        ("r", vec![address("10.1.0.1"), address("2001:db8::1")]),
+    ];
+    assert_eq!(
+        crate::preflight::ways(&lab(), &facts()),
+        expected.map(|(h, to)| (h.to_string(), to)).into()
+    );
 }
 
 type Change = fn(&mut BTreeMap<String, Facts>);
@@ -82,18 +108,41 @@ type Change = fn(&mut BTreeMap<String, Facts>);
 #[test]
 fn what_cannot_be_tried_is_said() {
     let cases: [(Change, usize, &str); 5] = [
-        (|f| f.get_mut("g").unwrap().ways.clear(), 3, "no route there by the DUT"),
-        (|f| f.get_mut("d").unwrap().interfaces[0].link = Some(false), 1, "d d0 has no link"),
-        (|f| f.get_mut("r").unwrap().user = Some(12), 3, "ping needs root on r"),
-        (|f| f.get_mut("r").unwrap().interfaces[0].addresses.clear(), 2, "no addresses of one network"),
-        (|f| drop(f.insert("d".into(), Facts::unreachable("gone", ""))), 0, ""),
+        (
+            |f| f.get_mut("g").unwrap().ways.clear(),
+            3,
+            "no route there by the DUT",
+        ),
+        (
+            |f| f.get_mut("d").unwrap().interfaces[0].link = Some(false),
+            1,
+            "d d0 has no link",
+        ),
+        (
+            |f| f.get_mut("r").unwrap().user = Some(12),
+            3,
+            "ping needs root on r",
+        ),
+        (
+            |f| f.get_mut("r").unwrap().interfaces[0].addresses.clear(),
+            2,
+            "no addresses of one network",
+        ),
+        (
+            |f| drop(f.insert("d".into(), Facts::unreachable("gone", ""))),
+            0,
+            "",
+        ),
     ];
     for (change, left, why) in cases {
         let mut facts = facts();
         change(&mut facts);
         let plan = plan(&lab(), &facts);
         assert_eq!(plan.probes.len(), left, "{why}: {plan:#?}");
-        assert!(why.is_empty() || plan.skipped.iter().any(|s| s.why.contains(why)), "{why}: {plan:#?}");
+        assert!(
+            why.is_empty() || plan.skipped.iter().any(|s| s.why.contains(why)),
+            "{why}: {plan:#?}"
+        );
     }
 }
 
@@ -101,16 +150,31 @@ fn what_cannot_be_tried_is_said() {
 fn who_is_one_host_sends_nothing_to_itself() {
     let text = "isolated = true\n[hosts.t]\nrole = [\"generator\", \"receiver\"]\nssh = \"t\"\nsend.name = \"g0\"\nreceive.name = \"r0\"\n";
     let lab = Lab::read(text.as_bytes()).unwrap();
-    let facts = [("t".to_string(), host(&[("g0", &["10.1.0.1/24"]), ("r0", &["10.1.0.2/24"])]))].into();
+    let facts = [(
+        "t".to_string(),
+        host(&[("g0", &["10.1.0.1/24"]), ("r0", &["10.1.0.2/24"])]),
+    )]
+    .into();
     let plan = plan(&lab, &facts);
-    assert!(plan.probes.is_empty() && plan.skipped[0].why.contains("one host"), "{plan:?}");
+    assert!(
+        plan.probes.is_empty() && plan.skipped[0].why.contains("one host"),
+        "{plan:?}"
+    );
 }
 
 /// The problem of a probe (0 over a cable, 3 through the DUT) with these numbers of answers and counted frames.
-fn judged(probe: usize, answered: u32, arrived: &[Option<u64>], elsewhere: &[&str]) -> Option<Diagnostic> {
+fn judged(
+    probe: usize,
+    answered: u32,
+    arrived: &[Option<u64>],
+    elsewhere: &[&str],
+) -> Option<Diagnostic> {
     let tried = Tried {
         probe: plan(&lab(), &facts()).probes[probe].clone(),
-        replies: Replies { count: Some((10, answered)), said: "said".into() },
+        replies: Replies {
+            count: Some((10, answered)),
+            said: "said".into(),
+        },
         arrived: arrived.to_vec(),
         elsewhere: elsewhere.iter().map(|e| (*e).to_string()).collect(),
     };
@@ -123,8 +187,15 @@ fn judged(probe: usize, answered: u32, arrived: &[Option<u64>], elsewhere: &[&st
 const ALL: Option<u64> = Some(10);
 
 /// Probe, answered, arrived, elsewhere; severity, host, message.
-type Case =
-    (usize, u32, &'static [Option<u64>], &'static [&'static str], Severity, &'static str, &'static str);
+type Case = (
+    usize,
+    u32,
+    &'static [Option<u64>],
+    &'static [&'static str],
+    Severity,
+    &'static str,
+    &'static str,
+);
 
 #[test]
 fn what_became_of_frames() {
@@ -141,11 +212,51 @@ fn what_became_of_frames() {
             "g",
             "what it sends from 10.1.0.1 to 10.1.0.2 of d does not arrive",
         ),
-        (0, 0, &[ALL], &[], Severity::Warning, "g", "arrives, and is not answered"),
-        (0, 0, &[Some(0)], &["d1"], Severity::Fault, "d", "frames for d0 arrive at d1"),
-        (0, 10, &[Some(0)], &["d1"], Severity::Fault, "d", "frames for d0 arrive at d1"),
-        (0, 10, &[Some(0)], &[], Severity::Fault, "d", "the counters of d0 do not move"),
-        (0, 4, &[ALL], &[], Severity::Warning, "g", "not everything is answered"),
+        (
+            0,
+            0,
+            &[ALL],
+            &[],
+            Severity::Warning,
+            "g",
+            "arrives, and is not answered",
+        ),
+        (
+            0,
+            0,
+            &[Some(0)],
+            &["d1"],
+            Severity::Fault,
+            "d",
+            "frames for d0 arrive at d1",
+        ),
+        (
+            0,
+            10,
+            &[Some(0)],
+            &["d1"],
+            Severity::Fault,
+            "d",
+            "frames for d0 arrive at d1",
+        ),
+        (
+            0,
+            10,
+            &[Some(0)],
+            &[],
+            Severity::Fault,
+            "d",
+            "the counters of d0 do not move",
+        ),
+        (
+            0,
+            4,
+            &[ALL],
+            &[],
+            Severity::Warning,
+            "g",
+            "not everything is answered",
+        ),
         (
             3,
             0,
@@ -155,18 +266,47 @@ fn what_became_of_frames() {
             "d",
             "does not forward frames from 10.1.0.1 for 10.2.0.1 of r",
         ),
-        (3, 0, &[Some(1), Some(0)], &[], Severity::Fault, "g", "does not arrive"),
-        (3, 10, &[Some(0), ALL], &[], Severity::Fault, "d", "pass d0 by"),
+        (
+            3,
+            0,
+            &[Some(1), Some(0)],
+            &[],
+            Severity::Fault,
+            "g",
+            "does not arrive",
+        ),
+        (
+            3,
+            10,
+            &[Some(0), ALL],
+            &[],
+            Severity::Fault,
+            "d",
+            "pass d0 by",
+        ),
     ];
     for (probe, answered, arrived, elsewhere, severity, host, what) in cases {
-        let problem = judged(probe, answered, arrived, elsewhere).unwrap_or_else(|| panic!("{what}"));
-        assert_eq!((problem.severity, problem.subject.as_deref()), (severity, Some(host)), "{problem:?}");
-        assert!(problem.message.contains(what), "{problem:?}");
-        assert!(
-            problem.evidence.as_ref().unwrap().contains(&format!("{answered} of 10 pings")),
+        let problem =
+            judged(probe, answered, arrived, elsewhere).unwrap_or_else(|| panic!("{what}"));
+        assert_eq!(
+            (problem.severity, problem.subject.as_deref()),
+            (severity, Some(host)),
             "{problem:?}"
         );
-        assert_eq!(problem.evidence.as_ref().unwrap().contains("said"), answered == 0, "{problem:?}");
+        assert!(problem.message.contains(what), "{problem:?}");
+        assert!(
+            problem
+                .evidence
+                .as_ref()
+                .unwrap()
+                .contains(&format!("{answered} of 10 pings")),
+            "{problem:?}"
+        );
+        assert_eq!(
+            problem.evidence.as_ref().unwrap().contains("said"),
+            answered == 0,
+            "{problem:?}"
+        );
     }
 }
 
@@ -174,13 +314,26 @@ fn what_became_of_frames() {
 fn counters_that_do_not_move_are_no_way_around_the_dut() {
     let tried = |probe: usize, arrived: &[Option<u64>]| Tried {
         probe: plan(&lab(), &facts()).probes[probe].clone(),
-        replies: Replies { count: Some((10, 10)), said: String::new() },
+        replies: Replies {
+            count: Some((10, 10)),
+            said: String::new(),
+        },
         arrived: arrived.to_vec(),
         elsewhere: Vec::new(),
     };
     let [problem] = &judge(&[tried(0, &[Some(0)]), tried(3, &[Some(0), ALL])])[..] else {
         panic!("one problem")
     };
-    assert!(problem.message.contains("the counters of d0 do not move"), "{problem:?}");
-    assert!(problem.remedy.as_ref().unwrap().contains("freebsd-version -ku"), "{problem:?}");
+    assert!(
+        problem.message.contains("the counters of d0 do not move"),
+        "{problem:?}"
+    );
+    assert!(
+        problem
+            .remedy
+            .as_ref()
+            .unwrap()
+            .contains("freebsd-version -ku"),
+        "{problem:?}"
+    );
 }

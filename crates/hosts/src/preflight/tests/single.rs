@@ -6,7 +6,9 @@ use linerate_plan::lab::OperatingSystem;
 type Change = fn(&mut Facts);
 
 fn forget(facts: &mut Facts, address: &str) {
-    facts.neighbours.retain(|n| n.address.to_string() != address);
+    facts
+        .neighbours
+        .retain(|n| n.address.to_string() != address);
 }
 
 #[test]
@@ -33,7 +35,13 @@ fn one_thing_wrong_at_a_time() {
             "its clock is 10 s ahead",
             "ntpdate",
         ),
-        ("tester", |f| f.user = Some(1001), Severity::Fault, "need root", "let ssh log in as root"),
+        (
+            "tester",
+            |f| f.user = Some(1001),
+            Severity::Fault,
+            "need root",
+            "let ssh log in as root",
+        ),
         (
             "tester",
             |f| (f.user, f.sudo) = (Some(1001), Some(true)),
@@ -120,7 +128,13 @@ fn one_thing_wrong_at_a_time() {
             "does not know who has 2001:2::205 of router",
             "ndp -s 2001:2::205 00:0d:b9:41:ca:3d",
         ),
-        ("router", |f| f.neighbours[0].mac = None, Severity::Fault, "does not answer it", "arp -s"),
+        (
+            "router",
+            |f| f.neighbours[0].mac = None,
+            Severity::Fault,
+            "does not answer it",
+            "arp -s",
+        ),
         (
             "router",
             |f| f.neighbours[0].mac = Some("02:00:00:00:00:09".parse().unwrap()),
@@ -159,7 +173,12 @@ fn one_thing_wrong_at_a_time() {
         ),
         (
             "router",
-            |f| f.ways.values_mut().flatten().for_each(|w| w.gateway = Some("198.19.0.9".parse().unwrap())),
+            |f| {
+                f.ways
+                    .values_mut()
+                    .flatten()
+                    .for_each(|w| w.gateway = Some("198.19.0.9".parse().unwrap()))
+            },
             Severity::Fault,
             "to another neighbour",
             "route add",
@@ -167,7 +186,8 @@ fn one_thing_wrong_at_a_time() {
         (
             "router",
             |f| {
-                f.sysctls.insert("net.inet.ip.forwarding".into(), "0".into());
+                f.sysctls
+                    .insert("net.inet.ip.forwarding".into(), "0".into());
             },
             Severity::Fault,
             "it does not forward",
@@ -177,13 +197,20 @@ fn one_thing_wrong_at_a_time() {
             "router",
             |f| {
                 f.system.as_mut().unwrap().system = OperatingSystem::OpenBsd;
-                f.sysctls.insert("net.inet.ip.forwarding".into(), "2".into());
+                f.sysctls
+                    .insert("net.inet.ip.forwarding".into(), "2".into());
             },
             Severity::Fault,
             "it forwards IPsec packets only",
             "sysctl net.inet.ip.forwarding=1",
         ),
-        ("tester", |f| f.programs.clear(), Severity::Fault, "pkt-gen is not there", "install it"),
+        (
+            "tester",
+            |f| f.programs.clear(),
+            Severity::Fault,
+            "pkt-gen is not there",
+            "install it",
+        ),
     ];
     let lab = lab();
     for (host, change, severity, what, remedy) in cases {
@@ -195,7 +222,13 @@ fn one_thing_wrong_at_a_time() {
             .find(|p| p.message.contains(what))
             .unwrap_or_else(|| panic!("{what}: {problems:#?}"));
         assert_eq!(found.severity, severity, "{found:?}");
-        assert!(found.subject.as_deref() == Some(host) || what.contains("MTU"), "{found:?}");
-        assert!(found.remedy.as_ref().unwrap().contains(remedy) && found.evidence.is_some(), "{found:?}");
+        assert!(
+            found.subject.as_deref() == Some(host) || what.contains("MTU"),
+            "{found:?}"
+        );
+        assert!(
+            found.remedy.as_ref().unwrap().contains(remedy) && found.evidence.is_some(),
+            "{found:?}"
+        );
     }
 }

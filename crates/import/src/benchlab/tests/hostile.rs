@@ -16,11 +16,22 @@ fn check(source: &Source) -> Result<(), TestCaseError> {
             prop_assert_eq!(&lacking, &imported.lacking);
             // Only missing settings and duplicates: no value is of a wrong form.
             for fault in lacking {
-                let fine =
-                    ["which interface", "already", "in no network", "Ethernet address", "needs", "without"];
-                prop_assert!(fine.iter().any(|part| fault.message.contains(part)), "{fault:?}");
+                let fine = [
+                    "which interface",
+                    "already",
+                    "in no network",
+                    "Ethernet address",
+                    "needs",
+                    "without",
+                ];
+                prop_assert!(
+                    fine.iter().any(|part| fault.message.contains(part)),
+                    "{fault:?}"
+                );
             }
-            prop_assert!(imported.notes.carried.len() <= 1000 && imported.notes.not_carried.len() <= 1000);
+            prop_assert!(
+                imported.notes.carried.len() <= 1000 && imported.notes.not_carried.len() <= 1000
+            );
         }
     }
     Ok(())
@@ -71,7 +82,10 @@ proptest! {
 fn every_prefix_of_a_configuration_is_taken_or_refused() {
     for end in 0..=TWO.len() {
         let mut source = source(&TWO[..end]);
-        source.sets = folder("c", &[("a/etc/rc.conf", &RC_CONF[..RC_CONF.len() * end / TWO.len()])]);
+        source.sets = folder(
+            "c",
+            &[("a/etc/rc.conf", &RC_CONF[..RC_CONF.len() * end / TWO.len()])],
+        );
         check(&source).unwrap();
     }
 }
@@ -80,20 +94,44 @@ fn every_prefix_of_a_configuration_is_taken_or_refused() {
 fn sets_that_are_too_much_are_left_out_and_told() {
     let mut source = source(TWO);
     let large = "x\n".repeat(300_000);
-    source.sets = folder("c", &[("a/etc/x", &large), ("b/etc/x", &large), ("forwarding/etc/x", "x")]);
+    source.sets = folder(
+        "c",
+        &[
+            ("a/etc/x", &large),
+            ("b/etc/x", &large),
+            ("forwarding/etc/x", "x"),
+        ],
+    );
     let imported = made(&source);
-    let variants: Vec<String> =
-        campaign(&imported.plans[0]).cells.iter().map(|c| c.variant.clone()).collect();
+    let variants: Vec<String> = campaign(&imported.plans[0])
+        .cells
+        .iter()
+        .map(|c| c.variant.clone())
+        .collect();
     assert_eq!(variants, ["a", "forwarding"]);
-    says(&left(&imported), "c/b:0 the set is left out: a plan has 1048576 bytes at most");
+    says(
+        &left(&imported),
+        "c/b:0 the set is left out: a plan has 1048576 bytes at most",
+    );
 
     let many: Vec<(String, &str)> = (0..1000).map(|n| (format!("s{n}/etc/x"), "x")).collect();
-    let many: Vec<(&str, &str)> = many.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let many: Vec<(&str, &str)> = many
+        .iter()
+        .map(|(path, text)| (path.as_str(), *text))
+        .collect();
     source.sets = folder("c", &many);
     says(&left(&made(&source)), "the set is left out: more than 500");
 
-    source.sets = folder("c", &[("a/etc/x", "x"), ("b/etc/x", "x"), ("b/etc/y", "\u{0}")]);
-    source.sets.as_mut().unwrap().unread.push(("a/etc/z".into(), "a link: links are not followed".into()));
+    source.sets = folder(
+        "c",
+        &[("a/etc/x", "x"), ("b/etc/x", "x"), ("b/etc/y", "\u{0}")],
+    );
+    source
+        .sets
+        .as_mut()
+        .unwrap()
+        .unread
+        .push(("a/etc/z".into(), "a link: links are not followed".into()));
     let imported = made(&source);
     let notes = left(&imported);
     says(&notes, "c/a/etc/z:0 a link");
@@ -105,15 +143,30 @@ fn sets_that_are_too_much_are_left_out_and_told() {
 fn many_presets_and_many_notes_are_bounded() {
     let mut source = source(&format!("{TWO}OTHER1=1\n"));
     // Each is a plan of its own, and each plan has the set.
-    let preset = |n: u64| format!("PKT_SIZE={}\nSENDER_LAB_NET=198.18.10.1-198.18.10.{}\n", 60 + n, 1 + n);
+    let preset = |n: u64| {
+        format!(
+            "PKT_SIZE={}\nSENDER_LAB_NET=198.18.10.1-198.18.10.{}\n",
+            60 + n,
+            1 + n
+        )
+    };
     let presets: Vec<(String, String)> = (0..200).map(|n| (format!("p{n}"), preset(n))).collect();
-    let presets: Vec<(&str, &str)> = presets.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
+    let presets: Vec<(&str, &str)> = presets
+        .iter()
+        .map(|(n, t)| (n.as_str(), t.as_str()))
+        .collect();
     source.presets = folder("p", &presets);
     source.sets = folder("c", &[("a/etc/x", &"x\n".repeat(400_000))]);
     let imported = made(&source);
     let bytes: usize = imported.plans.iter().map(|p| p.text.len()).sum();
-    assert!((2..30).contains(&imported.plans.len()) && bytes <= 16 << 20, "{bytes}");
-    says(&left(&imported), "the preset is left out: all plans would have more than");
+    assert!(
+        (2..30).contains(&imported.plans.len()) && bytes <= 16 << 20,
+        "{bytes}"
+    );
+    says(
+        &left(&imported),
+        "the preset is left out: all plans would have more than",
+    );
 
     source.sets = None;
     source.presets = folder("p", &[]);
@@ -124,12 +177,20 @@ fn many_presets_and_many_notes_are_bounded() {
             executable: false,
         })
     });
-    says(&left(&made(&source)), "the preset is left out: more than 500");
+    says(
+        &left(&made(&source)),
+        "the preset is left out: more than 500",
+    );
 
-    let many: String = (0..2000).map(|n| format!("OTHER{n}=\"{}\"\n", "x".repeat(50))).collect();
+    let many: String = (0..2000)
+        .map(|n| format!("OTHER{n}=\"{}\"\n", "x".repeat(50)))
+        .collect();
     let imported = made(&self::source(&format!("{TWO}{many}")));
     let plan = &imported.plans[0].text;
     assert!(plan.len() < 100_000 && imported.notes.more > 900);
     let last = plan.lines().last().unwrap();
-    assert!(last.starts_with("#   and ") && last.ends_with(" more"), "{last}");
+    assert!(
+        last.starts_with("#   and ") && last.ends_with(" more"),
+        "{last}"
+    );
 }

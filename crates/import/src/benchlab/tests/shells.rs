@@ -17,7 +17,10 @@ fn problems(text: &str) -> Vec<Diagnostic> {
 #[track_caller]
 fn is(text: &str, name: &str, value: &str) {
     let values = values(text);
-    let found = &values.get(name).unwrap_or_else(|| panic!("no {name} in {text}")).text;
+    let found = &values
+        .get(name)
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+        .text;
     assert_eq!(found.as_deref(), Ok(value), "{text}");
 }
 
@@ -50,7 +53,11 @@ fn variables_and_their_defaults() {
     is("export A=1 B\nreadonly C=2", "C", "2");
     is("A=a\nA+=b", "A", "ab");
     is("set -eu\nunset A; A=1\n:\ntrue", "A", "1");
-    is("A=(one 'two three'\n four)\nB=\"${A[@]}\"", "B", "one two three four");
+    is(
+        "A=(one 'two three'\n four)\nB=\"${A[@]}\"",
+        "B",
+        "one two three four",
+    );
 }
 
 #[test]
@@ -100,7 +107,9 @@ fn what_runs_something_is_refused_with_its_line() {
         ("cat <<EOF\nreboot\nEOF\n", 1, "'cat' is a command"),
     ] {
         let problems = problems(text);
-        let first = problems.first().unwrap_or_else(|| panic!("{text} is taken"));
+        let first = problems
+            .first()
+            .unwrap_or_else(|| panic!("{text} is taken"));
         assert!(first.message.contains(says), "{text}: {}", first.message);
         let at = text[..first.span.start].matches('\n').count() + 1;
         assert_eq!(at, line, "{text}");
@@ -116,12 +125,28 @@ fn names_that_contain_each_other_twice_do_not_fill_the_memory() {
         text += &format!("A{}=\"$A{n}$A{n}\"\n", n + 1);
     }
     let values = values(&text);
-    assert!(values.get("A200").unwrap().text.as_deref().unwrap_err().contains("longer than"));
-    let total: usize = values.iter().filter_map(|(_, v)| v.text.as_deref().ok()).map(str::len).sum();
+    assert!(
+        values
+            .get("A200")
+            .unwrap()
+            .text
+            .as_deref()
+            .unwrap_err()
+            .contains("longer than")
+    );
+    let total: usize = values
+        .iter()
+        .filter_map(|(_, v)| v.text.as_deref().ok())
+        .map(str::len)
+        .sum();
     assert!(total < 1 << 20, "{total}");
     let deep = format!("A={}1{}", "${B:-".repeat(10_000), "}".repeat(10_000));
     assert!(problems(&deep)[0].message.contains("more than 8 levels"));
     assert!(problems(&"export ".repeat(100_000)).is_empty());
-    assert!(problems(&"A=1\n".repeat(20_000))[0].message.contains("more than 10000 assignments"));
+    assert!(
+        problems(&"A=1\n".repeat(20_000))[0]
+            .message
+            .contains("more than 10000 assignments")
+    );
     assert_eq!(problems(&"reboot\n".repeat(20_000)).len(), 100);
 }

@@ -54,7 +54,10 @@ fn all_at_once() {
 #[test]
 fn trials_that_are_no_number_of_trials() {
     for (trials, message) in [
-        ("0", "'0' is not a number of trials (write a whole number from 1 to 1000000)"),
+        (
+            "0",
+            "'0' is not a number of trials (write a whole number from 1 to 1000000)",
+        ),
         ("-3", "'-3' is not a number of trials"),
         ("1.5", "'1.5' is not a number of trials"),
         ("", "'' is not a number of trials"),
@@ -74,28 +77,55 @@ fn trials_that_are_no_number_of_trials() {
 fn sections_that_are_missing_unknown_or_there_twice() {
     let clients = "[Clients]\na: p.cfg\n";
     for (main, message) in [
-        (clients.to_string(), "3:1: there is no section [Test] (add [Test] with `trials: 1`)"),
-        ("[Test]\n".into(), "there is no section [Clients], nor [Workers]"),
-        ("[Test]\n[Clients]\n".into(), "2:2: [Clients] names 0 players"),
+        (
+            clients.to_string(),
+            "3:1: there is no section [Test] (add [Test] with `trials: 1`)",
+        ),
+        (
+            "[Test]\n".into(),
+            "there is no section [Clients], nor [Workers]",
+        ),
+        (
+            "[Test]\n[Clients]\n".into(),
+            "2:2: [Clients] names 0 players",
+        ),
         (
             format!("[test]\n{clients}[Test]\n"),
             "1:2: [test] is not a section of this file (did you mean [Test]?)",
         ),
-        (format!("[Test]\n{clients}[Test]\n"), "4:2: [Test] is there twice, first on line 1"),
+        (
+            format!("[Test]\n{clients}[Test]\n"),
+            "4:2: [Test] is there twice, first on line 1",
+        ),
         (
             format!("[Test]\n{clients}[Workers]\nb: p.cfg\n"),
             "4:2: [Workers] and [Clients] are two words for the same",
         ),
-        (format!("trials: 1\nx: y\n[Test]\n{clients}"), "1:1: this stands before the first section"),
-        (format!("[Test] trials: 1\n{clients}"), "1:8: text behind [Test] is not read"),
-        (format!("[Test\n[Test]\n{clients}"), "1:1: this stands before the first section"),
-        (format!("{MASTER}[Run]"), "this is the file of a player, not of a test"),
+        (
+            format!("trials: 1\nx: y\n[Test]\n{clients}"),
+            "1:1: this stands before the first section",
+        ),
+        (
+            format!("[Test] trials: 1\n{clients}"),
+            "1:8: text behind [Test] is not read",
+        ),
+        (
+            format!("[Test\n[Test]\n{clients}"),
+            "1:1: this stands before the first section",
+        ),
+        (
+            format!("{MASTER}[Run]"),
+            "this is the file of a player, not of a test",
+        ),
     ] {
         let fault = main_fault(&main);
         assert!(fault.contains(message), "{fault}\n{message}");
     }
     let typo = player_faults(&format!("{MASTER}[Rum]\n{REST}"));
-    assert!(typo.len() == 1 && typo[0].contains("did you mean [Run]?"), "{typo:?}");
+    assert!(
+        typo.len() == 1 && typo[0].contains("did you mean [Run]?"),
+        "{typo:?}"
+    );
 }
 
 #[test]
@@ -108,11 +138,23 @@ fn hosts_and_ports() {
         player_faults(&format!("{}[Run]{REST}", lines.collect::<String>()))
     };
     for (key, value, message) in [
-        ("player", "  # fill in", "'' is not the address of a host (write a name or an address)"),
+        (
+            "player",
+            "  # fill in",
+            "'' is not the address of a host (write a name or an address)",
+        ),
         ("player", "a b", "'a b' is not the address of a host"),
-        ("player", "-oProxyCommand=reboot", "'-oProxyCommand=reboot' is not the address of a host"),
+        (
+            "player",
+            "-oProxyCommand=reboot",
+            "'-oProxyCommand=reboot' is not the address of a host",
+        ),
         ("conductor", "a;b", "'a;b' is not the address of a host"),
-        ("cmdport", "65536", "'65536' is not a port (write a number from 1 to 65535)"),
+        (
+            "cmdport",
+            "65536",
+            "'65536' is not a port (write a number from 1 to 65535)",
+        ),
         ("resultsport", "http", "'http' is not a port"),
         ("resultsport", "-1", "'-1' is not a port"),
     ] {
@@ -121,13 +163,19 @@ fn hosts_and_ports() {
     }
     let typo = MASTER.replace("resultsport", "resultport");
     let all = player_faults(&format!("{typo}[Run]{REST}"));
-    assert_eq!(all, ["p.cfg:5:1: [Master] has no 'resultsport' (did you mean 'resultsport'?)"]);
+    assert_eq!(
+        all,
+        ["p.cfg:5:1: [Master] has no 'resultsport' (did you mean 'resultsport'?)"]
+    );
 }
 
 #[test]
 fn formats_of_results() {
     let fault = main_fault("[Test]\nformat: xml\n[Clients]\na: p.cfg\n");
-    assert_eq!(fault, "conductor.cfg:2:9: 'xml' is not a format of results (write text or json)");
+    assert_eq!(
+        fault,
+        "conductor.cfg:2:9: 'xml' is not a format of results (write text or json)"
+    );
 }
 
 #[test]
@@ -137,7 +185,10 @@ fn steps() {
             "step1: a\nStep1: b\n",
             "p.cfg:9:1: 'step1' is there twice in [Run], first on line 8 (give the step a key of its own",
         ),
-        ("timeout30: a\ntimeout30: b\n", "a limit may stand before its command: `step9: timeout30:command`)"),
+        (
+            "timeout30: a\ntimeout30: b\n",
+            "a limit may stand before its command: `step9: timeout30:command`)",
+        ),
         ("step1\n", "this is neither `key: value` nor a [section]"),
         (": a\n", "the key is missing"),
         ("step1:\n", "'step1' has no command"),
@@ -146,9 +197,18 @@ fn steps() {
             "[Reset] is indented, so that it belongs to the value of 'step1' (remove the blanks before it)",
         ),
         ("step1: a\n step2: b\n", "'step2' is indented"),
-        ("step1: a %(b)s\n", "there is no key 'b' in this section or in [DEFAULT]"),
-        ("step1: a\0b\n", "'step1' has no command (write a command without NUL bytes"),
-        ("timeout40000000: a\n", "is not a number of seconds from 1 to 31622400"),
+        (
+            "step1: a %(b)s\n",
+            "there is no key 'b' in this section or in [DEFAULT]",
+        ),
+        (
+            "step1: a\0b\n",
+            "'step1' has no command (write a command without NUL bytes",
+        ),
+        (
+            "timeout40000000: a\n",
+            "is not a number of seconds from 1 to 31622400",
+        ),
         ("step1: timeout5:timeout6:a\n", "this step has two limits"),
     ] {
         let fault = run_fault(steps);
@@ -158,11 +218,21 @@ fn steps() {
 
 #[test]
 fn files_that_are_no_texts() {
-    let bad =
-        |bytes: Vec<u8>| read("m.cfg", &Options::default(), |_| Ok(bytes.clone())).unwrap_err().remove(0);
+    let bad = |bytes: Vec<u8>| {
+        read("m.cfg", &Options::default(), |_| Ok(bytes.clone()))
+            .unwrap_err()
+            .remove(0)
+    };
     let fault = bad(b"[Test]\n\xff".to_vec());
-    assert_eq!((fault.place.unwrap().line, fault.message.as_str()), (2, "byte 7 is not UTF-8 text"));
-    assert!(bad(vec![b'x'; MOST_BYTES + 1]).message.contains("at most 1048576 bytes"));
+    assert_eq!(
+        (fault.place.unwrap().line, fault.message.as_str()),
+        (2, "byte 7 is not UTF-8 text")
+    );
+    assert!(
+        bad(vec![b'x'; MOST_BYTES + 1])
+            .message
+            .contains("at most 1048576 bytes")
+    );
     let gone = read("m.cfg", &Options::default(), |_| Err("No such file".into())).unwrap_err();
     assert_eq!(gone[0].message, "cannot be read: No such file");
 }
@@ -170,24 +240,44 @@ fn files_that_are_no_texts() {
 #[test]
 fn a_hostile_test_costs_no_more_than_it_may() {
     // As many players as may be, whose one file is as large as may be.
-    let main: String = (0..MOST_WORKERS).map(|n| format!("w{n}: p.cfg\n")).collect();
+    let main: String = (0..MOST_WORKERS)
+        .map(|n| format!("w{n}: p.cfg\n"))
+        .collect();
     let main = format!("[Test]\n[Clients]\n{main}");
-    let steps: String = (0..20_000).map(|n| format!("step{n}: {}\n", "x".repeat(30))).collect();
+    let steps: String = (0..20_000)
+        .map(|n| format!("step{n}: {}\n", "x".repeat(30)))
+        .collect();
     let player = format!("{MASTER}[Run]\n{steps}{REST}");
     let found = faults(&main, &[("p.cfg", &player)]);
     assert_eq!(found.len(), MOST);
-    assert!(found[0].contains("the players' files are too much together"), "{}", found[0]);
-    assert!(found.iter().any(|fault| fault.contains("the test's commands are too long together")));
+    assert!(
+        found[0].contains("the players' files are too much together"),
+        "{}",
+        found[0]
+    );
+    assert!(
+        found
+            .iter()
+            .any(|fault| fault.contains("the test's commands are too long together"))
+    );
     // The most players, whose common file has the largest size and no entries.
     let player = format!("{MASTER}[Run]\n{REST}{}", "# nothing\n".repeat(100_000));
     let found = faults(&main, &[("p.cfg", &player)]);
-    assert!(found.last().unwrap().contains("the players' files are too much together"), "{found:#?}");
+    assert!(
+        found
+            .last()
+            .unwrap()
+            .contains("the players' files are too much together"),
+        "{found:#?}"
+    );
     // Nothing but faults.
     assert_eq!(player_faults(&"x\n".repeat(MOST_BYTES / 2)).len(), 6);
     let wrong = format!("[Run]\n{}", "x\n".repeat(MOST_BYTES / 2 - 10));
     assert_eq!(player_faults(&wrong).len(), MOST);
     let sections: String = (0..90_000).map(|n| format!("[s{n}]\n")).collect();
     assert_eq!(player_faults(&sections).len(), 5);
-    let many: String = (0..=MOST_WORKERS).map(|n| format!("w{n}: p.cfg\n")).collect();
+    let many: String = (0..=MOST_WORKERS)
+        .map(|n| format!("w{n}: p.cfg\n"))
+        .collect();
     assert!(main_fault(&format!("[Test]\n[Clients]\n{many}")).contains("names 1001 players"));
 }

@@ -26,7 +26,16 @@ fn archive(text: &str) -> (usize, Option<Medians>) {
 fn lines_are_dropped_not_samples() {
     // 31 lines: 16 to 21 are kept, which are samples 6 to 11.
     let rates: Vec<u64> = (1..=20).collect();
-    assert_eq!(archive(&log(&rates)), (6, Some(Medians { mean: 8.5, upper: 9.0 })));
+    assert_eq!(
+        archive(&log(&rates)),
+        (
+            6,
+            Some(Medians {
+                mean: 8.5,
+                upper: 9.0
+            })
+        )
+    );
     let chatty = "+ eval ssh\n".repeat(5) + &log(&rates);
     assert_eq!(archive(&chatty).1.unwrap().mean, 6.0);
 }
@@ -61,8 +70,13 @@ fn a_last_line_without_newline_is_never_kept() {
 
 #[test]
 fn eight_digits_remain() {
-    let rates: Vec<u64> =
-        [vec![1; 6], vec![14_880_952, 14_880_953], vec![14_880_952, 14_880_953], vec![9; 9]].concat();
+    let rates: Vec<u64> = [
+        vec![1; 6],
+        vec![14_880_952, 14_880_953],
+        vec![14_880_952, 14_880_953],
+        vec![9; 9],
+    ]
+    .concat();
     let (n, medians) = archive(&log(&rates[1..]));
     assert_eq!((n, medians.unwrap().mean), (4, 14_880_952.0));
     assert_eq!(printed(123_456_789.0), 123_456_790.0);
@@ -74,14 +88,25 @@ fn the_expression_matches_anywhere_and_the_field_is_cut_at_blanks() {
     let main_thread = Finder::new(b"main_thread");
     let field = |text: &str| fourth_field(text.as_bytes(), &main_thread);
     assert_eq!(field("x main_thread [1] 5 pps"), Some(Some(5.0)));
-    assert!(field("+ x y main_thread [1] 5 pps").flatten().is_some_and(f64::is_nan));
+    assert!(
+        field("+ x y main_thread [1] 5 pps")
+            .flatten()
+            .is_some_and(f64::is_nan)
+    );
     assert_eq!(field("1 2 3 44 main_thread [1] 5 pps"), Some(Some(44.0)));
     assert_eq!(field("x main_thread [1] 0 pps"), None);
     assert_eq!(field("x main_thread [] 5 pps"), None);
     assert_eq!(field("x main_thread [1]  5 pps"), None);
     assert_eq!(field("x main_thread\t[1]\t5pps"), Some(None));
-    assert!(field("main_thread\t[1]\t5pps").flatten().is_some_and(f64::is_nan));
-    assert_eq!(field("x main_thread [1] 1.488 Mpps (1 Mpkts"), Some(Some(1.488)));
+    assert!(
+        field("main_thread\t[1]\t5pps")
+            .flatten()
+            .is_some_and(f64::is_nan)
+    );
+    assert_eq!(
+        field("x main_thread [1] 1.488 Mpps (1 Mpkts"),
+        Some(Some(1.488))
+    );
 }
 
 #[test]

@@ -24,7 +24,11 @@ pub fn tests(transcript: &Transcript) -> (Vec<Measured>, Vec<String>) {
     let mut problems = Vec::new();
     for (line, document) in &transcript.documents {
         match document_total(document) {
-            Some((bits, by)) => found.push(Measured { line: *line, bits, by }),
+            Some((bits, by)) => found.push(Measured {
+                line: *line,
+                bits,
+                by,
+            }),
             None => problems.push(format!("line {line}: a document of iperf3 without a total")),
         }
     }
@@ -32,7 +36,11 @@ pub fn tests(transcript: &Transcript) -> (Vec<Measured>, Vec<String>) {
     let mut netperf = Netperf::default();
     for (line, text) in &transcript.lines {
         if let Some(bits) = netperf.figure(text) {
-            found.push(Measured { line: *line, bits, by: NETPERF });
+            found.push(Measured {
+                line: *line,
+                bits,
+                by: NETPERF,
+            });
         } else if let Some(ends) = connected(text) {
             test.ends_before(&mut found, &mut problems);
             test.connection(ends);
@@ -52,7 +60,9 @@ pub fn tests(transcript: &Transcript) -> (Vec<Measured>, Vec<String>) {
 /// The total of a document of iperf3.
 fn document_total(document: &Value) -> Option<(f64, &'static str)> {
     let of = |sum: &str| {
-        document["end"][sum]["bits_per_second"].as_f64().filter(|bits| bits.is_finite() && *bits >= 0.0)
+        document["end"][sum]["bits_per_second"]
+            .as_f64()
+            .filter(|bits| bits.is_finite() && *bits >= 0.0)
     };
     let received = of("sum_received").map(|bits| (bits, RECEIVED));
     received
@@ -80,7 +90,10 @@ impl Iperf {
         let later = |own: &Row| own.id == row.id && own.end > 0.0;
         match row.total {
             // A total of iperf 2 has no mark: it ends where the intervals end.
-            None => self.rows.iter().any(|own| own.total.is_some() || (later(own) && !row.covers(own))),
+            None => self
+                .rows
+                .iter()
+                .any(|own| own.total.is_some() || (later(own) && !row.covers(own))),
             Some(_) => false,
         }
     }
@@ -102,19 +115,29 @@ impl Iperf {
         let rows: Vec<&Row> = rows.iter().filter(|row| !sums || row.id == "SUM").collect();
         let ids: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         if ids.len() > 1 {
-            problems.push(format!("line {line}: several connections of iperf at once without their sum"));
+            problems.push(format!(
+                "line {line}: several connections of iperf at once without their sum"
+            ));
             return;
         }
-        let total = |wanted: Total| rows.iter().find(|row| row.total == Some(wanted)).map(|row| row.bits);
+        let total = |wanted: Total| {
+            rows.iter()
+                .find(|row| row.total == Some(wanted))
+                .map(|row| row.bits)
+        };
         let unmarked = match rows[..] {
             [only] => Some(only.bits),
             [.., before, last] if last.begins && last.covers(before) => Some(last.bits),
             _ => None,
         };
-        let mut intervals: Vec<f64> =
-            rows.iter().filter(|row| row.total.is_none()).map(|row| row.bits).collect();
+        let mut intervals: Vec<f64> = rows
+            .iter()
+            .filter(|row| row.total.is_none())
+            .map(|row| row.bits)
+            .collect();
         intervals.sort_by(f64::total_cmp);
-        let median = || linerate_stats::median_interval(&intervals, 0.95).map(|median| median.median);
+        let median =
+            || linerate_stats::median_interval(&intervals, 0.95).map(|median| median.median);
         let figure = total(Total::Received).map(|bits| (bits, RECEIVED));
         let figure = figure.or_else(|| total(Total::Sent).map(|bits| (bits, SENT)));
         let figure = figure.or_else(|| unmarked.map(|bits| (bits, WHOLE)));
@@ -145,7 +168,10 @@ impl Row {
         let (id, rest) = line.trim().strip_prefix('[')?.split_once(']')?;
         let (time, rest) = rest.split_once("sec")?;
         let time: String = time.chars().filter(|c| !c.is_whitespace()).collect();
-        let (start, end) = time.rsplit_once(']').map_or(&*time, |(_, time)| time).split_once('-')?;
+        let (start, end) = time
+            .rsplit_once(']')
+            .map_or(&*time, |(_, time)| time)
+            .split_once('-')?;
         let [start, end] = [number(start)?, number(end)?];
         let words: Vec<&str> = rest.split_whitespace().collect();
         let at = words.iter().position(|word| word.ends_with("/sec"))?;
@@ -158,7 +184,13 @@ impl Row {
             "sender" => Some(Total::Sent),
             _ => None,
         };
-        Some(Row { id: id.trim().into(), begins: start == 0.0, end, bits, total })
+        Some(Row {
+            id: id.trim().into(),
+            begins: start == 0.0,
+            end,
+            bits,
+            total,
+        })
     }
 
     /// Whether it may be the total of intervals of which `other` is one.
@@ -174,14 +206,20 @@ pub fn rate(value: &str, of: &str) -> Option<f64> {
 
 /// Bits in a unit of a rate: `Gbits/sec`, `KBytes/sec`, `Gbits/s`.
 fn unit(text: &str) -> Option<f64> {
-    let text = text.strip_suffix("/sec").or_else(|| text.strip_suffix("/s"))?;
-    let (prefix, bits, base) =
-        match (text.strip_suffix("bits").or(text.strip_suffix("bit")), text.strip_suffix("Bytes")) {
-            (Some(prefix), _) => (prefix, 1.0, 1000.0f64),
-            (_, Some(prefix)) => (prefix, 8.0, 1024.0),
-            _ => return None,
-        };
-    let power = ["", "K", "M", "G", "T"].iter().position(|known| known.eq_ignore_ascii_case(prefix))?;
+    let text = text
+        .strip_suffix("/sec")
+        .or_else(|| text.strip_suffix("/s"))?;
+    let (prefix, bits, base) = match (
+        text.strip_suffix("bits").or(text.strip_suffix("bit")),
+        text.strip_suffix("Bytes"),
+    ) {
+        (Some(prefix), _) => (prefix, 1.0, 1000.0f64),
+        (_, Some(prefix)) => (prefix, 8.0, 1024.0),
+        _ => return None,
+    };
+    let power = ["", "K", "M", "G", "T"]
+        .iter()
+        .position(|known| known.eq_ignore_ascii_case(prefix))?;
     Some(bits * base.powi(power as i32))
 }
 
@@ -189,7 +227,18 @@ fn unit(text: &str) -> Option<f64> {
 fn connected(line: &str) -> Option<[String; 2]> {
     let (_, rest) = line.split_once("] local ")?;
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let [from, "port", from_port, "connected", "to" | "with", to, "port", to_port, ..] = words[..] else {
+    let [
+        from,
+        "port",
+        from_port,
+        "connected",
+        "to" | "with",
+        to,
+        "port",
+        to_port,
+        ..,
+    ] = words[..]
+    else {
         return None;
     };
     Some([format!("{from} {from_port}"), format!("{to} {to_port}")])
@@ -222,14 +271,18 @@ impl Netperf {
         let figures: Vec<f64> = line.split_whitespace().map(number).collect::<Option<_>>()?;
         let last = figures.last().filter(|_| figures.len() > 3)?;
         self.rows -= 1;
-        (self.rows == 0).then_some(last * 1e6).filter(|bits| bits.is_finite())
+        (self.rows == 0)
+            .then_some(last * 1e6)
+            .filter(|bits| bits.is_finite())
     }
 }
 
 /// A number that can be a rate or a time.
 pub fn number(word: &str) -> Option<f64> {
     let plain = word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    word.parse().ok().filter(|value: &f64| plain && value.is_finite())
+    word.parse()
+        .ok()
+        .filter(|value: &f64| plain && value.is_finite())
 }
 
 #[cfg(test)]
@@ -239,7 +292,10 @@ mod tests {
     fn figures(text: &str) -> Vec<(u64, f64, &'static str)> {
         let (found, problems) = tests(&Transcript::read(text.as_bytes()));
         assert_eq!(problems, Vec::<String>::new());
-        found.into_iter().map(|test| (test.line, (test.bits / 1e3).round() / 1e3, test.by)).collect()
+        found
+            .into_iter()
+            .map(|test| (test.line, (test.bits / 1e3).round() / 1e3, test.by))
+            .collect()
     }
 
     const CLIENT: &str = "[  4] local 10.0.0.1 port 13478 connected to 10.0.0.2 port 5201
@@ -256,11 +312,21 @@ mod tests {
         assert_eq!(figures(CLIENT), [(3, 8140.0, RECEIVED)]);
         // One after the other, with the same port of the server and another of the client.
         let next = CLIENT.replace("13478", "13479").replace("8.14", "7.5");
-        assert_eq!(figures(&format!("{CLIENT}{next}")), [(3, 8140.0, RECEIVED), (10, 7500.0, RECEIVED)]);
+        assert_eq!(
+            figures(&format!("{CLIENT}{next}")),
+            [(3, 8140.0, RECEIVED), (10, 7500.0, RECEIVED)]
+        );
         // The server's view of the same connection is no second test.
         let server = "[  5] local 10.0.0.2 port 5201 connected to 10.0.0.1 port 13478\n[  5]   0.00-2.04   sec  9.48 GBytes  8.10 Gbits/sec                  receiver\n";
-        assert_eq!(figures(&format!("{CLIENT}{server}")), [(3, 8140.0, RECEIVED)]);
-        let cut: String = CLIENT.lines().take(4).map(|line| format!("{line}\n")).collect();
+        assert_eq!(
+            figures(&format!("{CLIENT}{server}")),
+            [(3, 8140.0, RECEIVED)]
+        );
+        let cut: String = CLIENT
+            .lines()
+            .take(4)
+            .map(|line| format!("{line}\n"))
+            .collect();
         assert_eq!(figures(&cut), [(3, 8110.0, INTERVALS)]);
         let client_only = CLIENT.lines().take(6).collect::<Vec<_>>().join("\n");
         assert_eq!(figures(&client_only), [(3, 8150.0, SENT)]);
@@ -275,17 +341,26 @@ mod tests {
 [  7]   0.00-1.00   sec   112 MBytes   940 Mbits/sec                  receiver
 [SUM]   0.00-1.00   sec   224 MBytes  1.88 Gbits/sec                  receiver\n";
         assert_eq!(figures(rows), [(1, 1880.0, RECEIVED)]);
-        let apart: String =
-            rows.lines().filter(|line| !line.contains("SUM")).map(|line| format!("{line}\n")).collect();
+        let apart: String = rows
+            .lines()
+            .filter(|line| !line.contains("SUM"))
+            .map(|line| format!("{line}\n"))
+            .collect();
         let (found, problems) = tests(&Transcript::read(apart.as_bytes()));
-        assert!(found.is_empty() && problems[0].contains("without their sum"), "{found:?} {problems:?}");
+        assert!(
+            found.is_empty() && problems[0].contains("without their sum"),
+            "{found:?} {problems:?}"
+        );
     }
 
     #[test]
     fn older_and_other_tools() {
         let two = "[  3]  0.0- 1.0 sec   112 MBytes   941 Mbits/sec\n[  3]  1.0- 2.0 sec   111 MBytes   931 Mbits/sec\n[  3]  0.0- 2.0 sec   223 MBytes   936 Mbits/sec\n";
         assert_eq!(figures(two), [(1, 936.0, WHOLE)]);
-        assert_eq!(figures("[  3]  0.0-10.0 sec  1.10 GBytes   118 MBytes/sec\n"), [(1, 989.856, WHOLE)]);
+        assert_eq!(
+            figures("[  3]  0.0-10.0 sec  1.10 GBytes   118 MBytes/sec\n"),
+            [(1, 989.856, WHOLE)]
+        );
         let udp = "[  5]   0.00-10.00  sec  1.25 MBytes  1.05 Mbits/sec  0.020 ms  0/906 (0%)  receiver\n";
         assert_eq!(figures(udp), [(1, 1.05, RECEIVED)]);
         let netperf = "MIGRATED TCP STREAM TEST\nbytes  bytes   bytes    secs.    10^6bits/sec\n\n 87380  16384  16384    10.00     941.40\n1 2 3 4 5\nTHROUGHPUT=12.5\n";

@@ -29,7 +29,8 @@ impl Transcript {
     /// The text of one step, which stands on this line of the file.
     fn text(&mut self, text: &str, line: u64) {
         if !self.json(text, Some(line)) {
-            self.lines.extend(text.lines().map(|part| (line, part.to_string())));
+            self.lines
+                .extend(text.lines().map(|part| (line, part.to_string())));
         }
     }
 
@@ -56,20 +57,26 @@ impl Transcript {
     /// A tool's document, or the texts in a conductor's.
     fn value(&mut self, line: u64, value: Value, outermost: bool) {
         match value {
-            Value::Object(fields) if fields.contains_key("end") && fields.contains_key("intervals") => {
+            Value::Object(fields)
+                if fields.contains_key("end") && fields.contains_key("intervals") =>
+            {
                 self.documents.push((line, Value::Object(fields)));
             }
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match value {
-                        Value::String(text) if outermost && matches!(&*name, "message" | "output") => {
+                        Value::String(text)
+                            if outermost && matches!(&*name, "message" | "output") =>
+                        {
                             self.text(&text, line);
                         }
                         value => self.value(line, value, outermost),
                     }
                 }
             }
-            Value::Array(values) => values.into_iter().for_each(|value| self.value(line, value, outermost)),
+            Value::Array(values) => values
+                .into_iter()
+                .for_each(|value| self.value(line, value, outermost)),
             _ => {}
         }
     }
@@ -110,7 +117,10 @@ mod tests {
     fn texts_come_out_of_every_form() {
         let expected = vec![(2, "one".to_string()), (2, "it's".to_string())];
         assert_eq!(lines("done\n0 b\"one\\nit's\\n\"\n")[1..], expected);
-        assert_eq!(lines("\n0 b'one\\nit\\'s\\n'\n1 ['kldload', 'aesni']\n")[1..3], expected);
+        assert_eq!(
+            lines("\n0 b'one\\nit\\'s\\n'\n1 ['kldload', 'aesni']\n")[1..3],
+            expected
+        );
         let json = r#"{"trials": [{"phases": {"Run": {"workers": {"a": {"results": [{"code": 0, "message": "one\nit's"}]}}}}}]}"#;
         assert_eq!(lines(&format!("\n {json}")), expected);
         assert_eq!(
@@ -119,10 +129,21 @@ mod tests {
         );
         let iperf = r#"{"intervals": [], "end": {}}"#;
         let step = format!("{{\"output\": {}}}", Value::from(iperf));
-        for text in [format!("\n\n{iperf}"), format!("\n\n{step}"), format!("\n\n0 b'{iperf}'")] {
-            assert_eq!(Transcript::read(text.as_bytes()).documents.len(), 1, "{text}");
+        for text in [
+            format!("\n\n{iperf}"),
+            format!("\n\n{step}"),
+            format!("\n\n0 b'{iperf}'"),
+        ] {
+            assert_eq!(
+                Transcript::read(text.as_bytes()).documents.len(),
+                1,
+                "{text}"
+            );
         }
-        assert_eq!(Transcript::read(format!("\n\n{iperf}").as_bytes()).documents[0].0, 3);
+        assert_eq!(
+            Transcript::read(format!("\n\n{iperf}").as_bytes()).documents[0].0,
+            3
+        );
         assert_eq!(lines("{ no JSON\n").len(), 1);
         assert_eq!(lines(&"{\"output\":".repeat(1000)).len(), 1);
     }

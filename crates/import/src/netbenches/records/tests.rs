@@ -33,9 +33,16 @@ fn directory() -> ResultDirectory {
         problems: vec!["empty".into()],
         ..ImportedTrial::default()
     };
-    let failed = Run { trial: failed, ..Run::default() };
+    let failed = Run {
+        trial: failed,
+        ..Run::default()
+    };
     let published = |values: &[f64]| {
-        Some(Published { file: "r/a.inet4.pps".into(), values: values.to_vec(), ..Published::default() })
+        Some(Published {
+            file: "r/a.inet4.pps".into(),
+            values: values.to_vec(),
+            ..Published::default()
+        })
     };
     let logged = Set {
         slot: ImportedSlot {
@@ -56,7 +63,11 @@ fn directory() -> ResultDirectory {
         ..Set::default()
     };
     let only = Set {
-        slot: ImportedSlot { set: "a".into(), published: published(&[7.0, 8.0]), ..ImportedSlot::default() },
+        slot: ImportedSlot {
+            set: "a".into(),
+            published: published(&[7.0, 8.0]),
+            ..ImportedSlot::default()
+        },
         family: Some("inet4".into()),
         ..Set::default()
     };
@@ -74,13 +85,21 @@ fn directory() -> ResultDirectory {
 
 #[test]
 fn a_folder_becomes_a_campaign() {
-    let Records { campaign, host, trials } = records(directory(), "0.1.0").unwrap();
+    let Records {
+        campaign,
+        host,
+        trials,
+    } = records(directory(), "0.1.0").unwrap();
     assert_eq!(
         (campaign.name.as_str(), campaign.started.as_str()),
         ("Xeon_E5-2650v4_2x12Cores Mellanox", "2016-01-28T20:08:08Z")
     );
     assert_eq!((host.cpus, campaign.asked.flows), (24, 2000));
-    let titles: Vec<String> = campaign.slots.iter().map(|slot| slot.name.clone()).collect();
+    let titles: Vec<String> = campaign
+        .slots
+        .iter()
+        .map(|slot| slot.name.clone())
+        .collect();
     assert_eq!(titles, ["a IPv4 64 B", "a#2 IPv4"]);
     assert!(campaign.slots.iter().all(|s| !s.is_calibration()));
     let order: Vec<(u64, u32, usize)> = trials.iter().map(|t| (t.trial, t.block, t.slot)).collect();
@@ -92,7 +111,10 @@ fn a_run_becomes_a_trial_with_its_origin() {
     let trials = records(directory(), "0.1.0").unwrap().trials;
     let good = &trials[0];
     let rates = good.rates.unwrap();
-    assert_eq!((rates.offered, rates.received, rates.seconds), (1100.0, 990.0, 3.0));
+    assert_eq!(
+        (rates.offered, rates.received, rates.seconds),
+        (1100.0, 990.0, 3.0)
+    );
     assert!((good.loss_ratio - 0.1).abs() < 1e-12 && good.audit.valid);
     let samples: Vec<(u64, u64)> = good.samples.iter().map(|s| (s.t_ns, s.received)).collect();
     assert_eq!(samples, [(1_000_000_000, 1000), (2_000_000_000, 1980)]);
@@ -103,7 +125,10 @@ fn a_run_becomes_a_trial_with_its_origin() {
     );
     let failed = &trials[2];
     assert_eq!((failed.rates, failed.audit.valid), (None, false));
-    assert_eq!(failed.audit.failures().next().unwrap(), "a figure could be imported: empty");
+    assert_eq!(
+        failed.audit.failures().next().unwrap(),
+        "a figure could be imported: empty"
+    );
     assert_eq!(trials[3].rates.unwrap().received, 8.0);
 }
 
@@ -111,7 +136,10 @@ fn a_run_becomes_a_trial_with_its_origin() {
 fn records_read_back_and_campaigns_of_before_still_do() {
     let records = records(directory(), "0.1.0").unwrap();
     let text = serde_json::to_string(&records.campaign).unwrap();
-    assert_eq!(linerate_measure::record::read_document::<Campaign>("x", &text).unwrap(), records.campaign);
+    assert_eq!(
+        linerate_measure::record::read_document::<Campaign>("x", &text).unwrap(),
+        records.campaign
+    );
     let line = serde_json::to_string(&records.trials[0]).unwrap();
     assert_eq!(
         linerate_measure::record::read_document::<TrialRecord>("x", &line).unwrap(),
@@ -119,11 +147,18 @@ fn records_read_back_and_campaigns_of_before_still_do() {
     );
     let mut own = records.campaign;
     (own.imported, own.slots) = (None, Vec::new());
-    assert!(!serde_json::to_string(&own).unwrap().contains("imported\":{"));
+    assert!(
+        !serde_json::to_string(&own)
+            .unwrap()
+            .contains("imported\":{")
+    );
 }
 
 #[test]
 fn cores_of_machines() {
-    assert_eq!(["AMD_GX-412TC_4Cores", "Xeon_2x12Cores", "router"].map(cores), [Some(4), Some(24), None]);
+    assert_eq!(
+        ["AMD_GX-412TC_4Cores", "Xeon_2x12Cores", "router"].map(cores),
+        [Some(4), Some(24), None]
+    );
     assert_eq!(cores("Xeon_99999x99999Cores"), None);
 }

@@ -2,29 +2,59 @@ use super::*;
 use proptest::prelude::*;
 
 fn runs(figures: &[f64]) -> Vec<Option<Medians>> {
-    figures.iter().map(|f| Some(Medians { mean: *f, upper: *f + 0.5 })).collect()
+    figures
+        .iter()
+        .map(|f| {
+            Some(Medians {
+                mean: *f,
+                upper: *f + 0.5,
+            })
+        })
+        .collect()
 }
 
 fn file(path: &str, values: &[f64]) -> Published {
-    Published { file: path.into(), values: values.to_vec(), ..Published::default() }
+    Published {
+        file: path.into(),
+        values: values.to_vec(),
+        ..Published::default()
+    }
 }
 
 fn logs(folder: &str, name: &str, config: Option<&str>) -> Logs {
-    let facts = config.map(|config| (facts::CONFIG.to_string(), config.to_string())).into_iter().collect();
-    let info = Info { facts, ..Info::default() };
+    let facts = config
+        .map(|config| (facts::CONFIG.to_string(), config.to_string()))
+        .into_iter()
+        .collect();
+    let info = Info {
+        facts,
+        ..Info::default()
+    };
     let profiling = folder.ends_with("PMC");
-    Logs { folder: folder.into(), name: name.into(), profiling, info, ..Logs::default() }
+    Logs {
+        folder: folder.into(),
+        name: name.into(),
+        profiling,
+        info,
+        ..Logs::default()
+    }
 }
 
 /// Finds the medians of these sets, each with the figures of its runs.
 fn found(sets: Vec<(Logs, &[f64])>, files: &[Published]) -> Vec<Option<Found>> {
     let (sets, figures): (Vec<Logs>, Vec<&[f64]>) = sets.into_iter().unzip();
-    let candidates: Vec<Vec<Figures>> = figures.into_iter().map(|figures| vec![runs(figures)]).collect();
+    let candidates: Vec<Vec<Figures>> = figures
+        .into_iter()
+        .map(|figures| vec![runs(figures)])
+        .collect();
     find(&sets, &candidates, "l", files)
 }
 
 fn paths<'a>(found: &[Option<Found>], files: &'a [Published]) -> Vec<Option<&'a str>> {
-    found.iter().map(|f| f.map(|f| files[f.file].file.as_str())).collect()
+    found
+        .iter()
+        .map(|f| f.map(|f| files[f.file].file.as_str()))
+        .collect()
 }
 
 #[test]
@@ -38,7 +68,10 @@ fn names_of_all_years() {
         file("l/pps.2", &[6.0]),
     ];
     let mut early = logs("l", "1.2", Some("nobind"));
-    early.info.facts.insert(facts::IMAGE.into(), "BSDRP-285702-upgrade".into());
+    early
+        .info
+        .facts
+        .insert(facts::IMAGE.into(), "BSDRP-285702-upgrade".into());
     let sets: Vec<(Logs, &[f64])> = vec![
         (logs("l/RAW.1rx", "a", None), &[2.0]),
         (logs("l/RAW", "a", None), &[1.0]),
@@ -49,8 +82,15 @@ fn names_of_all_years() {
         (logs("l/PMC", "a", None), &[1.0]),
     ];
     let found = found(sets, &files);
-    let expected =
-        ["l/a.1rx.pps", "l/a.pps", "l/bench.pps", "l/none.nobind", "l/285702.x", "l/pps.2"].map(Some);
+    let expected = [
+        "l/a.1rx.pps",
+        "l/a.pps",
+        "l/bench.pps",
+        "l/none.nobind",
+        "l/285702.x",
+        "l/pps.2",
+    ]
+    .map(Some);
     assert_eq!(paths(&found, &files), [&expected[..], &[None]].concat());
     assert_eq!(found[4].unwrap().agrees, None);
 }
@@ -68,7 +108,10 @@ fn renamed_medians_are_found_by_their_numbers_if_only_one_file_has_them() {
         (logs("l/RAW", "b", None), &[9.0]),
     ];
     let found = found(sets, &files);
-    assert_eq!(paths(&found, &files), [Some("l/r368766.inet4.pps"), None, None]);
+    assert_eq!(
+        paths(&found, &files),
+        [Some("l/r368766.inet4.pps"), None, None]
+    );
     assert!(found[0].unwrap().by_value);
 }
 
@@ -89,7 +132,14 @@ fn rules() {
     assert_eq!(rule(&runs, &[2.0, 3.0]), Some(Rule::Upper));
     assert_eq!(rule(&runs[1..], &[3.0]), Some(Rule::Mean));
     assert_eq!(rule(&[None, None], &[]), Some(Rule::Mean));
-    assert_eq!((rule(&runs, &[3.0, 1.5]), rule(&runs, &[1.5]), rule(&runs, &[])), (None, None, None));
+    assert_eq!(
+        (
+            rule(&runs, &[3.0, 1.5]),
+            rule(&runs, &[1.5]),
+            rule(&runs, &[])
+        ),
+        (None, None, None)
+    );
     assert_eq!(likelier(&runs, &[2.0]), Rule::Upper);
 }
 
@@ -98,17 +148,33 @@ fn named(figures: &[f64]) -> Vec<Named> {
     figures
         .iter()
         .zip(names)
-        .map(|(f, name)| Named { name: name.into(), figure: Some(*f), profiled: false })
+        .map(|(f, name)| Named {
+            name: name.into(),
+            figure: Some(*f),
+            profiled: false,
+        })
         .collect()
 }
 
 #[test]
 fn differences_in_words() {
     let mut runs = named(&[10.0, 20.0, 30.0]);
-    assert_eq!(difference(&runs, &[10.0, 30.0]), "dropped by hand: run 2 (20)");
-    assert_eq!(difference(&runs, &[10.0, 15.0, 20.0, 30.0]), "published without a log: 15");
-    assert_eq!(difference(&runs, &[20.0, 10.0, 30.0]), "the same medians in another order");
-    assert_eq!(difference(&runs, &[1.0]), "1 medians published, 3 recomputed, and they differ");
+    assert_eq!(
+        difference(&runs, &[10.0, 30.0]),
+        "dropped by hand: run 2 (20)"
+    );
+    assert_eq!(
+        difference(&runs, &[10.0, 15.0, 20.0, 30.0]),
+        "published without a log: 15"
+    );
+    assert_eq!(
+        difference(&runs, &[20.0, 10.0, 30.0]),
+        "the same medians in another order"
+    );
+    assert_eq!(
+        difference(&runs, &[1.0]),
+        "1 medians published, 3 recomputed, and they differ"
+    );
     runs[0].profiled = true;
     assert_eq!(
         difference(&runs, &[12.5, 20.0, 30.0]),

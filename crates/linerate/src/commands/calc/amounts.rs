@@ -6,7 +6,10 @@ use linerate_plan::units::{number_and_unit, parse_link_speed};
 /// A link's speed or a rate of frames: `10G`, `1.5Mpps`.
 pub(super) fn load(text: &str) -> Result<Load, String> {
     let wrong = |_| format!("'{text}' is neither a link speed nor a rate: write 10G or 1.488Mpps");
-    frames(text).map(Load::Frames).or_else(|_| parse_link_speed(text).map(Load::Link)).map_err(wrong)
+    frames(text)
+        .map(Load::Frames)
+        .or_else(|_| parse_link_speed(text).map(Load::Link))
+        .map_err(wrong)
 }
 
 /// A rate with its layer.
@@ -24,7 +27,9 @@ pub(super) fn rate(text: &str) -> Result<ethernet::Rate, String> {
         (Ok(_), "") => Err(format!(
             "'{text}' does not say which bits: write {text}:l1 (with preamble and gap), {text}:l2 (frames with FCS) or {text}:l3 (IP packets)"
         )),
-        _ => Err(format!("'{text}' is not a rate: write 1.488Mpps, 1Gbit/s:l2 or 125MB/s:l3")),
+        _ => Err(format!(
+            "'{text}' is not a rate: write 1.488Mpps, 1Gbit/s:l2 or 125MB/s:l3"
+        )),
     }
 }
 
@@ -40,12 +45,17 @@ pub(super) fn count(text: &str) -> Result<f64, String> {
 
 /// A rate of frames: `1.5Mpps`.
 pub(super) fn frames(text: &str) -> Result<f64, String> {
-    amount(text, &["pps", "fps"], "a rate of frames: write 1.488Mpps or 700kpps")
+    amount(
+        text,
+        &["pps", "fps"],
+        "a rate of frames: write 1.488Mpps or 700kpps",
+    )
 }
 
 fn amount(text: &str, units: &[&str], what: &str) -> Result<f64, String> {
     let read = number_and_unit(text).filter(|(_, unit)| units.contains(unit));
-    read.map(|(number, _)| number).ok_or_else(|| format!("'{text}' is not {what}"))
+    read.map(|(number, _)| number)
+        .ok_or_else(|| format!("'{text}' is not {what}"))
 }
 
 /// A size of memory: `8GiB` and `8G` are binary, `8GB` is decimal.
@@ -53,7 +63,11 @@ pub(super) fn bytes(text: &str) -> Result<f64, String> {
     let wrong = || format!("'{text}' is not a size: write 65536, 64KiB, 16MiB or 8GiB");
     let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
     let prefix = text.trim_end().trim_end_matches(unit).chars().last();
-    let steps = prefix.map_or(0, |c| "kmgt".find(c.to_ascii_lowercase()).map_or(0, |at| at as i32 + 1));
+    let steps = prefix.map_or(0, |c| {
+        "kmgt"
+            .find(c.to_ascii_lowercase())
+            .map_or(0, |at| at as i32 + 1)
+    });
     match unit {
         "B" | "b" => Ok(number),
         "" | "iB" | "ib" => Ok(number * 1.024f64.powi(steps)),
@@ -67,8 +81,9 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_unless_they_say_otherwise() {
-        let near =
-            |text: &str, size: f64| assert!((bytes(text).unwrap() / size - 1.0).abs() < 1e-12, "{text}");
+        let near = |text: &str, size: f64| {
+            assert!((bytes(text).unwrap() / size - 1.0).abs() < 1e-12, "{text}")
+        };
         near("65536", 65_536.0);
         near("64KiB", 65_536.0);
         near("64 k", 65_536.0);

@@ -23,7 +23,12 @@ enum Rows<'a> {
     /// A line each.
     Lines(Box<dyn Fn(u16) -> Vec<Line<'static>> + 'a>),
     /// A line each, or, where there is no room for that, cells side by side, each at least so wide.
-    Cells { count: usize, line: Of<'a>, cell: Of<'a>, narrowest: u16 },
+    Cells {
+        count: usize,
+        line: Of<'a>,
+        cell: Of<'a>,
+        narrowest: u16,
+    },
 }
 
 /// A row for a width.
@@ -53,11 +58,20 @@ impl Section<'_> {
             Rows::Lines(lines) => {
                 let mut lines = lines(width);
                 // Of one line the first is worth more than the number of the others.
-                let hidden = if height > 1 && lines.len() > height { lines.len() + 1 - height } else { 0 };
+                let hidden = if height > 1 && lines.len() > height {
+                    lines.len() + 1 - height
+                } else {
+                    0
+                };
                 lines.truncate(height - usize::from(hidden > 0));
                 (lines, hidden)
             }
-            Rows::Cells { count, line, cell, narrowest } => {
+            Rows::Cells {
+                count,
+                line,
+                cell,
+                narrowest,
+            } => {
                 let heading = usize::from(self.heading);
                 if count + heading <= height {
                     // The heading is the line before the first.
@@ -73,7 +87,9 @@ impl Section<'_> {
                     let shown = if room < *count { room - 1 } else { *count };
                     let of_row = |row: usize| {
                         // Numbers go down a column first.
-                        let cells = (0..columns).map(|column| column * rows + row).filter(|nth| *nth < shown);
+                        let cells = (0..columns)
+                            .map(|column| column * rows + row)
+                            .filter(|nth| *nth < shown);
                         let spans = cells.flat_map(|nth| cell(nth + 1, of_cell).spans);
                         Line::from(spans.collect::<Vec<_>>())
                     };
@@ -114,7 +130,12 @@ fn section<'a>(
     least: usize,
     lines: impl Fn(u16) -> Vec<Line<'static>> + 'a,
 ) -> Section<'a> {
-    Section { title: title.into(), least, heading: false, rows: Rows::Lines(Box::new(lines)) }
+    Section {
+        title: title.into(),
+        least,
+        heading: false,
+        rows: Rows::Lines(Box::new(lines)),
+    }
 }
 
 /// `1.42M`, at most five characters.
@@ -149,9 +170,12 @@ pub fn selected(rates: &Rates, wanted: Option<usize>) -> Option<usize> {
         };
         // Of equals the first.
         let all = rates.interfaces.iter().enumerate().rev();
-        all.max_by(|(_, a), (_, b)| compare(a, b)).map(|(nth, _)| nth)
+        all.max_by(|(_, a), (_, b)| compare(a, b))
+            .map(|(nth, _)| nth)
     };
-    wanted.filter(|nth| *nth < rates.interfaces.len()).or_else(busiest)
+    wanted
+        .filter(|nth| *nth < rates.interfaces.len())
+        .or_else(busiest)
 }
 
 fn interfaces<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
@@ -172,7 +196,11 @@ fn interfaces<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
             false => (busy(a) == 0.0).cmp(&(busy(b) == 0.0)),
         });
         let wide = width >= 100;
-        let layers = if wide { format!("{:>9}{:>9}", "rx L1", "tx L1") } else { String::new() };
+        let layers = if wide {
+            format!("{:>9}{:>9}", "rx L1", "tx L1")
+        } else {
+            String::new()
+        };
         let mut lines = vec![heading(
             format!(
                 "  {:<15}{:>8}{:>8}{layers}{:>9}{:>9}{:>9}{:>9}{:>8}",
@@ -180,7 +208,9 @@ fn interfaces<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
             ) + if wide { "  ring full   wire" } else { "" },
         )];
         lines.extend(
-            order.into_iter().map(|nth| interface(&rates.interfaces[nth], chosen == Some(nth), wide)),
+            order
+                .into_iter()
+                .map(|nth| interface(&rates.interfaces[nth], chosen == Some(nth), wide)),
         );
         if without_link > 0 {
             lines.push(Line::styled(format!("  {without_link} without link"), DIM));
@@ -211,15 +241,23 @@ fn interface(of: &InterfaceRates, chosen: bool, wide: bool) -> Line<'static> {
     }
     spans.extend([figure(of.rx.pps, 8, RX), figure(of.tx.pps, 8, TX)]);
     if wide {
-        spans.extend([figure(of.rx.bits_layer_1, 9, RX), figure(of.tx.bits_layer_1, 9, TX)]);
+        spans.extend([
+            figure(of.rx.bits_layer_1, 9, RX),
+            figure(of.tx.bits_layer_1, 9, TX),
+        ]);
     }
-    spans.extend([figure(of.rx.bits_layer_2, 9, RX), figure(of.tx.bits_layer_2, 9, TX)]);
+    spans.extend([
+        figure(of.rx.bits_layer_2, 9, RX),
+        figure(of.tx.bits_layer_2, 9, TX),
+    ]);
     spans.extend([figure(of.rx.drops, 9, BAD), figure(of.tx.drops, 9, BAD)]);
     spans.push(figure(of.rx.errors + of.tx.errors, 8, BAD));
     if wide {
         spans.push(figure(of.rx.overruns, 11, BAD));
         let most = of.rx.bits_layer_1.max(of.tx.bits_layer_1);
-        let share = of.speed.map(|speed| format!("{:>5.0} %", 100.0 * most / speed));
+        let share = of
+            .speed
+            .map(|speed| format!("{:>5.0} %", 100.0 * most / speed));
         spans.push(Span::styled(share.unwrap_or_default(), DIM));
     }
     Line::from(spans)
@@ -242,7 +280,10 @@ fn parts_bar(cpu: &CpuRates, width: usize) -> Vec<Span<'static>> {
     for (_, share, color) in parts(cpu) {
         end += share;
         let until = ((end * width as f64).round() as usize).min(width);
-        spans.push(Span::styled("█".repeat(until.saturating_sub(drawn)), Style::new().fg(color)));
+        spans.push(Span::styled(
+            "█".repeat(until.saturating_sub(drawn)),
+            Style::new().fg(color),
+        ));
         drawn = drawn.max(until);
     }
     spans.push(Span::styled("·".repeat(width - drawn), DIM));
@@ -264,19 +305,29 @@ fn cpus<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
             count: order.len(),
             line: Box::new(move |nth, width| match nth.checked_sub(1) {
                 None => {
-                    let names: String =
-                        parts(&CpuRates::default()).iter().map(|(name, ..)| format!("{name:>6}")).collect();
-                    heading(format!("{}{names}{:>6}", " ".repeat(6 + bars(width)), "idle"))
+                    let names: String = parts(&CpuRates::default())
+                        .iter()
+                        .map(|(name, ..)| format!("{name:>6}"))
+                        .collect();
+                    heading(format!(
+                        "{}{names}{:>6}",
+                        " ".repeat(6 + bars(width)),
+                        "idle"
+                    ))
                 }
                 Some(nth) => {
                     let cpu = order[nth];
                     let mut spans = vec![busy_style(cpu, format!("{:>4}  ", cpu.cpu))];
                     spans.extend(parts_bar(cpu, bars(width)));
-                    let shares = parts(cpu).map(|(_, share, color)| (share, Style::new().fg(color)));
+                    let shares =
+                        parts(cpu).map(|(_, share, color)| (share, Style::new().fg(color)));
                     spans.extend(shares.into_iter().chain([(cpu.idle, Style::new())]).map(
                         |(share, style)| {
                             let percent = (100.0 * share).round();
-                            Span::styled(format!("{percent:>6.0}"), if percent == 0.0 { DIM } else { style })
+                            Span::styled(
+                                format!("{percent:>6.0}"),
+                                if percent == 0.0 { DIM } else { style },
+                            )
                         },
                     ));
                     Line::from(spans)
@@ -295,7 +346,14 @@ fn cpus<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
 }
 
 fn busy_style(cpu: &CpuRates, text: String) -> Span<'static> {
-    Span::styled(text, if cpu.busy() >= 0.95 { BOLD.patch(BAD) } else { BOLD })
+    Span::styled(
+        text,
+        if cpu.busy() >= 0.95 {
+            BOLD.patch(BAD)
+        } else {
+            BOLD
+        },
+    )
 }
 
 fn interrupts(rates: &Rates) -> Section<'_> {
@@ -307,8 +365,11 @@ fn interrupts(rates: &Rates) -> Section<'_> {
                 let mut by_cpu = interrupt.by_cpu.clone();
                 by_cpu.sort_by(|a, b| b.1.total_cmp(&a.1));
                 let all = by_cpu.len();
-                let mut cpus: Vec<String> =
-                    by_cpu.iter().take(4).map(|(cpu, n)| format!("{cpu}: {}", short(*n))).collect();
+                let mut cpus: Vec<String> = by_cpu
+                    .iter()
+                    .take(4)
+                    .map(|(cpu, n)| format!("{cpu}: {}", short(*n)))
+                    .collect();
                 if all > 4 {
                     cpus.push("…".into());
                 }
@@ -326,11 +387,20 @@ fn interrupts(rates: &Rates) -> Section<'_> {
 /// The network stack's queues by CPU, and the table of connections.
 fn stack(rates: &Rates) -> Section<'_> {
     section("Network stack", 1, move |width| {
-        let busy = || rates.softnet.iter().filter(|softnet| softnet.processed + softnet.dropped > 0.0);
+        let busy = || {
+            rates
+                .softnet
+                .iter()
+                .filter(|softnet| softnet.processed + softnet.dropped > 0.0)
+        };
         let mut spans = Vec::new();
         if let Some(states) = rates.states {
             let fill = states.fill();
-            let style = if fill.is_some_and(|fill| fill >= 0.9) { BAD } else { GOOD };
+            let style = if fill.is_some_and(|fill| fill >= 0.9) {
+                BAD
+            } else {
+                GOOD
+            };
             let bars = usize::from(width).saturating_sub(56).clamp(4, 30);
             spans.extend([
                 Span::raw("connections "),
@@ -343,16 +413,27 @@ fn stack(rates: &Rates) -> Section<'_> {
         });
         if !rates.softnet.is_empty() {
             let named = |name: &str, value, style| {
-                [Span::raw(format!("{name} ")), figure(value, 1, style), Span::raw("   ")]
+                [
+                    Span::raw(format!("{name} ")),
+                    figure(value, 1, style),
+                    Span::raw("   "),
+                ]
             };
-            spans.extend(named("dropped", dropped, BAD).into_iter().chain(named("squeezed", squeezed, WARN)));
+            spans.extend(
+                named("dropped", dropped, BAD)
+                    .into_iter()
+                    .chain(named("squeezed", squeezed, WARN)),
+            );
         }
         if spans.is_empty() {
             return Vec::new();
         }
         let mut lines = vec![Line::from(spans)];
         if busy().next().is_some() {
-            lines.push(heading(format!("{:<8}{:>10}{:>10}{:>10}", "CPU", "packets", "dropped", "squeezed")));
+            lines.push(heading(format!(
+                "{:<8}{:>10}{:>10}{:>10}",
+                "CPU", "packets", "dropped", "squeezed"
+            )));
         }
         lines.extend(busy().map(|softnet| {
             Line::from(vec![
@@ -367,7 +448,9 @@ fn stack(rates: &Rates) -> Section<'_> {
 }
 
 fn moved<'a>(title: impl Into<String>, all: &'a [Moving]) -> Section<'a> {
-    section(title, 2, move |_| all.iter().map(|one| moved_line(&one.name, one)).collect())
+    section(title, 2, move |_| {
+        all.iter().map(|one| moved_line(&one.name, one)).collect()
+    })
 }
 
 fn moved_line(name: &str, one: &Moving) -> Line<'static> {
@@ -375,17 +458,24 @@ fn moved_line(name: &str, one: &Moving) -> Line<'static> {
         .iter()
         .any(|sign| name.to_ascii_lowercase().contains(sign));
     let style = if is_loss { BAD } else { Style::new() };
-    Line::from(vec![figure(one.per_second, 7, style), Span::raw(format!("  {name}"))])
+    Line::from(vec![
+        figure(one.per_second, 7, style),
+        Span::raw(format!("  {name}")),
+    ])
 }
 
 /// Counters that moved: of the host, then of the drivers.
 fn moving<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
     section("Counters that move, per second", 3, move |_| {
         let chosen = selected(rates, shown.interface);
-        let mut lines: Vec<Line<'static>> =
-            rates.moving.iter().map(|one| moved_line(&one.name, one)).collect();
+        let mut lines: Vec<Line<'static>> = rates
+            .moving
+            .iter()
+            .map(|one| moved_line(&one.name, one))
+            .collect();
         // The chosen interface comes first.
-        let mut interfaces: Vec<(usize, &InterfaceRates)> = rates.interfaces.iter().enumerate().collect();
+        let mut interfaces: Vec<(usize, &InterfaceRates)> =
+            rates.interfaces.iter().enumerate().collect();
         interfaces.sort_by_key(|(nth, _)| Some(*nth) != chosen);
         for (_, interface) in interfaces {
             lines.extend(
@@ -400,5 +490,11 @@ fn moving<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
 }
 
 fn missing(rates: &Rates) -> Section<'_> {
-    section("Not shown", 1, move |_| rates.missing.iter().map(|why| Line::styled(why.clone(), DIM)).collect())
+    section("Not shown", 1, move |_| {
+        rates
+            .missing
+            .iter()
+            .map(|why| Line::styled(why.clone(), DIM))
+            .collect()
+    })
 }

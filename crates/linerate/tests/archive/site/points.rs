@@ -18,7 +18,9 @@ pub(super) struct Point {
 pub(super) fn pictures(page: &str) -> Vec<Vec<Point>> {
     let links = page.split("href=\"data:text/csv;charset=utf-8,").skip(1);
     let data = links.map(|link| decoded(link.split('"').next().unwrap()));
-    data.filter(|csv| csv.starts_with("series,")).map(|csv| points(&csv)).collect()
+    data.filter(|csv| csv.starts_with("series,"))
+        .map(|csv| points(&csv))
+        .collect()
 }
 
 fn decoded(text: &str) -> String {
@@ -77,10 +79,13 @@ fn printed(value: f64) -> f64 {
 
 /// The words of a name, numbers by their values, IP versions by one name.
 fn words(name: &str) -> BTreeSet<String> {
-    let parts =
-        name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty() && *part != "default");
+    let parts = name
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|part| !part.is_empty() && *part != "default");
     let part = |part: &str| {
-        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let end = part
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(part.len());
         let (digits, unit) = part.split_at(end);
         let scale = match unit {
             "K" => 1e3,
@@ -110,10 +115,19 @@ fn table(path: &Path) -> Vec<Row> {
     let text = fs::read_to_string(path).unwrap();
     let mut group = String::new();
     let mut rows = Vec::new();
-    for line in text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()) {
+    for line in text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty())
+    {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(figures) = words.len().checked_sub(3).map(|at| &words[at..]) else { continue };
-        let Some(figures) = figures.iter().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>() else {
+        let Some(figures) = words.len().checked_sub(3).map(|at| &words[at..]) else {
+            continue;
+        };
+        let Some(figures) = figures
+            .iter()
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<f64>>>()
+        else {
             continue;
         };
         let keys = &words[..words.len() - 3];
@@ -125,7 +139,10 @@ fn table(path: &Path) -> Vec<Row> {
             [only] if !group.is_empty() => format!("{group} {only}"),
             all => all.join(" ").replace('"', ""),
         };
-        rows.push(Row { key, figures: [figures[0], figures[1], figures[2]] });
+        rows.push(Row {
+            key,
+            figures: [figures[0], figures[1], figures[2]],
+        });
     }
     rows
 }
@@ -147,7 +164,9 @@ impl Compared {
     /// Holds every table `gnuplot.data` against the picture of its folder.
     pub(super) fn tables(archive: &str, pages: &BTreeMap<PathBuf, String>) -> Compared {
         let mut found = Compared::default();
-        let tables = files(Path::new(archive)).into_keys().filter(|path| path.ends_with("gnuplot.data"));
+        let tables = files(Path::new(archive))
+            .into_keys()
+            .filter(|path| path.ends_with("gnuplot.data"));
         for file in tables {
             let folder = file.parent().unwrap().to_str().unwrap();
             let rows = table(&Path::new(archive).join(&file));
@@ -164,17 +183,31 @@ impl Compared {
         found
     }
 
-    fn figures(&mut self, folder: &str, key: &str, figures: [f64; 3], page: &str, points: &[Point]) {
+    fn figures(
+        &mut self,
+        folder: &str,
+        key: &str,
+        figures: [f64; 3],
+        page: &str,
+        points: &[Point],
+    ) {
         let wanted = words(key);
         let named = |point: &&Point| {
-            let own =
-                words(&format!("{} {}", point.series.replace("median", "").replace("others", ""), point.at));
+            let own = words(&format!(
+                "{} {}",
+                point.series.replace("median", "").replace("others", ""),
+                point.at
+            ));
             // Where all sets are of one IP version, the picture does not name it.
             let version = |word: &&String| !word.starts_with("IPv");
             let unnamed = !wanted.contains("IPv6") || !page.contains("IPv4");
             own == wanted || (unnamed && own == wanted.iter().filter(version).cloned().collect())
         };
-        let same = |point: &&Point| [&point.series, &point.at].into_iter().any(|name| *name == key);
+        let same = |point: &&Point| {
+            [&point.series, &point.at]
+                .into_iter()
+                .any(|name| *name == key)
+        };
         let Some(point) = points.iter().find(same).or(points.iter().find(named)) else {
             self.without_runs += 1;
             return;
@@ -184,14 +217,19 @@ impl Compared {
         if of_runs == figures {
             self.agree += 1;
         } else {
-            self.differ.push(format!("{folder}: {key}: published {figures:?}, the runs give {of_runs:?}"));
+            self.differ.push(format!(
+                "{folder}: {key}: published {figures:?}, the runs give {of_runs:?}"
+            ));
         }
     }
 
     /// Holds every row of ministat's blocks in README.md against the picture of the folder that it names.
     pub(super) fn readmes(archive: &str, pages: &BTreeMap<PathBuf, String>) -> Compared {
         let mut found = Compared::default();
-        for file in files(Path::new(archive)).into_keys().filter(|path| path.ends_with("README.md")) {
+        for file in files(Path::new(archive))
+            .into_keys()
+            .filter(|path| path.ends_with("README.md"))
+        {
             let text = fs::read_to_string(Path::new(archive).join(&file)).unwrap();
             let mut names: BTreeMap<&str, &str> = BTreeMap::new();
             for line in text.lines() {
@@ -201,7 +239,9 @@ impl Compared {
                         names.insert(mark, name);
                     }
                     [mark, n, min, max, median, _, _] if n.parse::<u32>().is_ok() => {
-                        let Some(name) = names.get(mark) else { continue };
+                        let Some(name) = names.get(mark) else {
+                            continue;
+                        };
                         let path = resolved(file.parent().unwrap(), name);
                         let (folder, set) = path.rsplit_once('/').unwrap();
                         let figures = [median, min, max].map(|figure| figure.parse().unwrap());
@@ -222,7 +262,10 @@ impl Compared {
 }
 
 /// The page of a folder of results.
-pub(super) fn page_of<'a>(pages: &'a BTreeMap<PathBuf, String>, folder: &str) -> Option<&'a String> {
+pub(super) fn page_of<'a>(
+    pages: &'a BTreeMap<PathBuf, String>,
+    folder: &str,
+) -> Option<&'a String> {
     let source = format!("netbenches, {folder}<");
     pages.values().find(|page| page.contains(&source))
 }
@@ -230,7 +273,8 @@ pub(super) fn page_of<'a>(pages: &'a BTreeMap<PathBuf, String>, folder: &str) ->
 /// The measured points of a page's pictures.
 pub(super) fn drawn(page: &str) -> Vec<Point> {
     let all = pictures(page).into_iter().flatten();
-    all.filter(|point| !point.series.starts_with("line rate")).collect()
+    all.filter(|point| !point.series.starts_with("line rate"))
+        .collect()
 }
 
 /// A path with `..` carried out.

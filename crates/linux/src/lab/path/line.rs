@@ -24,7 +24,11 @@ impl Link {
     /// Half of a path with this round-trip time. Its queue holds the bandwidth-delay product, the rule of thumb for one connection, or a little more.
     pub fn half(rtt_ns: u64, rate: Option<f64>) -> Link {
         let held = rate.unwrap_or(0.0) * (rtt_ns as f64).max(LEAST_QUEUE_NS) / 8e9;
-        Link { delay_ns: rtt_ns / 2, rate, queue: held.max(LEAST_QUEUE) }
+        Link {
+            delay_ns: rtt_ns / 2,
+            rate,
+            queue: held.max(LEAST_QUEUE),
+        }
     }
 }
 
@@ -53,7 +57,14 @@ const SPARE: usize = 256;
 impl Line {
     pub fn new(link: Link) -> Line {
         let (held, spare) = (VecDeque::new(), Vec::new());
-        Line { link, held, free_ns: 0, spare, counts: PathCounts::default(), flows: Flows::default() }
+        Line {
+            link,
+            held,
+            free_ns: 0,
+            spare,
+            counts: PathCounts::default(),
+            flows: Flows::default(),
+        }
     }
 
     /// Takes a frame as a TAP gives it, with its header of virtio-net, at this time; or drops it.
@@ -76,7 +87,11 @@ impl Line {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame);
-        self.held.push_back(Held { due_ns: due_ns + self.link.delay_ns, shape, bytes });
+        self.held.push_back(Held {
+            due_ns: due_ns + self.link.delay_ns,
+            shape,
+            bytes,
+        });
     }
 
     /// When the next frame leaves.
@@ -87,7 +102,14 @@ impl Line {
     /// Hands the frames that are due to `send`, which says whether a frame was taken.
     pub fn release(&mut self, now_ns: u64, mut send: impl FnMut(&[u8]) -> bool) {
         while self.held.front().is_some_and(|held| held.due_ns <= now_ns) {
-            let Some(Held { due_ns, shape, bytes }) = self.held.pop_front() else { return };
+            let Some(Held {
+                due_ns,
+                shape,
+                bytes,
+            }) = self.held.pop_front()
+            else {
+                return;
+            };
             if send(&bytes) {
                 self.counts.frames_out += shape.frames;
                 self.counts.bytes_out += shape.packet;
@@ -96,7 +118,10 @@ impl Line {
                 self.counts.bytes_refused += shape.packet;
             }
             let late = now_ns - due_ns;
-            self.counts.late_ns = self.counts.late_ns.saturating_add(late.saturating_mul(shape.frames));
+            self.counts.late_ns = self
+                .counts
+                .late_ns
+                .saturating_add(late.saturating_mul(shape.frames));
             self.counts.latest_ns = self.counts.latest_ns.max(late);
             if self.spare.len() < SPARE {
                 self.spare.push(bytes);
@@ -136,12 +161,23 @@ mod tests {
         assert_eq!(release(&mut line, 10_013_303), 0);
         assert_eq!(release(&mut line, 10_013_304), 1);
         assert_eq!(line.due_ns(), Some(10_013_304 + 12_304));
-        assert_eq!((line.counts.frames_in, line.counts.frames_out, line.counts.latest_ns), (2, 1, 0));
+        assert_eq!(
+            (
+                line.counts.frames_in,
+                line.counts.frames_out,
+                line.counts.latest_ns
+            ),
+            (2, 1, 0)
+        );
     }
 
     #[test]
     fn the_queue_is_bounded_and_drops_are_counted() {
-        let mut line = Line::new(Link { delay_ns: 0, rate: Some(8e6), queue: 3100.0 });
+        let mut line = Line::new(Link {
+            delay_ns: 0,
+            rate: Some(8e6),
+            queue: 3100.0,
+        });
         (0..5).for_each(|_| line.take(&frame(1514), 0));
         assert_eq!((line.counts.frames_in, line.counts.frames_dropped), (5, 3));
         assert_eq!(release(&mut line, u64::MAX), 2);

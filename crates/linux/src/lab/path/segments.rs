@@ -29,16 +29,34 @@ impl Shape {
         let (header, frame) = frame.split_at(frame.len().min(HEADER));
         let len = frame.len() as u64;
         let is_ip = frame.get(12..14) == Some(&IPV4);
-        let packet = if is_ip { len.saturating_sub(ETHERNET as u64) } else { 0 };
+        let packet = if is_ip {
+            len.saturating_sub(ETHERNET as u64)
+        } else {
+            0
+        };
         let each = match header {
-            [_, kind, _, _, low, high, ..] if *kind != 0 => u64::from(u16::from_le_bytes([*low, *high])),
+            [_, kind, _, _, low, high, ..] if *kind != 0 => {
+                u64::from(u16::from_le_bytes([*low, *high]))
+            }
             _ => 0,
         };
         let payload = Tcp::of(frame).map_or(0, |tcp| tcp.payload);
-        let frames = if each > 0 { payload.div_ceil(each).max(1) } else { 1 };
+        let frames = if each > 0 {
+            payload.div_ceil(each).max(1)
+        } else {
+            1
+        };
         let headers = len.saturating_sub(payload);
-        let wire = if frames == 1 { len.max(LEAST) } else { payload + frames * headers };
-        Shape { frames, wire: wire + frames * OVERHEAD, packet }
+        let wire = if frames == 1 {
+            len.max(LEAST)
+        } else {
+            payload + frames * headers
+        };
+        Shape {
+            frames,
+            wire: wire + frames * OVERHEAD,
+            packet,
+        }
     }
 }
 
@@ -93,17 +111,30 @@ pub struct Flows(BTreeMap<[u16; 2], Flow>);
 impl Flows {
     /// A frame of this direction.
     pub fn sent(&mut self, frame: &[u8]) {
-        let Some(tcp) = frame.get(HEADER..).and_then(Tcp::of) else { return };
+        let Some(tcp) = frame.get(HEADER..).and_then(Tcp::of) else {
+            return;
+        };
         if tcp.is_first && self.0.len() < MOST {
             let next = tcp.sequence.wrapping_add(1);
-            let flow = Flow { next, acknowledged_to: next, ..Flow::default() };
+            let flow = Flow {
+                next,
+                acknowledged_to: next,
+                ..Flow::default()
+            };
             // One that is asked for again stays.
             self.0.entry(tcp.ports).or_insert(flow);
         }
-        let Some(flow) = self.0.get_mut(&tcp.ports).filter(|_| tcp.payload > 0) else { return };
+        let Some(flow) = self.0.get_mut(&tcp.ports).filter(|_| tcp.payload > 0) else {
+            return;
+        };
         let end = tcp.sequence.wrapping_add(tcp.payload as u32);
         // How far it goes beyond what was sent; the numbers wrap.
-        let new = u64::from(end.wrapping_sub(flow.next).cast_signed().max(0).cast_unsigned());
+        let new = u64::from(
+            end.wrapping_sub(flow.next)
+                .cast_signed()
+                .max(0)
+                .cast_unsigned(),
+        );
         flow.sent += new;
         flow.again += tcp.payload.saturating_sub(new);
         if new > 0 {
@@ -113,9 +144,13 @@ impl Flows {
 
     /// A frame of the other direction.
     pub fn answered(&mut self, frame: &[u8]) {
-        let Some(tcp) = frame.get(HEADER..).and_then(Tcp::of) else { return };
+        let Some(tcp) = frame.get(HEADER..).and_then(Tcp::of) else {
+            return;
+        };
         let [from, to] = tcp.ports;
-        let (Some(flow), Some(number)) = (self.0.get_mut(&[to, from]), tcp.acknowledged) else { return };
+        let (Some(flow), Some(number)) = (self.0.get_mut(&[to, from]), tcp.acknowledged) else {
+            return;
+        };
         let new = number.wrapping_sub(flow.acknowledged_to).cast_signed();
         if new > 0 {
             // A FIN counts as a byte of sequence numbers, and is none.
@@ -126,15 +161,21 @@ impl Flows {
 
     /// The sum of the connections to this port that carried most, so many.
     pub fn largest(&self, port: u16, count: usize) -> Flow {
-        let mut to: Vec<&Flow> =
-            self.0.iter().filter(|(ports, _)| ports[1] == port).map(|(_, flow)| flow).collect();
+        let mut to: Vec<&Flow> = self
+            .0
+            .iter()
+            .filter(|(ports, _)| ports[1] == port)
+            .map(|(_, flow)| flow)
+            .collect();
         to.sort_by_key(|flow| std::cmp::Reverse(flow.sent));
-        to.into_iter().take(count).fold(Flow::default(), |sum, flow| Flow {
-            sent: sum.sent + flow.sent,
-            again: sum.again + flow.again,
-            acknowledged: sum.acknowledged + flow.acknowledged,
-            ..sum
-        })
+        to.into_iter()
+            .take(count)
+            .fold(Flow::default(), |sum, flow| Flow {
+                sent: sum.sent + flow.sent,
+                again: sum.again + flow.again,
+                acknowledged: sum.acknowledged + flow.acknowledged,
+                ..sum
+            })
     }
 }
 
@@ -144,7 +185,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// A segment with 12 bytes of options; `each`: the payload of each segment that it stands for.
-    fn segment(ports: [u16; 2], numbers: [u32; 2], flags: u8, payload: usize, each: u16) -> Vec<u8> {
+    fn segment(
+        ports: [u16; 2],
+        numbers: [u32; 2],
+        flags: u8,
+        payload: usize,
+        each: u16,
+    ) -> Vec<u8> {
         let mut frame = vec![0; HEADER + ETHERNET + 20 + 32 + payload];
         frame[1] = u8::from(each > 0);
         frame[4..6].copy_from_slice(&each.to_le_bytes());
@@ -163,13 +210,37 @@ mod tests {
     #[test]
     fn a_super_frame_is_all_of_its_segments() {
         let one = Shape::of(&segment([1, 2], [0, 0], 0x10, 1448, 0));
-        assert_eq!(one, Shape { frames: 1, wire: 1538, packet: 1500 });
+        assert_eq!(
+            one,
+            Shape {
+                frames: 1,
+                wire: 1538,
+                packet: 1500
+            }
+        );
         let many = Shape::of(&segment([1, 2], [0, 0], 0x10, 10 * 1448, 1448));
-        assert_eq!(many, Shape { frames: 10, wire: 15_380, packet: 52 + 14_480 });
+        assert_eq!(
+            many,
+            Shape {
+                frames: 10,
+                wire: 15_380,
+                packet: 52 + 14_480
+            }
+        );
         let odd = Shape::of(&segment([1, 2], [0, 0], 0x10, 1448 + 1, 1448));
         assert_eq!((odd.frames, odd.wire), (2, 1449 + 2 * 90));
-        assert_eq!(Shape::of(&segment([1, 2], [0, 0], 0x10, 0, 0)).wire, 66 + 24);
-        assert_eq!(Shape::of(&[0; 20]), Shape { frames: 1, wire: 84, packet: 0 });
+        assert_eq!(
+            Shape::of(&segment([1, 2], [0, 0], 0x10, 0, 0)).wire,
+            66 + 24
+        );
+        assert_eq!(
+            Shape::of(&[0; 20]),
+            Shape {
+                frames: 1,
+                wire: 84,
+                packet: 0
+            }
+        );
     }
 
     #[test]
@@ -179,11 +250,20 @@ mod tests {
         flows.sent(&segment([7, 9], [start, 0], 2, 0, 0));
         let first = start.wrapping_add(1);
         flows.sent(&segment([7, 9], [first, 0], 0x10, 1448, 0));
-        flows.sent(&segment([7, 9], [first.wrapping_add(1448), 0], 0x10, 1448, 0));
+        flows.sent(&segment(
+            [7, 9],
+            [first.wrapping_add(1448), 0],
+            0x10,
+            1448,
+            0,
+        ));
         flows.sent(&segment([7, 9], [first, 0], 0x10, 1448, 0));
         flows.answered(&segment([9, 7], [0, first.wrapping_add(1448)], 0x10, 0, 0));
         let flow = flows.largest(9, 1);
-        assert_eq!((flow.sent, flow.again, flow.acknowledged), (2896, 1448, 1448));
+        assert_eq!(
+            (flow.sent, flow.again, flow.acknowledged),
+            (2896, 1448, 1448)
+        );
         // The flow's FIN is acknowledged as well.
         flows.answered(&segment([9, 7], [0, first.wrapping_add(2897)], 0x10, 0, 0));
         assert_eq!(flows.largest(9, 5).acknowledged, 2896);

@@ -27,7 +27,13 @@ impl Tap {
     /// # Errors
     /// No privilege, or a kernel without TAPs.
     pub fn new(namespace: &Netns, name: &str) -> Result<Tap, Error> {
-        let open = || OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE);
+        let open = || {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(DEVICE)
+        };
         let file = namespace.enter(open)?.doing(format_args!(
             "open {DEVICE}, which joins the end hosts (modprobe tun; in a container: --device {DEVICE})"
         ))?;
@@ -37,7 +43,10 @@ impl Tap {
         request[16..18].copy_from_slice(&(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR).to_ne_bytes());
         // SAFETY: the kernel reads and writes a `struct ifreq`, which is as long as the buffer, and outlives the call.
         let made = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, request.as_mut_ptr()) };
-        check(made).doing(format_args!("make the interface {name} in namespace {}", namespace.label()))?;
+        check(made).doing(format_args!(
+            "make the interface {name} in namespace {}",
+            namespace.label()
+        ))?;
         // SAFETY: the argument is a number.
         let set = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETOFFLOAD, OFFLOADS) };
         check(set).doing(format_args!("let {name} take large frames whole"))?;
@@ -58,7 +67,9 @@ impl Tap {
 
     /// Hands a frame with its header to the interface, or `false`.
     pub fn write(&self, frame: &[u8]) -> bool {
-        (&self.0).write(frame).is_ok_and(|written| written == frame.len())
+        (&self.0)
+            .write(frame)
+            .is_ok_and(|written| written == frame.len())
     }
 }
 
@@ -69,5 +80,9 @@ impl AsFd for Tap {
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -127,17 +127,27 @@ impl Route {
     ) -> Result<(), Error> {
         check_name(&peer.name)?;
         let body = |end: &VethEnd| {
-            let body = link(end.index).number(libc::IFLA_MTU, end.mtu).with(libc::IFLA_ADDRESS, &end.mac);
-            body.number(libc::IFLA_NUM_TX_QUEUES, queues).number(libc::IFLA_NUM_RX_QUEUES, queues)
+            let body = link(end.index)
+                .number(libc::IFLA_MTU, end.mtu)
+                .with(libc::IFLA_ADDRESS, &end.mac);
+            body.number(libc::IFLA_NUM_TX_QUEUES, queues)
+                .number(libc::IFLA_NUM_RX_QUEUES, queues)
         };
         let far = body(peer).text(libc::IFLA_IFNAME, &peer.name);
         let far = far.number(libc::IFLA_NET_NS_FD, peer_ns.as_fd().as_raw_fd() as u32);
-        self.create(&end.name, body(end), "veth", Body::default().nest(VETH_INFO_PEER, far))
+        self.create(
+            &end.name,
+            body(end),
+            "veth",
+            Body::default().nest(VETH_INFO_PEER, far),
+        )
     }
 
     /// Makes a bridge without spanning tree and multicast snooping, and gives its index.
     pub fn create_bridge(&self, name: &str) -> Result<u32, Error> {
-        let data = Body::default().number(BR_STP_STATE, 0).with(BR_MCAST_SNOOPING, &[0]);
+        let data = Body::default()
+            .number(BR_STP_STATE, 0)
+            .with(BR_MCAST_SNOOPING, &[0]);
         self.create(name, link(0), "bridge", data)?;
         Ok(self.link(name)?.index)
     }
@@ -151,13 +161,17 @@ impl Route {
     /// Makes an interface for the frames of `lower` that carry the 802.1Q tag `id`; it is down.
     pub fn create_vlan(&self, name: &str, mac: MacAddr, lower: u32, id: u16) -> Result<(), Error> {
         let protocol = (libc::ETH_P_8021Q as u16).to_be_bytes();
-        let data = Body::default().with(VLAN_ID, &id.to_ne_bytes()).with(VLAN_PROTOCOL, &protocol);
+        let data = Body::default()
+            .with(VLAN_ID, &id.to_ne_bytes())
+            .with(VLAN_PROTOCOL, &protocol);
         self.create(name, on_top(lower, mac), "vlan", data)
     }
 
     /// Makes one end of a tunnel; it is down. Its outer packets go without UDP checksum, as RFC 7348 section 5 recommends.
     pub fn create_vxlan(&self, spec: &VxlanSpec<'_>) -> Result<(), Error> {
-        let body = link(0).with(libc::IFLA_ADDRESS, &spec.mac).number(libc::IFLA_MTU, spec.mtu);
+        let body = link(0)
+            .with(libc::IFLA_ADDRESS, &spec.mac)
+            .number(libc::IFLA_MTU, spec.mtu);
         let data = Body::default()
             .number(VXLAN_ID, spec.id)
             .ip(VXLAN_LOCAL, spec.local.into())
@@ -176,7 +190,10 @@ impl Route {
 
     pub fn link(&self, name: &str) -> Result<LinkInfo, Error> {
         check_name(name)?;
-        self.one_link(&link(0).text(libc::IFLA_IFNAME, name), format!("interface {name}"))
+        self.one_link(
+            &link(0).text(libc::IFLA_IFNAME, name),
+            format!("interface {name}"),
+        )
     }
 
     pub fn link_by_index(&self, index: u32) -> Result<LinkInfo, Error> {
@@ -187,9 +204,18 @@ impl Route {
     pub fn set_up(&self, index: u32, up: bool) -> Result<(), Error> {
         let flag = libc::IFF_UP as u32;
         let mut body = link(index);
-        body.0[8..].copy_from_slice(&[if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat());
+        body.0[8..].copy_from_slice(
+            &[if up { flag } else { 0 }, flag]
+                .map(u32::to_ne_bytes)
+                .concat(),
+        );
         let (name, state) = (self.name_of(index), if up { "up" } else { "down" });
-        self.change(libc::RTM_SETLINK, 0, &body, format_args!("set interface {name} {state}"))
+        self.change(
+            libc::RTM_SETLINK,
+            0,
+            &body,
+            format_args!("set interface {name} {state}"),
+        )
     }
 
     /// Waits until a link can send ([`LinkInfo::running`]); both ends of a veth pair must have been set up.
@@ -201,8 +227,14 @@ impl Route {
                 return Ok(());
             }
             if Instant::now() >= end {
-                let operation = format_args!("wait for interface {} in namespace {}", link.name, self.label);
-                return Err(Error::system(operation, io::Error::from_raw_os_error(libc::ETIMEDOUT)));
+                let operation = format_args!(
+                    "wait for interface {} in namespace {}",
+                    link.name, self.label
+                );
+                return Err(Error::system(
+                    operation,
+                    io::Error::from_raw_os_error(libc::ETIMEDOUT),
+                ));
             }
             thread::sleep(Duration::from_millis(1));
         }
@@ -210,20 +242,31 @@ impl Route {
 
     /// Waits until all links of the namespace that are set up can send, the loopback device aside.
     pub fn wait_all_running(&self, longest: Duration) -> Result<(), Error> {
-        let wanted = self.links()?.into_iter().filter(|link| link.up && !link.loopback);
-        wanted.into_iter().try_for_each(|link| self.wait_running(link.index, longest))
+        let wanted = self
+            .links()?
+            .into_iter()
+            .filter(|link| link.up && !link.loopback);
+        wanted
+            .into_iter()
+            .try_for_each(|link| self.wait_running(link.index, longest))
     }
 
     /// Sets a link's Ethernet address.
     pub fn set_mac(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
-        let (body, name) = (link(index).with(libc::IFLA_ADDRESS, &mac), self.name_of(index));
+        let (body, name) = (
+            link(index).with(libc::IFLA_ADDRESS, &mac),
+            self.name_of(index),
+        );
         let what = format_args!("set the Ethernet address of interface {name}");
         self.change(libc::RTM_SETLINK, 0, &body, what)
     }
 
     /// Puts a link into a bridge or bond.
     pub fn set_master(&self, index: u32, master: u32) -> Result<(), Error> {
-        let (body, name) = (link(index).number(libc::IFLA_MASTER, master), self.name_of(index));
+        let (body, name) = (
+            link(index).number(libc::IFLA_MASTER, master),
+            self.name_of(index),
+        );
         let what = format_args!("put interface {name} into {}", self.name_of(master));
         self.change(libc::RTM_SETLINK, 0, &body, what)
     }
@@ -239,9 +282,18 @@ impl Route {
 
     fn create(&self, name: &str, body: Body, kind: &str, data: Body) -> Result<(), Error> {
         check_name(name)?;
-        let info = Body::default().text(libc::IFLA_INFO_KIND, kind).nest(libc::IFLA_INFO_DATA, data);
-        let body = body.text(libc::IFLA_IFNAME, name).nest(libc::IFLA_LINKINFO, info);
-        self.change(libc::RTM_NEWLINK, CREATE, &body, format_args!("create {kind} interface {name}"))
+        let info = Body::default()
+            .text(libc::IFLA_INFO_KIND, kind)
+            .nest(libc::IFLA_INFO_DATA, data);
+        let body = body
+            .text(libc::IFLA_IFNAME, name)
+            .nest(libc::IFLA_LINKINFO, info);
+        self.change(
+            libc::RTM_NEWLINK,
+            CREATE,
+            &body,
+            format_args!("create {kind} interface {name}"),
+        )
     }
 }
 
@@ -254,13 +306,16 @@ fn link(index: u32) -> Body {
 
 /// A request for a new link that stands on another.
 fn on_top(lower: u32, mac: MacAddr) -> Body {
-    link(0).number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac)
+    link(0)
+        .number(libc::IFLA_LINK, lower)
+        .with(libc::IFLA_ADDRESS, &mac)
 }
 
 /// The kernel's own rule (dev_valid_name), checked here because the kernel only says "Invalid argument".
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let strange = |b: u8| b == b'/' || b == b':' || b == 0 || b.is_ascii_whitespace();
-    if matches!(name, "" | "." | "..") || name.len() >= libc::IFNAMSIZ || name.bytes().any(strange) {
+    if matches!(name, "" | "." | "..") || name.len() >= libc::IFNAMSIZ || name.bytes().any(strange)
+    {
         let reason = "names have at most 15 bytes, without slash, colon and white space";
         return Err(Error::unusable("the interface name", name, reason));
     }
@@ -288,7 +343,9 @@ fn parse_link(body: &[u8]) -> Option<LinkInfo> {
     // Other drivers may never say more than "unknown"; a veth always does, once the kernel has made it ready.
     link.running &= state_known || link.kind.as_deref() != Some("veth");
     // A veth's peer, or a VLAN's card, in another namespace: that number means nothing here.
-    link.lower = link.lower.filter(|&lower| !lower_elsewhere && lower != 0 && lower != link.index);
+    link.lower = link
+        .lower
+        .filter(|&lower| !lower_elsewhere && lower != 0 && lower != link.index);
     Some(link)
 }
 
@@ -333,7 +390,16 @@ mod tests {
 
     #[test]
     fn names_the_kernel_would_refuse_are_refused_with_a_reason() {
-        for name in ["", ".", "..", "a b", "a/b", "a:b", "sixteen-bytes-xx", "a\0"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a b",
+            "a/b",
+            "a:b",
+            "sixteen-bytes-xx",
+            "a\0",
+        ] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
         assert!(check_name("fifteen-bytes-x").is_ok());

@@ -42,25 +42,50 @@ struct Exits {
 impl Route {
     /// Gives a link an address, at once usable (IPv6 without duplicate address detection).
     pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), Error> {
-        let nodad = if address.is_ipv6() { libc::IFA_F_NODAD } else { 0 };
+        let nodad = if address.is_ipv6() {
+            libc::IFA_F_NODAD
+        } else {
+            0
+        };
         let mut body = Body(vec![family(address), prefix, nodad as u8, 0]);
         body.0.extend(index.to_ne_bytes());
-        let body = body.ip(libc::IFA_LOCAL, address).ip(libc::IFA_ADDRESS, address).number(IFA_FLAGS, nodad);
-        let what = format_args!("add address {address}/{prefix} to interface {}", self.name_of(index));
+        let body = body
+            .ip(libc::IFA_LOCAL, address)
+            .ip(libc::IFA_ADDRESS, address)
+            .number(IFA_FLAGS, nodad);
+        let what = format_args!(
+            "add address {address}/{prefix} to interface {}",
+            self.name_of(index)
+        );
         self.change(libc::RTM_NEWADDR, REPLACE, &body, what)
     }
 
     /// All addresses of the namespace: link, address, prefix length. The far end of a point-to-point address is
     /// listed as well.
     pub fn addresses(&self) -> Result<Vec<(u32, IpAddr, u8)>, Error> {
-        let answers = self.dump(libc::RTM_GETADDR, &Body(vec![0; ADDRESS_HEADER]), "list addresses")?;
-        Ok(answers.iter().flat_map(|body| parse_addresses(body)).collect())
+        let answers = self.dump(
+            libc::RTM_GETADDR,
+            &Body(vec![0; ADDRESS_HEADER]),
+            "list addresses",
+        )?;
+        Ok(answers
+            .iter()
+            .flat_map(|body| parse_addresses(body))
+            .collect())
     }
 
     /// Sets a permanent neighbour, in place of any entry for the address.
     pub fn add_neighbour(&self, index: u32, address: IpAddr, mac: MacAddr) -> Result<(), Error> {
-        let what = format_args!("set neighbour {address} on interface {}", self.name_of(index));
-        self.change(libc::RTM_NEWNEIGH, REPLACE, &neighbour(index, address, mac), what)
+        let what = format_args!(
+            "set neighbour {address} on interface {}",
+            self.name_of(index)
+        );
+        self.change(
+            libc::RTM_NEWNEIGH,
+            REPLACE,
+            &neighbour(index, address, mac),
+            what,
+        )
     }
 
     /// Sets many permanent neighbours of a link; otherwise as [`Route::add_routes`].
@@ -70,28 +95,54 @@ impl Route {
         neighbours: impl IntoIterator<Item = (IpAddr, MacAddr)>,
         go_on: impl FnMut() -> bool,
     ) -> Result<u64, Error> {
-        let bodies = neighbours.into_iter().map(|(address, mac)| neighbour(index, address, mac));
+        let bodies = neighbours
+            .into_iter()
+            .map(|(address, mac)| neighbour(index, address, mac));
         self.change_many(libc::RTM_NEWNEIGH, bodies, go_on, "set neighbour", index)
     }
 
     /// Adds an entry to the bridge of port `index`: frames to `mac` leave by this port. Static, so it does not age; not
     /// "permanent", which in a bridge means the host's own address and would keep the frames.
     pub fn add_fdb(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
-        let body = entry(libc::AF_BRIDGE as u8, index, libc::NUD_NOARP, libc::NTF_MASTER, mac);
+        let body = entry(
+            libc::AF_BRIDGE as u8,
+            index,
+            libc::NUD_NOARP,
+            libc::NTF_MASTER,
+            mac,
+        );
         let (mac, port) = (linerate_wire::MacAddr(mac), self.name_of(index));
         let what = format_args!("add forwarding entry {mac} on bridge port {port}");
         self.change(libc::RTM_NEWNEIGH, REPLACE, &body, what)
     }
 
     /// Adds (or replaces) a route in the main table.
-    pub fn add_route(&self, dst: IpAddr, prefix: u8, via: Option<IpAddr>, oif: u32) -> Result<(), Error> {
+    pub fn add_route(
+        &self,
+        dst: IpAddr,
+        prefix: u8,
+        via: Option<IpAddr>,
+        oif: u32,
+    ) -> Result<(), Error> {
         if via.is_some_and(|via| via.is_ipv4() != dst.is_ipv4()) {
             let reason = "the gateway must be of the same family as the destination";
-            return Err(Error::unusable("the route", format_args!("{dst}/{prefix}"), reason));
+            return Err(Error::unusable(
+                "the route",
+                format_args!("{dst}/{prefix}"),
+                reason,
+            ));
         }
         let gateway = via.map(|via| format!(" via {via}")).unwrap_or_default();
-        let what = format_args!("add route {dst}/{prefix}{gateway} by interface {}", self.name_of(oif));
-        self.change(libc::RTM_NEWROUTE, REPLACE, &route((dst, prefix), via, oif), what)
+        let what = format_args!(
+            "add route {dst}/{prefix}{gateway} by interface {}",
+            self.name_of(oif)
+        );
+        self.change(
+            libc::RTM_NEWROUTE,
+            REPLACE,
+            &route((dst, prefix), via, oif),
+            what,
+        )
     }
 
     /// Adds routes by the hundred thousand to the main table, each by the gateway if that is of its family, else directly by
@@ -116,7 +167,12 @@ impl Route {
         let mut body = Body(vec![0; HEADER]);
         body.0[..2].copy_from_slice(&[family(address), if address.is_ipv4() { 32 } else { 128 }]);
         // An error is the kernel's answer that nothing leads there (ENETUNREACH, EHOSTUNREACH).
-        let answers = self.ask(libc::RTM_GETROUTE, 0, &body.ip(libc::RTA_DST, address), "look up a route");
+        let answers = self.ask(
+            libc::RTM_GETROUTE,
+            0,
+            &body.ip(libc::RTA_DST, address),
+            "look up a route",
+        );
         let link = |body: &Vec<u8>| u32_at(attribute(body, HEADER, libc::RTA_OIF)?, 0);
         answers.ok()?.iter().find_map(link)
     }
@@ -134,8 +190,13 @@ impl Route {
         }
         if !exits.objects.is_empty() {
             let answers = self.dump(RTM_GETNEXTHOP, &Body(vec![0; 8]), "list next hops")?;
-            let hops: NextHops = answers.iter().filter_map(|body| parse_next_hop(body)).collect();
-            exits.links.extend(exits.objects.iter().flat_map(|id| resolve(&hops, *id)));
+            let hops: NextHops = answers
+                .iter()
+                .filter_map(|body| parse_next_hop(body))
+                .collect();
+            exits
+                .links
+                .extend(exits.objects.iter().flat_map(|id| resolve(&hops, *id)));
         }
         Ok(exits.links.into_iter().collect())
     }
@@ -143,7 +204,11 @@ impl Route {
 
 /// The address family of an address.
 fn family(address: IpAddr) -> u8 {
-    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+    (if address.is_ipv4() {
+        libc::AF_INET
+    } else {
+        libc::AF_INET6
+    }) as u8
 }
 
 fn neighbour(index: u32, address: IpAddr, mac: MacAddr) -> Body {
@@ -160,11 +225,15 @@ fn entry(family: u8, index: u32, state: u16, flags: u8, mac: MacAddr) -> Body {
 }
 
 fn parse_addresses(body: &[u8]) -> Vec<(u32, IpAddr, u8)> {
-    let (Some(index), Some(&prefix)) = (u32_at(body, 4), body.get(1)) else { return Vec::new() };
+    let (Some(index), Some(&prefix)) = (u32_at(body, 4), body.get(1)) else {
+        return Vec::new();
+    };
     let own_or_peer = attributes(body, ADDRESS_HEADER)
         .filter(|(kind, _)| matches!(*kind, libc::IFA_ADDRESS | libc::IFA_LOCAL))
         .filter_map(|(_, value)| ip(value));
-    let mut addresses: Vec<_> = own_or_peer.map(|address| (index, address, prefix)).collect();
+    let mut addresses: Vec<_> = own_or_peer
+        .map(|address| (index, address, prefix))
+        .collect();
     addresses.dedup();
     addresses
 }
@@ -172,21 +241,36 @@ fn parse_addresses(body: &[u8]) -> Vec<(u32, IpAddr, u8)> {
 /// `struct rtmsg` and its attributes.
 fn route((to, prefix): Prefix, via: Option<IpAddr>, oif: u32) -> Body {
     // IPv4 marks a directly connected network by its scope; IPv6 has no scopes for routes.
-    let scope = if via.is_none() && to.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
-    let kind = [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
+    let scope = if via.is_none() && to.is_ipv4() {
+        libc::RT_SCOPE_LINK
+    } else {
+        libc::RT_SCOPE_UNIVERSE
+    };
+    let kind = [
+        libc::RT_TABLE_MAIN,
+        libc::RTPROT_STATIC,
+        scope,
+        libc::RTN_UNICAST,
+    ];
     let mut body = Body(vec![family(to), prefix, 0, 0]);
     body.0.extend(kind);
     body.0.extend([0; 4]);
     let body = body.ip(libc::RTA_DST, to).number(libc::RTA_OIF, oif);
-    via.into_iter().fold(body, |body, via| body.ip(libc::RTA_GATEWAY, via))
+    via.into_iter()
+        .fold(body, |body, via| body.ip(libc::RTA_GATEWAY, via))
 }
 
 /// Notes the exits of a route if it is a default route that forwards.
 fn read_default(body: &[u8], exits: &mut Exits) {
-    let (Some(&family), Some(&length), Some(&kind)) = (body.first(), body.get(1), body.get(7)) else {
+    let (Some(&family), Some(&length), Some(&kind)) = (body.first(), body.get(1), body.get(7))
+    else {
         return;
     };
-    let widest = if libc::c_int::from(family) == libc::AF_INET { 1 } else { 3 };
+    let widest = if libc::c_int::from(family) == libc::AF_INET {
+        1
+    } else {
+        3
+    };
     let cloned = u32_at(body, 8).is_some_and(|flags| flags & libc::RTM_F_CLONED != 0);
     if length > widest || kind != libc::RTN_UNICAST || cloned {
         return;
@@ -218,7 +302,12 @@ fn parse_next_hop(body: &[u8]) -> Option<(u32, NextHop)> {
         match kind {
             NHA_ID => id = u32_at(value, 0),
             NHA_OIF => link = u32_at(value, 0),
-            NHA_GROUP => members = value.chunks_exact(8).filter_map(|member| u32_at(member, 0)).collect(),
+            NHA_GROUP => {
+                members = value
+                    .chunks_exact(8)
+                    .filter_map(|member| u32_at(member, 0))
+                    .collect()
+            }
             _ => {}
         }
     }
@@ -227,7 +316,9 @@ fn parse_next_hop(body: &[u8]) -> Option<(u32, NextHop)> {
 
 /// The links a next-hop object leads to: its own, or its members' (groups are not nested).
 fn resolve(hops: &NextHops, id: u32) -> Vec<u32> {
-    let Some((link, members)) = hops.get(&id) else { return Vec::new() };
+    let Some((link, members)) = hops.get(&id) else {
+        return Vec::new();
+    };
     let of_members = members.iter().filter_map(|member| hops.get(member)?.0);
     link.iter().copied().chain(of_members).collect()
 }
@@ -249,11 +340,23 @@ mod tests {
         assert_eq!(route(0, 1, libc::RTA_OIF, &five).links, BTreeSet::from([5]));
         assert_eq!(route(1, 1, libc::RTA_OIF, &five).links, BTreeSet::from([5]));
         assert_eq!(route(24, 1, libc::RTA_OIF, &five), Exits::default());
-        assert_eq!(route(0, libc::RTN_UNREACHABLE, libc::RTA_OIF, &five), Exits::default());
+        assert_eq!(
+            route(0, libc::RTN_UNREACHABLE, libc::RTA_OIF, &five),
+            Exits::default()
+        );
         assert_eq!(route(0, 1, RTA_NH_ID, &five).objects, BTreeSet::from([5]));
-        let hops =
-            [&8u16.to_ne_bytes()[..], &[0, 0], &five, &8u16.to_ne_bytes(), &[0, 0], &6u32.to_ne_bytes()];
-        assert_eq!(route(0, 1, libc::RTA_MULTIPATH, &hops.concat()).links, BTreeSet::from([5, 6]));
+        let hops = [
+            &8u16.to_ne_bytes()[..],
+            &[0, 0],
+            &five,
+            &8u16.to_ne_bytes(),
+            &[0, 0],
+            &6u32.to_ne_bytes(),
+        ];
+        assert_eq!(
+            route(0, 1, libc::RTA_MULTIPATH, &hops.concat()).links,
+            BTreeSet::from([5, 6])
+        );
     }
 
     #[test]

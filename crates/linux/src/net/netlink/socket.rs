@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recvfrom, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recvfrom, send,
+    socket_with,
 };
 
 /// Asks for all objects.
@@ -47,14 +48,24 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn into_error(self, operation: String) -> Error {
-        let detail = self.words.map(|words| format!(" ({words})")).unwrap_or_default();
-        Error::System { operation, source: self.source, detail }
+        let detail = self
+            .words
+            .map(|words| format!(" ({words})"))
+            .unwrap_or_default();
+        Error::System {
+            operation,
+            source: self.source,
+            detail,
+        }
     }
 }
 
 impl<E: Into<io::Error>> From<E> for Failure {
     fn from(source: E) -> Failure {
-        Failure { source: source.into(), words: None }
+        Failure {
+            source: source.into(),
+            words: None,
+        }
     }
 }
 
@@ -70,16 +81,30 @@ impl Socket {
     /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn open(protocol: libc::c_int) -> io::Result<Socket> {
         let protocol = NonZero::new(protocol as u32).map(Protocol::from_raw);
-        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+        let fd = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            protocol,
+        )?;
         // Both are niceties of newer kernels (4.12, 4.3): without them errors are only terser.
         let _ = set_option(&fd, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, &1i32);
         let _ = set_option(&fd, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, &1i32);
         set_socket_timeout(&fd, Timeout::Recv, Some(TIMEOUT))?;
-        Ok(Socket { fd, sequence: 0, buffer: vec![0; BUFFER] })
+        Ok(Socket {
+            fd,
+            sequence: 0,
+            buffer: vec![0; BUFFER],
+        })
     }
 
     /// All answers to a request. A dump that a change made inconsistent is begun again.
-    pub(crate) fn collect(&mut self, kind: u16, flags: u16, body: &Body) -> Result<Vec<Vec<u8>>, Failure> {
+    pub(crate) fn collect(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        body: &Body,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
         for _ in 0..DUMP_ATTEMPTS {
             let mut answers = Vec::new();
             if self.request(kind, flags, body, &mut |body| answers.push(body.to_vec()))? {
@@ -101,7 +126,8 @@ impl Socket {
         let ack = if flags & DUMP == DUMP { 0 } else { ACK };
         let mut message = Vec::with_capacity(HEADER + body.0.len());
         self.put(&mut message, kind, flags | ack, body);
-        self.exchange(&message, self.sequence, each).map_err(|(_, failure)| failure)
+        self.exchange(&message, self.sequence, each)
+            .map_err(|(_, failure)| failure)
     }
 
     /// Sends requests, as many in each message as [`BATCH`] holds, until there are no more or `go_on` returns false. Of each
@@ -120,7 +146,12 @@ impl Socket {
             message.clear();
             while let Some(body) = bodies.next() {
                 let is_last = message.len() >= BATCH - 2 * LARGEST || bodies.peek().is_none();
-                self.put(&mut message, kind, REPLACE | if is_last { ACK } else { 0 }, &body);
+                self.put(
+                    &mut message,
+                    kind,
+                    REPLACE | if is_last { ACK } else { 0 },
+                    &body,
+                );
                 if is_last {
                     break;
                 }
@@ -218,9 +249,17 @@ impl Header {
 /// The first message in `bytes`, its payload and the rest.
 fn split(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     let length = u32_at(bytes, 0)? as usize;
-    let header = Header { kind: u16_at(bytes, 4)?, flags: u16_at(bytes, 6)?, sequence: u32_at(bytes, 8)? };
+    let header = Header {
+        kind: u16_at(bytes, 4)?,
+        flags: u16_at(bytes, 6)?,
+        sequence: u32_at(bytes, 8)?,
+    };
     let payload = bytes.get(HEADER..length)?;
-    Some((header, payload, bytes.get(align(length)..).unwrap_or_default()))
+    Some((
+        header,
+        payload,
+        bytes.get(align(length)..).unwrap_or_default(),
+    ))
 }
 
 /// Hands an answer over; `true` once the request is answered.
@@ -230,7 +269,10 @@ fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<
         ERROR | DONE => match u32_at(payload, 0).unwrap_or(0) as i32 {
             code if code < 0 => {
                 let source = io::Error::from_raw_os_error(code.wrapping_neg());
-                Err(Failure { source, words: words(header, payload) })
+                Err(Failure {
+                    source,
+                    words: words(header, payload),
+                })
             }
             _ => Ok(true),
         },
@@ -259,7 +301,11 @@ mod tests {
     use super::*;
 
     fn error(flags: libc::c_int, code: i32, rest: &[u8]) -> Result<bool, Failure> {
-        let header = Header { kind: ERROR, flags: flags as u16, sequence: 1 };
+        let header = Header {
+            kind: ERROR,
+            flags: flags as u16,
+            sequence: 1,
+        };
         step(&header, &[&code.to_ne_bytes(), rest].concat(), &mut |_| {})
     }
 

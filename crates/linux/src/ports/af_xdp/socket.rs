@@ -23,8 +23,9 @@ use crate::sockets::{Mapping, new_socket};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
-    XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpRingOffset,
+    XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, recv, send};
 use std::io;
@@ -56,7 +57,10 @@ impl Umem {
     /// Bytes at an address that the kernel named; empty outside our memory.
     pub(super) fn bytes(&mut self, address: u64, len: usize) -> &mut [u8] {
         let start = usize::try_from(address).unwrap_or(usize::MAX);
-        if start.checked_add(len).is_none_or(|end| end > self.memory.len()) {
+        if start
+            .checked_add(len)
+            .is_none_or(|end| end > self.memory.len())
+        {
             return &mut [];
         }
         // SAFETY: inside the mapping, as just checked. The caller has got the chunk out of the rx or completion ring (or never
@@ -99,8 +103,22 @@ pub(super) type Transmitting = Socket<Producer<libc::xdp_desc>>;
 
 impl Receiving {
     /// See [`Socket::open`].
-    pub(super) fn receiving(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
-        Self::open(ifindex, queue, chunk, chunks, Direction { receives: true, ring: Consumer::new })
+    pub(super) fn receiving(
+        ifindex: u32,
+        queue: u32,
+        chunk: u32,
+        chunks: u32,
+    ) -> Result<Self, Error> {
+        Self::open(
+            ifindex,
+            queue,
+            chunk,
+            chunks,
+            Direction {
+                receives: true,
+                ring: Consumer::new,
+            },
+        )
     }
 
     /// Lets the kernel receive, by a call that moves no data itself.
@@ -111,8 +129,22 @@ impl Receiving {
 
 impl Transmitting {
     /// See [`Socket::open`].
-    pub(super) fn transmitting(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
-        Self::open(ifindex, queue, chunk, chunks, Direction { receives: false, ring: Producer::new })
+    pub(super) fn transmitting(
+        ifindex: u32,
+        queue: u32,
+        chunk: u32,
+        chunks: u32,
+    ) -> Result<Self, Error> {
+        Self::open(
+            ifindex,
+            queue,
+            chunk,
+            chunks,
+            Direction {
+                receives: false,
+                ring: Producer::new,
+            },
+        )
     }
 
     /// Lets the kernel send, likewise.
@@ -130,9 +162,16 @@ pub(super) fn dropped(fd: &OwnedFd) -> u64 {
 impl<R> Socket<R> {
     /// A socket on queue `queue` of the interface `ifindex`, in the namespace of the calling thread, with up to `chunks`
     /// chunks (a power of two) of `chunk` bytes: half as many, and so on, if no more memory may be locked.
-    fn open(ifindex: u32, queue: u32, chunk: u32, chunks: u32, way: Direction<R>) -> Result<Self, Error> {
+    fn open(
+        ifindex: u32,
+        queue: u32,
+        chunk: u32,
+        chunks: u32,
+        way: Direction<R>,
+    ) -> Result<Self, Error> {
         let object = format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
-        let fd = new_socket(AddressFamily::XDP, SocketType::RAW).doing(format_args!("open {object}"))?;
+        let fd =
+            new_socket(AddressFamily::XDP, SocketType::RAW).doing(format_args!("open {object}"))?;
         let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOBUFS) => Error::Refused(format!(
                 "{object} would need more locked memory than the limit (ulimit -l) allows: raise it, ask for fewer CPUs, or use \
@@ -148,8 +187,12 @@ impl<R> Socket<R> {
             _ => Error::system(format_args!("bind {object}"), error),
         })?;
         let options = sockopt::xdp_options(&socket.fd);
-        let zero_copy = options.is_ok_and(|flags| flags.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY));
-        Ok(Socket { zero_copy, ..socket })
+        let zero_copy =
+            options.is_ok_and(|flags| flags.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY));
+        Ok(Socket {
+            zero_copy,
+            ..socket
+        })
     }
 }
 
@@ -168,8 +211,16 @@ fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
             tx_metadata_len: 0,
         };
         match sockopt::set_xdp_umem_reg(fd, request) {
-            Ok(()) => return Ok(Umem { memory, chunk, chunks }),
-            Err(Errno::NOBUFS) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Ok(()) => {
+                return Ok(Umem {
+                    memory,
+                    chunk,
+                    chunks,
+                });
+            }
+            Err(Errno::NOBUFS) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20))
+            }
             Err(Errno::NOBUFS) if chunks > FEWEST_CHUNKS => chunks /= 2,
             Err(e) => return Err(e.into()),
         }
@@ -181,7 +232,11 @@ fn rings<R>(fd: OwnedFd, umem: Umem, way: Direction<R>) -> io::Result<Socket<R>>
     let all = umem.chunks;
     // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice,
     // there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
-    let [fill, completion] = if way.receives { [2 * all, FEWEST_CHUNKS] } else { [FEWEST_CHUNKS, all] };
+    let [fill, completion] = if way.receives {
+        [2 * all, FEWEST_CHUNKS]
+    } else {
+        [FEWEST_CHUNKS, all]
+    };
     sockopt::set_xdp_umem_fill_ring_size(&fd, fill)?;
     sockopt::set_xdp_umem_completion_ring_size(&fd, completion)?;
     match way.receives {
@@ -192,12 +247,20 @@ fn rings<R>(fd: OwnedFd, umem: Umem, way: Direction<R>) -> io::Result<Socket<R>>
     let map = |ring: &XdpRingOffset, entry: usize, size: u32, at: u64| {
         Mapping::shared(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
     };
-    let (parts, at) =
-        if way.receives { (&offsets.rx, XDP_PGOFF_RX_RING) } else { (&offsets.tx, XDP_PGOFF_TX_RING) };
+    let (parts, at) = if way.receives {
+        (&offsets.rx, XDP_PGOFF_RX_RING)
+    } else {
+        (&offsets.tx, XDP_PGOFF_TX_RING)
+    };
     let address = size_of::<u64>();
     let frames = map(parts, size_of::<libc::xdp_desc>(), all, at)?;
     let filled = map(&offsets.fr, address, fill, XDP_UMEM_PGOFF_FILL_RING)?;
-    let done = map(&offsets.cr, address, completion, XDP_UMEM_PGOFF_COMPLETION_RING)?;
+    let done = map(
+        &offsets.cr,
+        address,
+        completion,
+        XDP_UMEM_PGOFF_COMPLETION_RING,
+    )?;
     Ok(Socket {
         frames: (way.ring)(frames, parts, all),
         fill: Producer::new(filled, &offsets.fr, fill),
@@ -215,7 +278,9 @@ fn bind_to_queue(fd: &OwnedFd, ifindex: u32, queue: u32) -> Result<(), Errno> {
     let until = Instant::now() + BUSY;
     loop {
         match bind(fd, &address) {
-            Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Err(Errno::BUSY) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20))
+            }
             result => return result,
         }
     }
@@ -234,13 +299,32 @@ struct Ring<T> {
 
 impl<T: Copy> Ring<T> {
     fn new(memory: Arc<Mapping>, offsets: &XdpRingOffset, size: u32) -> Self {
-        let [producer, consumer, flags, entries] =
-            [offsets.producer, offsets.consumer, offsets.flags.unwrap_or(0), offsets.desc]
-                .map(|o| o as usize);
+        let [producer, consumer, flags, entries] = [
+            offsets.producer,
+            offsets.consumer,
+            offsets.flags.unwrap_or(0),
+            offsets.desc,
+        ]
+        .map(|o| o as usize);
         assert!(size.is_power_of_two(), "ring sizes are powers of two");
-        assert!([producer, consumer, flags].iter().all(|o| o % 4 == 0 && o + 4 <= memory.len()));
-        assert!(entries % align_of::<T>() == 0 && entries + size as usize * size_of::<T>() <= memory.len());
-        Ring { memory, producer, consumer, flags, entries, size, _entry: std::marker::PhantomData }
+        assert!(
+            [producer, consumer, flags]
+                .iter()
+                .all(|o| o % 4 == 0 && o + 4 <= memory.len())
+        );
+        assert!(
+            entries % align_of::<T>() == 0
+                && entries + size as usize * size_of::<T>() <= memory.len()
+        );
+        Ring {
+            memory,
+            producer,
+            consumer,
+            flags,
+            entries,
+            size,
+            _entry: std::marker::PhantomData,
+        }
     }
 
     fn counter(&self, offset: usize) -> &AtomicU32 {
@@ -275,14 +359,21 @@ impl<T: Copy> Producer<T> {
         let ring = Ring::new(memory, offsets, size);
         let written = ring.counter(ring.producer).load(Ordering::Relaxed);
         let taken = ring.counter(ring.consumer).load(Ordering::Acquire);
-        Producer { ring, written, taken }
+        Producer {
+            ring,
+            written,
+            taken,
+        }
     }
 
     /// How many entries there is room for; the other side is asked only if it seems to be less than `wanted`.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let room = |p: &Self| p.ring.size - p.written.wrapping_sub(p.taken);
         if room(self) < wanted {
-            self.taken = self.ring.counter(self.ring.consumer).load(Ordering::Acquire);
+            self.taken = self
+                .ring
+                .counter(self.ring.consumer)
+                .load(Ordering::Acquire);
         }
         room(self)
     }
@@ -300,12 +391,17 @@ impl<T: Copy> Producer<T> {
 
     /// Hands over all that was written.
     pub(super) fn submit(&mut self) {
-        self.ring.counter(self.ring.producer).store(self.written, Ordering::Release);
+        self.ring
+            .counter(self.ring.producer)
+            .store(self.written, Ordering::Release);
     }
 
     /// How many entries the other side has not taken yet.
     pub(super) fn pending(&mut self) -> u32 {
-        self.taken = self.ring.counter(self.ring.consumer).load(Ordering::Acquire);
+        self.taken = self
+            .ring
+            .counter(self.ring.consumer)
+            .load(Ordering::Acquire);
         self.written.wrapping_sub(self.taken)
     }
 
@@ -327,13 +423,20 @@ impl<T: Copy> Consumer<T> {
     fn new(memory: Arc<Mapping>, offsets: &XdpRingOffset, size: u32) -> Self {
         let ring = Ring::new(memory, offsets, size);
         let read = ring.counter(ring.consumer).load(Ordering::Relaxed);
-        Consumer { ring, read, filled: read }
+        Consumer {
+            ring,
+            read,
+            filled: read,
+        }
     }
 
     /// The next entry, if there is one; its place stays ours until [`release`](Self::release).
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.read == self.filled {
-            self.filled = self.ring.counter(self.ring.producer).load(Ordering::Acquire);
+            self.filled = self
+                .ring
+                .counter(self.ring.producer)
+                .load(Ordering::Acquire);
         }
         if self.read == self.filled {
             return None;
@@ -346,7 +449,9 @@ impl<T: Copy> Consumer<T> {
 
     /// Gives back the places of all that was read.
     pub(super) fn release(&mut self) {
-        self.ring.counter(self.ring.consumer).store(self.read, Ordering::Release);
+        self.ring
+            .counter(self.ring.consumer)
+            .store(self.read, Ordering::Release);
     }
 }
 
@@ -356,14 +461,22 @@ mod tests {
 
     fn ends(size: u32) -> (Producer<u64>, Consumer<u64>) {
         let memory = Arc::new(Mapping::anonymous(4096).unwrap());
-        let offsets = XdpRingOffset { producer: 0, consumer: 64, flags: Some(128), desc: 192 };
+        let offsets = XdpRingOffset {
+            producer: 0,
+            consumer: 64,
+            flags: Some(128),
+            desc: 192,
+        };
         // Counters that are about to wrap.
         let near = u32::MAX - 100;
         for at in [0, 64] {
             // SAFETY: inside the page, aligned, and not shared yet.
             unsafe { memory.base().add(at).cast::<u32>().write(near) };
         }
-        (Producer::new(memory.clone(), &offsets, size), Consumer::new(memory, &offsets, size))
+        (
+            Producer::new(memory.clone(), &offsets, size),
+            Consumer::new(memory, &offsets, size),
+        )
     }
 
     #[test]
@@ -377,7 +490,10 @@ mod tests {
         assert_eq!((producer.room(1), producer.pending()), (0, 4));
         consumer.release();
         assert_eq!((producer.room(1), producer.pending()), (2, 2));
-        assert_eq!([consumer.pop(), consumer.pop(), consumer.pop()], [Some(2), Some(3), None]);
+        assert_eq!(
+            [consumer.pop(), consumer.pop(), consumer.pop()],
+            [Some(2), Some(3), None]
+        );
     }
 
     #[test]

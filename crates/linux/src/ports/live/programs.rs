@@ -7,13 +7,21 @@ use aya::Ebpf;
 use linerate_wire::{Family, FlowOrder, SourceMacs, Traffic, Transport};
 
 pub(super) fn program_name(traffic: &Traffic) -> String {
-    let family = if traffic.frame.family == Family::V4 { "v4" } else { "v6" };
+    let family = if traffic.frame.family == Family::V4 {
+        "v4"
+    } else {
+        "v6"
+    };
     let transport = match traffic.frame.transport {
         Transport::Udp => "udp",
         Transport::Tcp => "tcp",
         Transport::IcmpEcho => "icmp",
     };
-    let vlan = if traffic.frame.vlan.is_some() { "_vlan" } else { "" };
+    let vlan = if traffic.frame.vlan.is_some() {
+        "_vlan"
+    } else {
+        ""
+    };
     match traffic.frame.extensions.len() {
         _ if traffic.ipv6.is_some() => format!("gen_mixed_udp{vlan}"),
         0 => format!("gen_{family}_{transport}{vlan}"),
@@ -46,8 +54,18 @@ pub(super) fn load(
         ("BOTH", both.into()),
         ("BROADCAST_EVERY", traffic.broadcast_every),
         ("BURST", u32::from(traffic.burst > 0)),
-        ("SOURCE_MACS", if seed.is_some() { traffic.flows.interface().into() } else { 0 }),
-        ("IPV6_SHARE", traffic.ipv6.as_ref().map_or(0, |second| second.millionths)),
+        (
+            "SOURCE_MACS",
+            if seed.is_some() {
+                traffic.flows.interface().into()
+            } else {
+                0
+            },
+        ),
+        (
+            "IPV6_SHARE",
+            traffic.ipv6.as_ref().map_or(0, |second| second.millionths),
+        ),
     ];
     let each = traffic.streams_each() as u32;
     let elements = [
@@ -58,7 +76,10 @@ pub(super) fn load(
         ("ports", ports),
     ];
     let seed = seed.unwrap_or(0).to_le_bytes();
-    let mut bytes = vec![("TEMPLATE", &tables.template[..]), ("SOURCE_MACS_SEED", &seed[..])];
+    let mut bytes = vec![
+        ("TEMPLATE", &tables.template[..]),
+        ("SOURCE_MACS_SEED", &seed[..]),
+    ];
     bytes.extend(second.map(|second| ("TEMPLATE6", &second.template[..])));
     bpf::GENERATOR.load(&numbers, &bytes, &elements)
 }

@@ -46,8 +46,14 @@ struct Machine {
 impl Machine {
     fn new(noise: Noise, seed: u64) -> Self {
         // Other draws for each kind of noise: only signs count, which do not depend on its size.
-        let kind = format!("{noise:?}").bytes().fold(seed, |all, byte| all.rotate_left(9) ^ u64::from(byte));
-        Machine { noise, random: SplitMix64::new(kind), state: 0.0 }
+        let kind = format!("{noise:?}")
+            .bytes()
+            .fold(seed, |all, byte| all.rotate_left(9) ^ u64::from(byte));
+        Machine {
+            noise,
+            random: SplitMix64::new(kind),
+            state: 0.0,
+        }
     }
 
     fn uniform(&mut self) -> f64 {
@@ -63,7 +69,9 @@ impl Machine {
         let own = 0.01 * self.normal();
         let log = match self.noise {
             Noise::Normal(spread) => spread * self.normal(),
-            Noise::Cauchy(scale) => (scale * (TAU / 2.0 * (self.uniform() - 0.5)).tan()).clamp(-9.0, 9.0),
+            Noise::Cauchy(scale) => {
+                (scale * (TAU / 2.0 * (self.uniform() - 0.5)).tan()).clamp(-9.0, 9.0)
+            }
             Noise::Modes => {
                 if self.uniform() < 0.2 {
                     self.state = if self.state == 0.0 { -0.3 } else { 0.0 };
@@ -90,7 +98,10 @@ fn excludes(e: Estimate, ratio: f64) -> bool {
 
 /// One campaign of slots that are all the same: whether the interval of any comparison ever excludes 1.
 fn ever_told_apart(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
-    let mut strategy = Blocks::new(Design { seed, ..design.clone() });
+    let mut strategy = Blocks::new(Design {
+        seed,
+        ..design.clone()
+    });
     let mut machine = Machine::new(noise, !seed);
     let most = f64::from(design.trials.blocks.unwrap()) * design.slots.len() as f64;
     let mut apart = vec![false; design.comparisons.len()];
@@ -118,24 +129,44 @@ fn told_apart_in_sequence(design: &Design, noise: Noise, seed: u64) -> Vec<bool>
     let most = f64::from(design.trials.blocks.unwrap()) * design.slots.len() as f64;
     let mut trials = Vec::new();
     while let Ok(request) = strategy.next(&at(0)) {
-        trials.push(observed(request, Some(machine.rate(trials.len() as f64 / most))));
+        trials.push(observed(
+            request,
+            Some(machine.rate(trials.len() as f64 / most)),
+        ));
     }
     let of = |w: &Comparison| strategy.ratio(w.of, w.than, Figure::Received, &trials);
-    design.comparisons.iter().map(|w| of(w).is_some_and(|e| excludes(e, 1.0))).collect()
+    design
+        .comparisons
+        .iter()
+        .map(|w| of(w).is_some_and(|e| excludes(e, 1.0)))
+        .collect()
 }
 
 /// The worst rate of all comparisons.
-fn error_rate(design: &Design, noise: Noise, campaign: fn(&Design, Noise, u64) -> Vec<bool>) -> f64 {
+fn error_rate(
+    design: &Design,
+    noise: Noise,
+    campaign: fn(&Design, Noise, u64) -> Vec<bool>,
+) -> f64 {
     let mut wrong = vec![0u64; design.comparisons.len()];
     for seed in 0..CAMPAIGNS {
         let apart = campaign(design, noise, seed);
-        wrong.iter_mut().zip(apart).for_each(|(wrong, apart)| *wrong += u64::from(apart));
+        wrong
+            .iter_mut()
+            .zip(apart)
+            .for_each(|(wrong, apart)| *wrong += u64::from(apart));
     }
     wrong.into_iter().max().unwrap() as f64 / CAMPAIGNS as f64
 }
 
 /// Three standard deviations above 5 %.
-const AT_MOST: f64 = 0.05 + 3.0 * if cfg!(debug_assertions) { 0.0109 } else { 0.0049 };
+const AT_MOST: f64 = 0.05
+    + 3.0
+        * if cfg!(debug_assertions) {
+            0.0109
+        } else {
+            0.0049
+        };
 
 #[test]
 fn no_look_tells_identical_slots_apart_too_often() {
@@ -151,11 +182,22 @@ fn no_look_tells_identical_slots_apart_too_often() {
 
 #[test]
 fn stopping_and_dropping_do_not_add_errors() {
-    let stopping = Trials { until: Some(0.02), ..blocks(60) };
+    let stopping = Trials {
+        until: Some(0.02),
+        ..blocks(60)
+    };
     let design = design(5, vec![pair(2, 1), pair(3, 1), pair(4, 1)], stopping, 0);
-    for noise in [Noise::Normal(0.01), Noise::Normal(0.02), Noise::Modes, Noise::Walk] {
+    for noise in [
+        Noise::Normal(0.01),
+        Noise::Normal(0.02),
+        Noise::Modes,
+        Noise::Walk,
+    ] {
         let rate = error_rate(&design, noise, ever_told_apart);
-        println!("three comparisons, stopped at 2 %, {noise:?}: {:.1} %", 100.0 * rate);
+        println!(
+            "three comparisons, stopped at 2 %, {noise:?}: {:.1} %",
+            100.0 * rate
+        );
         assert!(rate <= AT_MOST, "{noise:?}: {rate}");
     }
 }
@@ -163,12 +205,28 @@ fn stopping_and_dropping_do_not_add_errors() {
 #[test]
 fn one_after_the_other_measures_the_drift() {
     let design = design(2, vec![pair(1, 0)], blocks(60), 0);
-    for noise in [Noise::Normal(0.02), Noise::Modes, Noise::Autocorrelated, Noise::Walk, Noise::Rising] {
+    for noise in [
+        Noise::Normal(0.02),
+        Noise::Modes,
+        Noise::Autocorrelated,
+        Noise::Walk,
+        Noise::Rising,
+    ] {
         let rate = error_rate(&design, noise, told_apart_in_sequence);
         println!("one after the other, {noise:?}: {:.1} %", 100.0 * rate);
         let independent = matches!(noise, Noise::Normal(_));
-        assert!(if independent { rate <= AT_MOST } else { rate >= 0.15 }, "{noise:?}: {rate}");
-        assert!(!matches!(noise, Noise::Walk | Noise::Rising) || rate >= 0.3, "{noise:?}: {rate}");
+        assert!(
+            if independent {
+                rate <= AT_MOST
+            } else {
+                rate >= 0.15
+            },
+            "{noise:?}: {rate}"
+        );
+        assert!(
+            !matches!(noise, Noise::Walk | Noise::Rising) || rate >= 0.3,
+            "{noise:?}: {rate}"
+        );
     }
 }
 
@@ -186,7 +244,11 @@ fn looking_costs_little_width() {
                 let rate = machine.rate(0.0) * if request.slot == 1 { 0.97 } else { 1.0 };
                 strategy.observe(&observed(request, Some(rate)));
                 let pair = &mut pairs[request.block as usize];
-                *(if request.slot == 1 { &mut pair.0 } else { &mut pair.1 }) = rate;
+                *(if request.slot == 1 {
+                    &mut pair.0
+                } else {
+                    &mut pair.1
+                }) = rate;
             }
             let last = received(&strategy, 1, 0).unwrap();
             width += last.relative_width();

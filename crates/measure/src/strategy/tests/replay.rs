@@ -12,9 +12,21 @@ use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
 fn record(number: u64, request: TrialRequest, began_ns: u64, rate: Option<f64>) -> TrialRecord {
-    let port = |frames| PortCounters { frames, ..PortCounters::default() };
-    let rates = rate.map(|r| Rates { offered: r, received: r, seconds: 0.25 });
-    let evidence = Evidence { rates, generator: port(1000), receiver: port(1000), ..Evidence::default() };
+    let port = |frames| PortCounters {
+        frames,
+        ..PortCounters::default()
+    };
+    let rates = rate.map(|r| Rates {
+        offered: r,
+        received: r,
+        seconds: 0.25,
+    });
+    let evidence = Evidence {
+        rates,
+        generator: port(1000),
+        receiver: port(1000),
+        ..Evidence::default()
+    };
     TrialRecord {
         version: VERSION,
         trial: number,
@@ -38,9 +50,13 @@ fn recorded(design: Design, seed: u64) -> (Vec<TrialRecord>, Stopped, Box<dyn St
     let mut random = SplitMix64::new(seed);
     let (mut elapsed, mut trials, mut seen) = (0, Vec::new(), Vec::new());
     loop {
-        match strategy.next(&History { elapsed_ns: elapsed, trials: &seen }) {
+        match strategy.next(&History {
+            elapsed_ns: elapsed,
+            trials: &seen,
+        }) {
             Ok(request) => {
-                let noise = f64::from(random.below(1000)) * if request.slot % 2 == 0 { 1e-5 } else { 1e-3 };
+                let noise =
+                    f64::from(random.below(1000)) * if request.slot % 2 == 0 { 1e-5 } else { 1e-3 };
                 let rate = (random.below(10) > 0).then_some(1.0 + noise);
                 let trial = record(trials.len() as u64, request, elapsed, rate);
                 seen.push(Observed::from(&trial));
@@ -54,10 +70,20 @@ fn recorded(design: Design, seed: u64) -> (Vec<TrialRecord>, Stopped, Box<dyn St
 }
 
 fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
-    let places =
-        prop::collection::vec((0usize..3, prop::option::of(0usize..7), prop::bool::weighted(0.1)), 1..7);
+    let places = prop::collection::vec(
+        (
+            0usize..3,
+            prop::option::of(0usize..7),
+            prop::bool::weighted(0.1),
+        ),
+        1..7,
+    );
     let watched = prop::collection::vec((0usize..7, 0usize..7, any::<bool>()), 0..5);
-    let stopping = (prop::option::of(0.001f64..0.2), 1u32..60, prop::option::of(0u64..200));
+    let stopping = (
+        prop::option::of(0.001f64..0.2),
+        1u32..60,
+        prop::option::of(0u64..200),
+    );
     (places, watched, stopping, any::<u64>(), any::<bool>()).prop_map(
         |(places, watched, stopping, seed, blocks)| Design {
             slots: places
@@ -72,10 +98,17 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                 .collect(),
             comparisons: watched
                 .into_iter()
-                .map(|(of, than, decides)| Comparison { decides, ..pair(of, than) })
+                .map(|(of, than, decides)| Comparison {
+                    decides,
+                    ..pair(of, than)
+                })
                 .collect(),
             trials: Trials {
-                order: if blocks { Order::Blocks } else { Order::Sequential },
+                order: if blocks {
+                    Order::Blocks
+                } else {
+                    Order::Sequential
+                },
                 duration_ns: SECOND / 4,
                 until: stopping.0,
                 blocks: Some(stopping.1),
@@ -100,17 +133,30 @@ fn ratios(strategy: &dyn Strategy, slots: usize, trials: &[TrialRecord]) -> Vec<
 
 #[test]
 fn a_record_gives_the_state_that_the_campaign_ended_with() {
-    let stopping = Trials { until: Some(0.02), budget_ns: Some(300 * SECOND), ..Trials::default() };
+    let stopping = Trials {
+        until: Some(0.02),
+        budget_ns: Some(300 * SECOND),
+        ..Trials::default()
+    };
     let it = design(4, vec![pair(2, 0), pair(1, 0), pair(3, 0)], stopping, 9);
     let (trials, stopped, original) = recorded(it.clone(), 1);
     assert_eq!(stopped, Stopped::Budget);
     let (mut replayed, _) = replay(it, &trials).unwrap();
     replayed.finish(stopped);
-    assert_eq!(ratios(&*replayed, 4, &trials), ratios(&*original, 4, &trials));
+    assert_eq!(
+        ratios(&*replayed, 4, &trials),
+        ratios(&*original, 4, &trials)
+    );
     assert_eq!(replayed.progress(), original.progress());
     // Slot 2 is known sooner, and the time goes to the others.
     let of = |slot| trials.iter().filter(|t| t.slot == slot).count();
-    assert!(of(2) + 10 < of(3) && of(3) == of(1), "{} {} {}", of(1), of(2), of(3));
+    assert!(
+        of(2) + 10 < of(3) && of(3) == of(1),
+        "{} {} {}",
+        of(1),
+        of(2),
+        of(3)
+    );
 }
 
 #[test]
@@ -121,15 +167,35 @@ fn records_of_another_order_are_named() {
     let request = |trial: &TrialRecord| Observed::from(trial).request;
     let mismatch = replay(it.clone(), &trials).err().unwrap();
     let due = Ok(request(&trials[8]));
-    assert_eq!(mismatch, Mismatch { trial: 8, recorded: request(&trials[7]), due });
+    assert_eq!(
+        mismatch,
+        Mismatch {
+            trial: 8,
+            recorded: request(&trials[7]),
+            due
+        }
+    );
     trials.swap(7, 8);
     trials[4].asked_fps = Some(5.0);
     let mismatch = replay(it.clone(), &trials).err().unwrap();
     assert_eq!((mismatch.trial, mismatch.recorded.load), (4, Some(5.0)));
     trials[4].asked_fps = None;
-    trials.push(record(99, TrialRequest { block: 6, ..request(&trials[0]) }, 0, None));
+    trials.push(record(
+        99,
+        TrialRequest {
+            block: 6,
+            ..request(&trials[0])
+        },
+        0,
+        None,
+    ));
     let mismatch = replay(it, &trials).err().unwrap();
-    assert!(mismatch.to_string().ends_with("none, since the campaign was over"), "{mismatch}");
+    assert!(
+        mismatch
+            .to_string()
+            .ends_with("none, since the campaign was over"),
+        "{mismatch}"
+    );
 }
 
 proptest! {

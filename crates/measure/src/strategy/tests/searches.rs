@@ -9,7 +9,12 @@ use linerate_search::Irregular;
 const CEILING: f64 = 1e6;
 
 fn goal(name: &str, loss: f64) -> WantedGoal {
-    WantedGoal { name: name.into(), loss, exceed: 500_000_000, times_ns: None }
+    WantedGoal {
+        name: name.into(),
+        loss,
+        exceed: 500_000_000,
+        times_ns: None,
+    }
 }
 
 /// A tester and several DUTs.
@@ -27,8 +32,13 @@ fn searches_of(duts: usize, direction: Direction) -> Searches {
     };
     let mut design = design(duts + 1, vec![], trials, 1);
     design.slots[0].tester = true;
-    design.slots.iter_mut().for_each(|slot| slot.direction = direction);
-    design.slots[1..].iter_mut().for_each(|slot| slot.ceiling = Some(0));
+    design
+        .slots
+        .iter_mut()
+        .for_each(|slot| slot.direction = direction);
+    design.slots[1..]
+        .iter_mut()
+        .for_each(|slot| slot.ceiling = Some(0));
     Searches::new(design)
 }
 
@@ -41,7 +51,11 @@ fn search(
     let (mut elapsed, mut requests) = (0, Vec::new());
     while let Ok(request) = it.next(&at(elapsed)) {
         let load = request.load.unwrap_or(f64::INFINITY);
-        let passed = if request.slot == 0 { load.min(CEILING) } else { load.min(capacity) };
+        let passed = if request.slot == 0 {
+            load.min(CEILING)
+        } else {
+            load.min(capacity)
+        };
         let ok = request.slot == 0 || valid(load);
         it.observe(&Observed {
             request,
@@ -49,7 +63,11 @@ fn search(
             received: ok.then_some(passed),
             handled: ok.then_some(passed),
             offered: Some(if ok { load } else { load.min(0.6 * CEILING) }),
-            loss_ratio: if load.is_finite() { 1.0 - passed / load } else { 0.0 },
+            loss_ratio: if load.is_finite() {
+                1.0 - passed / load
+            } else {
+                0.0
+            },
         });
         requests.push(request);
         elapsed += SECOND;
@@ -61,18 +79,39 @@ fn search(
 fn a_known_rate_is_found_and_cells_take_turns() {
     let mut it = searches(2);
     let (found, requests) = search(&mut it, 4e5, |_| true);
-    let alone = requests.iter().take_while(|request| request.slot == 0).count();
+    let alone = requests
+        .iter()
+        .take_while(|request| request.slot == 0)
+        .count();
     assert_eq!(alone, 23, "the tester alone comes first");
-    let turns: Vec<usize> = requests[alone..].iter().take(4).map(|request| request.slot).collect();
+    let turns: Vec<usize> = requests[alone..]
+        .iter()
+        .take(4)
+        .map(|request| request.slot)
+        .collect();
     assert_eq!(turns, [1, 2, 1, 2]);
-    assert!(requests.iter().filter_map(|request| request.load).all(|load| load <= 0.95 * CEILING));
+    assert!(
+        requests
+            .iter()
+            .filter_map(|request| request.load)
+            .all(|load| load <= 0.95 * CEILING)
+    );
     for search in found {
-        assert_eq!((search.ended, search.stalls), (Some(Ended::Known), Some(0.0)));
+        assert_eq!(
+            (search.ended, search.stalls),
+            (Some(Ended::Known), Some(0.0))
+        );
         let [ndr, pdr] = [0, 1].map(|goal| search.goals[goal].outcome);
         assert_eq!((ndr.irregular, pdr.irregular), (None, None));
         let (low, high) = (ndr.lower.unwrap(), ndr.upper.unwrap());
-        assert!((0.995 * 4e5..=4e5).contains(&low) && high > 4e5 && (high - low) / high <= 0.005, "{ndr:?}");
-        assert!((pdr.conditional.unwrap() / 4e5 - 1.0).abs() < 0.005, "{pdr:?}");
+        assert!(
+            (0.995 * 4e5..=4e5).contains(&low) && high > 4e5 && (high - low) / high <= 0.005,
+            "{ndr:?}"
+        );
+        assert!(
+            (pdr.conditional.unwrap() / 4e5 - 1.0).abs() < 0.005,
+            "{pdr:?}"
+        );
     }
 }
 
@@ -80,14 +119,20 @@ fn a_known_rate_is_found_and_cells_take_turns() {
 fn a_dut_faster_than_the_tester_meets_the_goal_at_the_highest_load() {
     let (found, _) = search(&mut searches(1), 2e6, |_| true);
     let ndr = found[0].goals[0].outcome;
-    assert_eq!((ndr.irregular, ndr.lower), (Some(Irregular::MaxLoad), Some(0.95 * CEILING)));
+    assert_eq!(
+        (ndr.irregular, ndr.lower),
+        (Some(Irregular::MaxLoad), Some(0.95 * CEILING))
+    );
 }
 
 #[test]
 fn a_dut_that_forwards_nothing_has_no_lower_bound() {
     let (found, _) = search(&mut searches(1), 0.0, |_| true);
     let ndr = found[0].goals[0].outcome;
-    assert_eq!((ndr.irregular, ndr.lower, ndr.upper), (Some(Irregular::MinLoad), None, Some(LEAST_FPS)));
+    assert_eq!(
+        (ndr.irregular, ndr.lower, ndr.upper),
+        (Some(Irregular::MinLoad), None, Some(LEAST_FPS))
+    );
 }
 
 #[test]
@@ -95,7 +140,9 @@ fn loads_that_the_tester_cannot_keep_beside_the_dut_end_below_its_rate() {
     let (found, requests) = search(&mut searches(1), 4e5, |load| load < 0.6 * CEILING);
     assert_eq!(found[0].limits.max, 0.95 * 0.6 * CEILING);
     assert_eq!(found[0].goals[0].outcome.irregular, None);
-    let first = requests.iter().filter(|request| request.load == Some(0.95 * CEILING));
+    let first = requests
+        .iter()
+        .filter(|request| request.load == Some(0.95 * CEILING));
     assert_eq!(first.count(), 3, "a load is tried three times");
 }
 
@@ -103,7 +150,10 @@ fn loads_that_the_tester_cannot_keep_beside_the_dut_end_below_its_rate() {
 fn three_invalid_trials_in_succession_name_the_tester() {
     let (found, _) = search(&mut searches(1), 4e5, |load| load > 4.5e5);
     assert_eq!(found[0].ended, Some(Ended::Tester));
-    assert_eq!(found[0].goals[0].outcome.irregular, Some(Irregular::Unfinished));
+    assert_eq!(
+        found[0].goals[0].outcome.irregular,
+        Some(Irregular::Unfinished)
+    );
 }
 
 #[test]
@@ -113,7 +163,10 @@ fn stalls_make_trials_shorter() {
         let request = it.next(&at(0)).unwrap();
         // Ten of the twenty trials at half rate lose something.
         let loss_ratio = if number >= 13 { 1e-4 } else { 0.0 };
-        it.observe(&Observed { loss_ratio, ..observed(request, Some(CEILING)) });
+        it.observe(&Observed {
+            loss_ratio,
+            ..observed(request, Some(CEILING))
+        });
     }
     let request = it.next(&at(0)).unwrap();
     // ln 2 stalls in 250 ms are 2.77 a second; 1 s / 2.77 / 1.5.
@@ -142,10 +195,21 @@ fn loads_are_those_of_each_direction() {
     let (mut elapsed, mut most) = (0, 0.0f64);
     while let Ok(request) = it.next(&at(elapsed)) {
         let offered = request.load.map_or(CEILING, |load| 2.0 * load);
-        let passed = if request.slot == 0 { offered.min(CEILING) } else { offered.min(4e5) };
+        let passed = if request.slot == 0 {
+            offered.min(CEILING)
+        } else {
+            offered.min(4e5)
+        };
         let (received, loss_ratio) = (Some(passed), 1.0 - passed / offered);
         let handled = received;
-        it.observe(&Observed { request, valid: true, received, handled, offered: Some(offered), loss_ratio });
+        it.observe(&Observed {
+            request,
+            valid: true,
+            received,
+            handled,
+            offered: Some(offered),
+            loss_ratio,
+        });
         most = most.max(request.load.unwrap_or(0.0));
         elapsed += SECOND;
     }

@@ -19,20 +19,27 @@ fn what_the_hypervisor_takes_is_named_by_host() {
                 frequency: None,
             }]
         };
-        let mut trials: Vec<TrialRecord> =
-            (0..9).map(|n| trial(n, n as u32 / 3, n as usize % 3, 1e6, 0)).collect();
+        let mut trials: Vec<TrialRecord> = (0..9)
+            .map(|n| trial(n, n as u32 / 3, n as usize % 3, 1e6, 0))
+            .collect();
         for trial in &mut trials {
             trial.cpus = stolen(0.05);
             if lab == LabKind::Hosts {
-                trial.tester_cpus = [("gen".into(), stolen(0.2)), ("sink".into(), stolen(0.0))].into();
+                trial.tester_cpus =
+                    [("gen".into(), stolen(0.2)), ("sink".into(), stolen(0.0))].into();
             }
         }
-        let all = summarise(&campaign, &trials, Stopped::Trials, 0).warnings.into_iter();
+        let all = summarise(&campaign, &trials, Stopped::Trials, 0)
+            .warnings
+            .into_iter();
         all.filter_map(|warning| warning.spoils)
             .filter(|text| text.contains("hypervisor"))
             .collect::<Vec<_>>()
     };
-    assert_eq!(said(LabKind::Namespaces), ["the hypervisor took 5.0 % of the CPUs' time"]);
+    assert_eq!(
+        said(LabKind::Namespaces),
+        ["the hypervisor took 5.0 % of the CPUs' time"]
+    );
     let of_hosts = [
         "the hypervisor took 5.0 % of the time of the DUT's CPUs",
         "the hypervisor took 20.0 % of the time of gen's CPUs",
@@ -60,10 +67,19 @@ fn all_time_of_others_counts_and_not_user_time_alone() {
     }
     let spoils = |trials: &[TrialRecord]| {
         let summary = summarise(&campaign, trials, Stopped::Precise, 0);
-        summary.warnings.into_iter().find_map(|warning| warning.spoils)
+        summary
+            .warnings
+            .into_iter()
+            .find_map(|warning| warning.spoils)
     };
-    assert_eq!(spoils(&trials).unwrap(), "other programs took 90 % of a CPU of the lab");
-    trials.iter_mut().flat_map(|trial| &mut trial.cpus).for_each(|cpu| cpu.others = None);
+    assert_eq!(
+        spoils(&trials).unwrap(),
+        "other programs took 90 % of a CPU of the lab"
+    );
+    trials
+        .iter_mut()
+        .flat_map(|trial| &mut trial.cpus)
+        .for_each(|cpu| cpu.others = None);
     assert_eq!(spoils(&trials), None, "an older record");
 }
 
@@ -89,7 +105,9 @@ fn other_programs_of_hosts_are_named_by_host() {
                 trial.tester_cpus = [("gen".into(), of(0.25)), ("sink".into(), of(0.01))].into();
             }
         }
-        let all = summarise(&campaign, &trials, Stopped::Trials, 0).warnings.into_iter();
+        let all = summarise(&campaign, &trials, Stopped::Trials, 0)
+            .warnings
+            .into_iter();
         all.filter_map(|warning| warning.spoils).collect::<Vec<_>>()
     };
     // Of a CPU that does not forward, and of a tester's CPU that does not work for a load, nothing is said.
@@ -102,5 +120,8 @@ fn other_programs_of_hosts_are_named_by_host() {
         ]
     );
     let end_hosts = [share(0, 0.1, 0.5, Some(0.4)), share(1, 0.1, 0.5, Some(0.4))];
-    assert_eq!(said(Mode::EndHosts, &end_hosts), ["other programs took 40 % of the CPUs' time"]);
+    assert_eq!(
+        said(Mode::EndHosts, &end_hosts),
+        ["other programs took 40 % of the CPUs' time"]
+    );
 }

@@ -15,7 +15,9 @@ const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "o
 
 /// Where each trial is to begin without states, the firewall must be able to forget them.
 fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagnostic> {
-    let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
+    let at = tree
+        .entry("states")
+        .filter(|_| tree.text("states") == Some("new"))?;
     if place.embedded || firewall.can_forget() {
         return None;
     }
@@ -25,13 +27,23 @@ fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagn
 }
 
 pub(super) fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let Some(rules) = tree.table("rules") else { return };
-    let Some(first) = rules.entries.first() else { return };
-    if rules.text("filter") == Some("none") || ["file", "map"].into_iter().any(|key| rules.get(key).is_some())
+    let Some(rules) = tree.table("rules") else {
+        return;
+    };
+    let Some(first) = rules.entries.first() else {
+        return;
+    };
+    if rules.text("filter") == Some("none")
+        || ["file", "map"]
+            .into_iter()
+            .any(|key| rules.get(key).is_some())
     {
         return;
     }
-    let lacking: Vec<&str> = ["tool", "filter"].into_iter().filter(|key| rules.get(key).is_none()).collect();
+    let lacking: Vec<&str> = ["tool", "filter"]
+        .into_iter()
+        .filter(|key| rules.get(key).is_none())
+        .collect();
     if !lacking.is_empty() {
         let varied = place.levels.iter().any(|(f, _)| {
             place.draft.factors[*f]
@@ -39,7 +51,11 @@ pub(super) fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnosti
                 .iter()
                 .any(|(field, span)| field.keys[0] == "rules" && *span != Span::default())
         });
-        let message = format!("the rule set of '{}' lacks {}", place.name(), listed(&lacking, "and"));
+        let message = format!(
+            "the rule set of '{}' lacks {}",
+            place.name(),
+            listed(&lacking, "and")
+        );
         let help = match varied && rules.get("tool").is_none() {
             true => format!(
                 "a factor sets its rules: give the factor variants = [...] without '{}', or the variant rules.tool",
@@ -51,21 +67,38 @@ pub(super) fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnosti
         return;
     }
     problems.extend(tool(place, rules));
-    problems.extend(rules.read("tool").and_then(|firewall| forgotten(place, tree, firewall)));
-    if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
+    problems.extend(
+        rules
+            .read("tool")
+            .and_then(|firewall| forgotten(place, tree, firewall)),
+    );
+    if let Some(at) = rules
+        .entry("hash")
+        .filter(|_| rules.get("states").is_none())
+    {
         let help = "add states = 100000, say";
-        problems.fault(at.key_span, "the hash is sized for a number of states", help);
+        problems.fault(
+            at.key_span,
+            "the hash is sized for a number of states",
+            help,
+        );
     }
-    let set =
-        lower::settings(tree).rules.map(|rules| rules.for_frames(place.system, &[place.family], Some("out")));
+    let set = lower::settings(tree)
+        .rules
+        .map(|rules| rules.for_frames(place.system, &[place.family], Some("out")));
     for fault in set.iter().flat_map(RuleSet::faults) {
         let key = match fault.subject.as_deref() {
             Some("rules-before") => "before",
             Some(key @ ("table" | "states" | "hit" | "seed" | "optimize")) => key,
             _ => "filter",
         };
-        let span = rules.entry(key).map_or(first.key_span, |entry| entry.key_span);
-        problems.push(Diagnostic { subject: None, ..fault.within(span) });
+        let span = rules
+            .entry(key)
+            .map_or(first.key_span, |entry| entry.key_span);
+        problems.push(Diagnostic {
+            subject: None,
+            ..fault.within(span)
+        });
     }
 }
 
@@ -78,7 +111,10 @@ fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("{} has no {tool}", place.system);
-    let help = format!("there it is {}; or give the variant systems = [...] without it", listed(tools, "or"));
+    let help = format!(
+        "there it is {}; or give the variant systems = [...] without it",
+        listed(tools, "or")
+    );
     Some(Diagnostic::at(node.span, message).remedy(help))
 }
 
@@ -93,20 +129,28 @@ fn tools(system: System) -> &'static [&'static str] {
 
 /// The rule file of a cell, if it has one.
 pub(crate) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFile>, Diagnostic> {
-    let Some(rules) = tree.table("rules").filter(|rules| rules.text("filter") != Some("none")) else {
+    let Some(rules) = tree
+        .table("rules")
+        .filter(|rules| rules.text("filter") != Some("none"))
+    else {
         return Ok(None);
     };
     let Some(name) = rules.text("file") else {
         return match rules.entry("map") {
-            Some(map) => Err(Diagnostic::at(map.key_span, "there is no file whose names could be mapped")
-                .remedy("add file = \"fw.nft\", or leave it out")),
+            Some(map) => Err(Diagnostic::at(
+                map.key_span,
+                "there is no file whose names could be mapped",
+            )
+            .remedy("add file = \"fw.nft\", or leave it out")),
             None => Ok(None),
         };
     };
     let span = rules.get("file").map_or(Span::default(), |node| node.span);
     if let Some(entry) = OF_WRITTEN.iter().find_map(|key| rules.entry(key)) {
-        let message =
-            format!("a rule file has rules of its own: {} is for rule sets that linerate writes", entry.key);
+        let message = format!(
+            "a rule file has rules of its own: {} is for rule sets that linerate writes",
+            entry.key
+        );
         return Err(Diagnostic::at(entry.key_span, message).remedy("leave it out, or the file"));
     }
     if let Some(problem) = tool(place, rules) {
@@ -121,26 +165,40 @@ pub(crate) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFil
         }
         None => return Ok(None),
     };
-    let firewall = rules.read("tool").map(|firewall: Firewall| firewall.on(place.system));
-    let mut file = RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
-        message: wrong.head(),
-        subject: None,
-        place: None,
-        remedy: wrong.remedy.as_ref().map(|remedy| match place.draft.key("rules", "map") {
-            option if option != "map" && remedy.contains("map ") => {
-                format!("{remedy} ({option} NAME=in, {option} NAME=out)")
-            }
-            _ => remedy.clone(),
-        }),
-        ..wrong.within(span)
-    })?;
+    let firewall = rules
+        .read("tool")
+        .map(|firewall: Firewall| firewall.on(place.system));
+    let mut file =
+        RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
+            message: wrong.head(),
+            subject: None,
+            place: None,
+            remedy: wrong
+                .remedy
+                .as_ref()
+                .map(|remedy| match place.draft.key("rules", "map") {
+                    option if option != "map" && remedy.contains("map ") => {
+                        format!("{remedy} ({option} NAME=in, {option} NAME=out)")
+                    }
+                    _ => remedy.clone(),
+                }),
+            ..wrong.within(span)
+        })?;
     file.firewall = file.firewall.on(place.system);
     let known = tools(place.system);
-    let of_system = if file.firewall.is_pf() { "pf".into() } else { file.firewall.to_string() };
+    let of_system = if file.firewall.is_pf() {
+        "pf".into()
+    } else {
+        file.firewall.to_string()
+    };
     if !known.contains(&of_system.as_str()) {
-        let message =
-            format!("{name} is a rule file of {}, which {} does not have", file.firewall, place.system);
-        return Err(Diagnostic::at(span, message).remedy(format!("there it is {}", listed(known, "or"))));
+        let message = format!(
+            "{name} is a rule file of {}, which {} does not have",
+            file.firewall, place.system
+        );
+        return Err(
+            Diagnostic::at(span, message).remedy(format!("there it is {}", listed(known, "or")))
+        );
     }
     forgotten(place, tree, file.firewall).map_or(Ok(Some(file)), Err)
 }

@@ -23,7 +23,10 @@ pub enum Meaning {
 impl Meaning {
     /// The names of the meanings, with descriptions.
     pub const NAMES: [(&str, &str); 3] = [
-        ("in", "the generator's side: its interface, the network behind it, or the DUT's address there"),
+        (
+            "in",
+            "the generator's side: its interface, the network behind it, or the DUT's address there",
+        ),
         ("out", "the receiver's side"),
         ("elsewhere", "a network that no test frame is from or to"),
     ];
@@ -60,16 +63,35 @@ pub(super) struct Seen {
 
 /// Words before the name of something that is no interface.
 const NFT_OBJECTS: [&str; 19] = [
-    "table", "chain", "set", "map", "jump", "goto", "define", "redefine", "counter", "quota", "limit",
-    "name", "inet", "ip", "ip6", "arp", "bridge", "netdev", "comment",
+    "table", "chain", "set", "map", "jump", "goto", "define", "redefine", "counter", "quota",
+    "limit", "name", "inet", "ip", "ip6", "arp", "bridge", "netdev", "comment",
 ];
-const IPTABLES_INTERFACE: [&str; 6] =
-    ["-i", "--in-interface", "--physdev-in", "-o", "--out-interface", "--physdev-out"];
-const TRANSLATES: [&str; 7] = ["masquerade", "snat", "MASQUERADE", "SNAT", "nat", "nat-to", "binat"];
+const IPTABLES_INTERFACE: [&str; 6] = [
+    "-i",
+    "--in-interface",
+    "--physdev-in",
+    "-o",
+    "--out-interface",
+    "--physdev-out",
+];
+const TRANSLATES: [&str; 7] = [
+    "masquerade",
+    "snat",
+    "MASQUERADE",
+    "SNAT",
+    "nat",
+    "nat-to",
+    "binat",
+];
 const ACCEPTS: [&str; 5] = ["accept", "ACCEPT", "pass", "allow", "permit"];
 /// Networks that, apart from the test networks, appear only in lists of forbidden source addresses.
-const BOGONS: [&str; 5] =
-    ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "100.64.0.0/10"];
+const BOGONS: [&str; 5] = [
+    "192.0.2.0/24",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "240.0.0.0/4",
+    "100.64.0.0/10",
+];
 /// Words of a value, or of a line, that are looked at: a file of one endless line must not take for ever.
 const MOST_WORDS: usize = 200;
 
@@ -89,9 +111,19 @@ pub(super) struct Names<'t> {
 
 impl<'t> Names<'t> {
     pub fn new(firewall: Firewall, tokens: Vec<Token<'t>>) -> Self {
-        let lines = [&TRANSLATES[..], &ACCEPTS]
-            .map(|words| tokens.iter().filter(|t| t.is(words)).map(|t| t.line).collect::<HashSet<usize>>());
-        let mut names = Names { firewall, tokens, values: HashMap::new(), lines };
+        let lines = [&TRANSLATES[..], &ACCEPTS].map(|words| {
+            tokens
+                .iter()
+                .filter(|t| t.is(words))
+                .map(|t| t.line)
+                .collect::<HashSet<usize>>()
+        });
+        let mut names = Names {
+            firewall,
+            tokens,
+            values: HashMap::new(),
+            lines,
+        };
         for at in 0..names.tokens.len() {
             if let Some((name, value)) = names.variable(at) {
                 names.values.insert(name, value);
@@ -101,7 +133,10 @@ impl<'t> Names<'t> {
     }
 
     fn word(&self, at: usize) -> &'t str {
-        self.tokens.get(at).filter(|t| t.kind != TokenKind::Sign).map_or("", |t| t.text)
+        self.tokens
+            .get(at)
+            .filter(|t| t.kind != TokenKind::Sign)
+            .map_or("", |t| t.text)
     }
 
     fn sign(&self, at: usize, sign: &str) -> bool {
@@ -113,21 +148,33 @@ impl<'t> Names<'t> {
         let token = &self.tokens[at];
         match self.firewall {
             Firewall::Nftables if token.is(&["define", "redefine"]) && self.sign(at + 2, "=") => {
-                Some((format!("${}", self.word(at + 1)), self.value(at + 3, false).0))
+                Some((
+                    format!("${}", self.word(at + 1)),
+                    self.value(at + 3, false).0,
+                ))
             }
             Firewall::Nftables if token.is(&["set"]) && self.sign(at + 2, "{") => {
-                let within = self.tokens[at..].iter().take(MOST_WORDS).take_while(|t| !t.is_sign("}"));
+                let within = self.tokens[at..]
+                    .iter()
+                    .take(MOST_WORDS)
+                    .take_while(|t| !t.is_sign("}"));
                 let elements = at + within.take_while(|t| !t.is(&["elements"])).count();
                 if !self.tokens.get(elements)?.is(&["elements"]) {
                     return None;
                 }
-                Some((format!("@{}", self.word(at + 1)), self.value(elements + 2, false).0))
+                Some((
+                    format!("@{}", self.word(at + 1)),
+                    self.value(elements + 2, false).0,
+                ))
             }
             Firewall::Pf | Firewall::OpenbsdPf | Firewall::Ipfw
                 if token.kind == TokenKind::Word && self.sign(at + 1, "=") =>
             {
-                let line =
-                    self.tokens[at..].iter().take(MOST_WORDS).skip(2).take_while(|t| t.line == token.line);
+                let line = self.tokens[at..]
+                    .iter()
+                    .take(MOST_WORDS)
+                    .skip(2)
+                    .take_while(|t| t.line == token.line);
                 let words = line.filter(|t| t.kind != TokenKind::Sign).map(|t| t.text);
                 Some((format!("${}", token.text), words.collect()))
             }
@@ -153,11 +200,21 @@ impl<'t> Names<'t> {
             return (self.values.get(&name).cloned().unwrap_or_default(), negated);
         }
         if !self.sign(at, "{") {
-            return (Some(self.word(at)).filter(|w| !w.is_empty()).into_iter().collect(), negated);
+            return (
+                Some(self.word(at))
+                    .filter(|w| !w.is_empty())
+                    .into_iter()
+                    .collect(),
+                negated,
+            );
         }
         let mut words = Vec::new();
         let mut is_value = false;
-        for token in self.tokens[at + 1..].iter().take_while(|t| !t.is_sign("}")).take(MOST_WORDS) {
+        for token in self.tokens[at + 1..]
+            .iter()
+            .take_while(|t| !t.is_sign("}"))
+            .take(MOST_WORDS)
+        {
             match token.kind {
                 TokenKind::Sign if token.text == ":" => is_value = keys,
                 TokenKind::Sign if token.text == "," => is_value = false,
@@ -187,14 +244,24 @@ impl<'t> Names<'t> {
     pub fn interfaces(&self) -> Vec<Seen> {
         let mut seen = Vec::new();
         for at in 0..self.tokens.len() {
-            let Some(end) = self.names_interface(at) else { continue };
+            let Some(end) = self.names_interface(at) else {
+                continue;
+            };
             let (words, negated) = self.value(at + 1, true);
             // `iifname . oifname { a . b }` has both sides in one value.
             let joined = self.word(at + 1) == "." || at > 0 && self.word(at - 1) == ".";
             let negated = negated || at > 0 && self.sign(at - 1, "!");
             let end = end.filter(|_| !negated && !joined);
-            for name in self.resolved(words).into_iter().filter(|name| is_interface(name)) {
-                seen.push(Seen { name: name.into(), line: self.tokens[at].line, end });
+            for name in self
+                .resolved(words)
+                .into_iter()
+                .filter(|name| is_interface(name))
+            {
+                seen.push(Seen {
+                    name: name.into(),
+                    line: self.tokens[at].line,
+                    end,
+                });
             }
         }
         seen
@@ -204,16 +271,27 @@ impl<'t> Names<'t> {
     fn names_interface(&self, at: usize) -> Option<Option<Meaning>> {
         let token = &self.tokens[at];
         let end = |inward: &[&str], outward: &[&str], neither: &[&str]| {
-            let found = [(inward, Some(Meaning::In)), (outward, Some(Meaning::Out)), (neither, None)];
-            found.into_iter().find(|(words, _)| token.is(words)).map(|(_, end)| end)
+            let found = [
+                (inward, Some(Meaning::In)),
+                (outward, Some(Meaning::Out)),
+                (neither, None),
+            ];
+            found
+                .into_iter()
+                .find(|(words, _)| token.is(words))
+                .map(|(_, end)| end)
         };
         match self.firewall {
-            Firewall::Nftables => {
-                end(&["iif", "iifname"], &["oif", "oifname"], &["device", "devices", "ibrname", "obrname"])
-            }
-            Firewall::Iptables => {
-                end(&IPTABLES_INTERFACE[..2], &IPTABLES_INTERFACE[3..5], &["--physdev-in", "--physdev-out"])
-            }
+            Firewall::Nftables => end(
+                &["iif", "iifname"],
+                &["oif", "oifname"],
+                &["device", "devices", "ibrname", "obrname"],
+            ),
+            Firewall::Iptables => end(
+                &IPTABLES_INTERFACE[..2],
+                &IPTABLES_INTERFACE[3..5],
+                &["--physdev-in", "--physdev-out"],
+            ),
             Firewall::Ipfw => end(&["recv"], &["xmit", "if"], &["via"]),
             Firewall::Pf | Firewall::OpenbsdPf | Firewall::Ipf => {
                 if !token.is(&["on"]) {
@@ -221,40 +299,73 @@ impl<'t> Names<'t> {
                 }
                 let inward = at > 0 && self.word(at - 1) == "in";
                 let outward = at > 0 && ["out", "nat", "binat"].contains(&self.word(at - 1));
-                Some(if inward { Some(Meaning::In) } else { outward.then_some(Meaning::Out) })
+                Some(if inward {
+                    Some(Meaning::In)
+                } else {
+                    outward.then_some(Meaning::Out)
+                })
             }
         }
     }
 
     /// Which of two interfaces leads where: translated frames leave by the outer one, or a rule accepts from one to the other; or else the
     /// first is the inner one. With the reason.
-    pub fn guessed_ends(&self, seen: &[Seen], names: &[&str]) -> Option<(BTreeMap<String, Meaning>, String)> {
+    pub fn guessed_ends(
+        &self,
+        seen: &[Seen],
+        names: &[&str],
+    ) -> Option<(BTreeMap<String, Meaning>, String)> {
         let [translates, accepts] = &self.lines;
         let goes = |seen: &&Seen, end| seen.end == Some(end);
-        let out = seen.iter().find(|s| goes(s, Meaning::Out) && translates.contains(&s.line));
+        let out = seen
+            .iter()
+            .find(|s| goes(s, Meaning::Out) && translates.contains(&s.line));
         let accepted = || {
-            let outs: HashMap<usize, &str> =
-                seen.iter().filter(|s| goes(s, Meaning::Out)).map(|s| (s.line, s.name.as_str())).collect();
+            let outs: HashMap<usize, &str> = seen
+                .iter()
+                .filter(|s| goes(s, Meaning::Out))
+                .map(|s| (s.line, s.name.as_str()))
+                .collect();
             let to_other = |s: &&Seen| outs.get(&s.line).is_some_and(|out| *out != s.name);
-            seen.iter().find(|s| goes(s, Meaning::In) && accepts.contains(&s.line) && to_other(s))
+            seen.iter()
+                .find(|s| goes(s, Meaning::In) && accepts.contains(&s.line) && to_other(s))
         };
         let other = |name: &str| names.iter().find(|n| **n != name).map(|n| n.to_string());
         let (inside, outside, why) = match (names, out) {
-            ([_], Some(out)) => (None, out.name.clone(), "translated frames leave by it".to_string()),
-            ([_, _], Some(out)) => {
-                (other(&out.name), out.name.clone(), format!("translated frames leave by {}", out.name))
-            }
-            ([first, second], None) => match accepted().and_then(|a| Some((a.name.clone(), other(&a.name)?)))
-            {
-                Some((from, to)) => {
-                    (Some(from.clone()), to.clone(), format!("a rule accepts from {from} to {to}"))
+            ([_], Some(out)) => (
+                None,
+                out.name.clone(),
+                "translated frames leave by it".to_string(),
+            ),
+            ([_, _], Some(out)) => (
+                other(&out.name),
+                out.name.clone(),
+                format!("translated frames leave by {}", out.name),
+            ),
+            ([first, second], None) => {
+                match accepted().and_then(|a| Some((a.name.clone(), other(&a.name)?))) {
+                    Some((from, to)) => (
+                        Some(from.clone()),
+                        to.clone(),
+                        format!("a rule accepts from {from} to {to}"),
+                    ),
+                    None => (
+                        Some(first.to_string()),
+                        second.to_string(),
+                        "in the order of the file".to_string(),
+                    ),
                 }
-                None => (Some(first.to_string()), second.to_string(), "in the order of the file".to_string()),
-            },
+            }
             _ => return None,
         };
         let inside = inside.map(|name| (name, Meaning::In));
-        Some((inside.into_iter().chain([(outside, Meaning::Out)]).collect(), why))
+        Some((
+            inside
+                .into_iter()
+                .chain([(outside, Meaning::Out)])
+                .collect(),
+            why,
+        ))
     }
 
     /// The private network of an IP version that frames come from as the rules see it: the source of translated frames, or else
@@ -268,15 +379,26 @@ impl<'t> Names<'t> {
                 Firewall::Iptables => token.is(&["-s", "--source"]),
                 _ => token.is(&["from"]),
             };
-            let (words, negated) = if source { self.value(at + 1, true) } else { continue };
+            let (words, negated) = if source {
+                self.value(at + 1, true)
+            } else {
+                continue;
+            };
             let network = self.resolved(words).into_iter().find(|w| is_private(w, v4));
-            found.extend(network.filter(|_| !negated).map(|network| (network, token.line)));
+            found.extend(
+                network
+                    .filter(|_| !negated)
+                    .map(|network| (network, token.line)),
+            );
         }
         let [translates, accepts] = &self.lines;
         let inward = |s: &&Seen| s.end == Some(Meaning::In) && Some(s.name.as_str()) == inside;
         let from_inside: HashSet<usize> = seen.iter().filter(inward).map(|s| s.line).collect();
         let pick = |fits: &dyn Fn(&usize) -> bool| {
-            found.iter().find(|(_, line)| fits(line)).map(|(network, _)| *network)
+            found
+                .iter()
+                .find(|(_, line)| fits(line))
+                .map(|(network, _)| *network)
         };
         pick(&|line| translates.contains(line))
             .or_else(|| pick(&|line| accepts.contains(line) && from_inside.contains(line)))
@@ -298,12 +420,18 @@ impl<'t> Names<'t> {
     }
 
     /// The text with the lab's names instead of those in the map.
-    pub fn mapped(&self, text: &str, map: &BTreeMap<String, Meaning>, ends: &[LabEnd; 2]) -> String {
+    pub fn mapped(
+        &self,
+        text: &str,
+        map: &BTreeMap<String, Meaning>,
+        ends: &[LabEnd; 2],
+    ) -> String {
         let (names, nets) = lookup(map);
         let (mut mapped, mut from) = (String::with_capacity(text.len()), 0);
         for (at, token) in self.tokens.iter().enumerate() {
-            if let Some(replacement) =
-                self.looked_up(at, &names, &nets).and_then(|(_, m)| in_lab(m, token.text, ends))
+            if let Some(replacement) = self
+                .looked_up(at, &names, &nets)
+                .and_then(|(_, m)| in_lab(m, token.text, ends))
             {
                 mapped += &text[from..token.at];
                 mapped += replacement;
@@ -320,7 +448,10 @@ impl<'t> Names<'t> {
             .filter_map(|at| self.looked_up(at, &names, &nets))
             .map(|(name, _)| name)
             .collect();
-        map.keys().map(String::as_str).filter(|name| !there.contains(name)).collect()
+        map.keys()
+            .map(String::as_str)
+            .filter(|name| !there.contains(name))
+            .collect()
     }
 
     fn looked_up<'m>(
@@ -332,14 +463,24 @@ impl<'t> Names<'t> {
         let word = self.word(at);
         match net(word) {
             Some(net) => nets.get(&net).copied(),
-            None => names.get(word).copied().filter(|_| self.may_be_interface(at)),
+            None => names
+                .get(word)
+                .copied()
+                .filter(|_| self.may_be_interface(at)),
         }
     }
 
     fn may_be_interface(&self, at: usize) -> bool {
-        let before = || (0..at).rev().map(|i| &self.tokens[i]).find(|t| !t.is_sign("\"") && !t.is_sign("!"));
+        let before = || {
+            (0..at)
+                .rev()
+                .map(|i| &self.tokens[i])
+                .find(|t| !t.is_sign("\"") && !t.is_sign("!"))
+        };
         match self.firewall {
-            Firewall::Nftables => !before().is_some_and(|t| t.is(&NFT_OBJECTS) || t.is(&["flowtable"])),
+            Firewall::Nftables => {
+                !before().is_some_and(|t| t.is(&NFT_OBJECTS) || t.is(&["flowtable"]))
+            }
             Firewall::Iptables => before().is_some_and(|t| t.is(&IPTABLES_INTERFACE)),
             _ => !self.sign(at + 1, "="),
         }
@@ -350,9 +491,17 @@ type Lookup<'m, K> = HashMap<K, (&'m str, Meaning)>;
 
 /// A map's names, and its networks, to be looked up.
 fn lookup(map: &BTreeMap<String, Meaning>) -> (Lookup<'_, &str>, Lookup<'_, Net>) {
-    let all = || map.iter().map(|(name, meaning)| (name.as_str(), (name.as_str(), *meaning)));
-    let nets = all().filter_map(|(name, meaning)| Some((net(name)?, meaning))).collect();
-    (all().filter(|(name, _)| net(name).is_none()).collect(), nets)
+    let all = || {
+        map.iter()
+            .map(|(name, meaning)| (name.as_str(), (name.as_str(), *meaning)))
+    };
+    let nets = all()
+        .filter_map(|(name, meaning)| Some((net(name)?, meaning)))
+        .collect();
+    (
+        all().filter(|(name, _)| net(name).is_none()).collect(),
+        nets,
+    )
 }
 
 /// The lab's name for a word.
@@ -361,12 +510,24 @@ fn in_lab<'e>(meaning: Meaning, word: &str, ends: &'e [LabEnd; 2]) -> Option<&'e
         Meaning::In => &ends[0],
         Meaning::Out => &ends[1],
         Meaning::Elsewhere => {
-            return Some(if word.contains(':') { "2001:200::/48" } else { "198.20.0.0/15" });
+            return Some(if word.contains(':') {
+                "2001:200::/48"
+            } else {
+                "198.20.0.0/15"
+            });
         }
     };
-    let Some((address, length)) = net(word) else { return Some(&end.interface) };
-    let all = if length.is_some() { &end.networks } else { &end.addresses };
-    all.iter().find(|text| text.contains(':') == address.is_ipv6()).map(String::as_str)
+    let Some((address, length)) = net(word) else {
+        return Some(&end.interface);
+    };
+    let all = if length.is_some() {
+        &end.networks
+    } else {
+        &end.addresses
+    };
+    all.iter()
+        .find(|text| text.contains(':') == address.is_ipv6())
+        .map(String::as_str)
 }
 
 fn is_interface(word: &str) -> bool {
@@ -388,7 +549,9 @@ fn is_test(address: IpAddr) -> bool {
 fn is_private(word: &str, v4: bool) -> bool {
     match net(word) {
         Some((IpAddr::V4(a), Some(length))) => v4 && a.is_private() && length < 31,
-        Some((IpAddr::V6(a), Some(length))) => !v4 && a.segments()[0] & 0xfe00 == 0xfc00 && length < 127,
+        Some((IpAddr::V6(a), Some(length))) => {
+            !v4 && a.segments()[0] & 0xfe00 == 0xfc00 && length < 127
+        }
         _ => false,
     }
 }

@@ -30,7 +30,10 @@ impl Token<'_> {
     }
 
     pub fn span(&self) -> Span {
-        Span { start: self.at, end: self.at + self.text.len() }
+        Span {
+            start: self.at,
+            end: self.at + self.text.len(),
+        }
     }
 
     pub fn is_sign(&self, sign: &str) -> bool {
@@ -51,14 +54,19 @@ pub(super) fn tokens(text: &str, firewall: Firewall) -> Result<Vec<Token<'_>>, D
     let quotes_words = matches!(firewall, Firewall::Nftables | Firewall::Iptables);
     let bytes = text.as_bytes();
     let (mut tokens, mut at, mut line, mut in_quotes) = (Vec::new(), 0, 1, false);
-    let word_at =
-        |start: usize, end: usize, line, kind| Token { text: &text[start..end], at: start, line, kind };
+    let word_at = |start: usize, end: usize, line, kind| Token {
+        text: &text[start..end],
+        at: start,
+        line,
+        kind,
+    };
     while at < bytes.len() {
         let comment = || match firewall {
             Firewall::Nftables => true,
-            Firewall::Iptables => {
-                text[..at].rsplit('\n').next().is_some_and(|before| before.trim().is_empty())
-            }
+            Firewall::Iptables => text[..at]
+                .rsplit('\n')
+                .next()
+                .is_some_and(|before| before.trim().is_empty()),
             Firewall::Ipfw => !in_quotes && (at == 0 || bytes[at - 1].is_ascii_whitespace()),
             Firewall::Pf | Firewall::OpenbsdPf | Firewall::Ipf => !in_quotes,
         };
@@ -72,7 +80,10 @@ pub(super) fn tokens(text: &str, firewall: Firewall) -> Result<Vec<Token<'_>>, D
             b'"' if quotes_words => {
                 let end = quoted(bytes, at + 1, firewall == Firewall::Iptables);
                 let Some(end) = end else {
-                    let quote = Span { start: at, end: at + 1 };
+                    let quote = Span {
+                        start: at,
+                        end: at + 1,
+                    };
                     return Err(Diagnostic::at(quote, "this quote does not end").remedy("close it"));
                 };
                 tokens.push(word_at(at + 1, end, line, TokenKind::Quoted));
@@ -86,14 +97,21 @@ pub(super) fn tokens(text: &str, firewall: Firewall) -> Result<Vec<Token<'_>>, D
             }
             _ => {
                 let comments = firewall == Firewall::Nftables || firewall.is_pf();
-                let ends = |b: &u8| b.is_ascii_whitespace() || SIGNS.contains(b) || (comments && *b == b'#');
-                let mut end = at + bytes[at..].iter().position(ends).unwrap_or(bytes.len() - at);
+                let ends = |b: &u8| {
+                    b.is_ascii_whitespace() || SIGNS.contains(b) || (comments && *b == b'#')
+                };
+                let mut end = at
+                    + bytes[at..]
+                        .iter()
+                        .position(ends)
+                        .unwrap_or(bytes.len() - at);
                 if end == at {
                     end += 1;
                 }
                 // A colon is part of an address of IPv6 or Ethernet, and a sign otherwise: `eth0:network`, `"a" : accept`.
-                if let Some(colon) =
-                    text[at..end].find(':').filter(|_| end - at < LONGEST && !has_colons(&text[at..end]))
+                if let Some(colon) = text[at..end]
+                    .find(':')
+                    .filter(|_| end - at < LONGEST && !has_colons(&text[at..end]))
                 {
                     if colon > 0 {
                         tokens.push(word_at(at, at + colon, line, TokenKind::Word));
@@ -127,5 +145,7 @@ fn quoted(bytes: &[u8], from: usize, escapes: bool) -> Option<usize> {
 fn has_colons(word: &str) -> bool {
     let address = word.split('/').next().unwrap_or_default();
     address.matches(':').count() > 1
-        && address.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.')
+        && address
+            .bytes()
+            .all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.')
 }

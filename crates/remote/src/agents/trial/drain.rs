@@ -10,7 +10,10 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 
 impl Trial<'_> {
     /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction.
-    pub(super) fn drain(&self, underway: &[Underway]) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
+    pub(super) fn drain(
+        &self,
+        underway: &[Underway],
+    ) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
         // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
         for member in self.members.iter().filter(|m| !m.sends()) {
             member.agent.stop()?;
@@ -22,9 +25,16 @@ impl Trial<'_> {
         let received = self.settled(underway, |ports| &ports.receivers, quiet, most, all)?;
         if self.answer {
             let all = |way: usize, now: &PortCounters| now.answers >= received[way].unique();
-            let answers =
-                self.settled(underway, |ports| &ports.generators, ANSWER_WITHIN, Duration::MAX, all)?;
-            sent.iter_mut().zip(answers).for_each(|(sent, with)| sent.answers = with.answers);
+            let answers = self.settled(
+                underway,
+                |ports| &ports.generators,
+                ANSWER_WITHIN,
+                Duration::MAX,
+                all,
+            )?;
+            sent.iter_mut()
+                .zip(answers)
+                .for_each(|(sent, with)| sent.answers = with.answers);
         }
         Ok((sent, received))
     }
@@ -45,7 +55,10 @@ impl Trial<'_> {
             if now != last {
                 (last, changed) = (now, Instant::now());
             }
-            let complete = all.iter().enumerate().all(|(way, now)| is_complete(way, now));
+            let complete = all
+                .iter()
+                .enumerate()
+                .all(|(way, now)| is_complete(way, now));
             if complete || changed.elapsed() >= quiet || began.elapsed() >= most {
                 return Ok(all);
             }
@@ -54,7 +67,11 @@ impl Trial<'_> {
     }
 
     /// Counters of ports by direction, with times on our clock.
-    fn read(&self, underway: &[Underway], which: fn(&Ports) -> &Vec<String>) -> Result<Vec<PortCounters>> {
+    fn read(
+        &self,
+        underway: &[Underway],
+        which: fn(&Ports) -> &Vec<String>,
+    ) -> Result<Vec<PortCounters>> {
         let mut all = vec![PortCounters::default(); self.ways()];
         for (member, under) in self.members.iter().zip(underway) {
             let names: Vec<String> = member.ways.iter().flat_map(which).cloned().collect();
@@ -63,7 +80,11 @@ impl Trial<'_> {
             }
             for (port, mut counters) in member.agent.counters(&names)? {
                 counters.by_clock(|ns| under.offset.here(ns.into()));
-                if let Some(way) = member.ways.iter().position(|ports| which(ports).contains(&port)) {
+                if let Some(way) = member
+                    .ways
+                    .iter()
+                    .position(|ports| which(ports).contains(&port))
+                {
                     all[way].add(counters);
                 }
             }

@@ -56,7 +56,10 @@ impl Ranged for Extent {
         let Range { start, end } = self.range;
         if !self.order.is_empty() {
             let step = self.order.len().div_ceil(ORDERED).max(1);
-            return (0..self.order.len()).step_by(step).map(|at| at as f64).collect();
+            return (0..self.order.len())
+                .step_by(step)
+                .map(|at| at as f64)
+                .collect();
         }
         if !self.names.is_empty() {
             return (0..self.names.len()).map(|at| -(at as f64)).collect();
@@ -67,7 +70,9 @@ impl Ranged for Extent {
             let decades = (start.log10().floor() as i32)..=(end.log10().ceil() as i32);
             let within = |value: &f64| (start..=end).contains(value);
             let of = |steps: &'static [f64]| {
-                let all = decades.clone().flat_map(move |d| steps.iter().map(move |s| s * 10f64.powi(d)));
+                let all = decades
+                    .clone()
+                    .flat_map(move |d| steps.iter().map(move |s| s * 10f64.powi(d)));
                 all.filter(within).collect::<Vec<f64>>()
             };
             let [fine, coarse] = [of(&[1.0, 2.0, 5.0]), of(&[1.0])];
@@ -81,10 +86,16 @@ impl Ranged for Extent {
         }
         let rough = (end - start) / most.min(8.0);
         let power = 10f64.powf(rough.log10().floor());
-        let step =
-            [1.0, 2.0, 5.0, 10.0].map(|s| s * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|s| s * power)
+            .into_iter()
+            .find(|s| *s >= rough)
+            .unwrap_or(rough);
         let first = (start / step).ceil();
-        (0..20).map(|n| (first + f64::from(n)) * step).take_while(|value| *value <= end).collect()
+        (0..20)
+            .map(|n| (first + f64::from(n)) * step)
+            .take_while(|value| *value <= end)
+            .collect()
     }
 
     fn range(&self) -> Range<f64> {
@@ -98,13 +109,17 @@ impl ValueFormatter<f64> for Extent {
             return self
                 .order
                 .get(*value as usize)
-                .map_or(String::new(), |name| name.chars().take(LONGEST_ORDERED).collect());
+                .map_or(String::new(), |name| {
+                    name.chars().take(LONGEST_ORDERED).collect()
+                });
         }
         let name = self.names.get(-*value as usize);
         match name {
             Some(name) => name.chars().take(LONGEST_NAME).collect(),
             None if *value == 0.0 => "0".into(),
-            None if value.abs() >= 1e6 => format!("{}M", significant(value / 1e6, 3).trim_end_matches(".00")),
+            None if value.abs() >= 1e6 => {
+                format!("{}M", significant(value / 1e6, 3).trim_end_matches(".00"))
+            }
             None => {
                 let text = format!("{:.3}", value);
                 text.trim_end_matches('0').trim_end_matches('.').into()
@@ -131,7 +146,11 @@ pub fn key(series: &Series, number: usize) -> (char, String) {
 /// Height of a chart; `None` if it has no point.
 pub fn height(chart: &Chart) -> Option<u32> {
     let [x, _] = chart.extents()?;
-    let rows = if chart.is_of_cells() { chart.series.len() } else { x.names.len() };
+    let rows = if chart.is_of_cells() {
+        chart.series.len()
+    } else {
+        x.names.len()
+    };
     let bars = most(&bars(chart)) as u32;
     Some(match rows as u32 {
         0 => HEIGHT,
@@ -143,7 +162,12 @@ pub fn height(chart: &Chart) -> Option<u32> {
 /// For each name with bars, by the bits of its place: the numbers of the series that have one.
 fn bars(chart: &Chart) -> BTreeMap<u64, Vec<usize>> {
     let mut found: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (number, series) in chart.series.iter().enumerate().filter(|(_, s)| s.look == Look::Bars) {
+    for (number, series) in chart
+        .series
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.look == Look::Bars)
+    {
         for spot in spots(series) {
             let beside = found.entry(spot.x.to_bits()).or_default();
             if beside.last() != Some(&number) {
@@ -156,7 +180,10 @@ fn bars(chart: &Chart) -> BTreeMap<u64, Vec<usize>> {
 
 /// The points that can be drawn.
 fn spots(series: &Series) -> impl Iterator<Item = &Spot> {
-    series.points.iter().filter(|spot| spot.x.is_finite() && spot.y.is_finite())
+    series
+        .points
+        .iter()
+        .filter(|spot| spot.x.is_finite() && spot.y.is_finite())
 }
 
 /// Most bars of a name.
@@ -179,11 +206,22 @@ pub fn svg(chart: &Chart) -> Option<String> {
 }
 
 /// A row for each series: the darker a cell, the smaller its figure, which stands in it where it has room.
-fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
+fn cells(
+    chart: &Chart,
+    mut x: Extent,
+    y: &Extent,
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+) -> Drawn {
     let (places, half) = columns(chart);
-    let Some([first, last]) = ends(places.iter().copied()) else { return Ok(()) };
+    let Some([first, last]) = ends(places.iter().copied()) else {
+        return Ok(());
+    };
     x.range = first - half..last + half;
-    let names: Vec<String> = chart.series.iter().map(|series| series.name.clone()).collect();
+    let names: Vec<String> = chart
+        .series
+        .iter()
+        .map(|series| series.name.clone())
+        .collect();
     let mut context = ChartBuilder::on(area)
         .margin(8)
         .x_label_area_size(44)
@@ -191,18 +229,34 @@ fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend
         .build_cartesian_2d(x, Extent::of_names(names))?;
     let text = || ("sans-serif", 15).into_font().color(&INK);
     let mut mesh = context.configure_mesh();
-    mesh.disable_mesh().axis_style(INK).label_style(text()).axis_desc_style(text());
-    mesh.x_desc(&chart.x.label).x_labels(places.len().clamp(2, 8)).y_labels(MOST_NAMES).draw()?;
+    mesh.disable_mesh()
+        .axis_style(INK)
+        .label_style(text())
+        .axis_desc_style(text());
+    mesh.x_desc(&chart.x.label)
+        .x_labels(places.len().clamp(2, 8))
+        .y_labels(MOST_NAMES)
+        .draw()?;
     for (row, series) in chart.series.iter().enumerate() {
         for spot in spots(series) {
             let middle = -(row as f64);
-            let corners = [(spot.x - half, middle - 0.46), (spot.x + half, middle + 0.46)];
+            let corners = [
+                (spot.x - half, middle - 0.46),
+                (spot.x + half, middle + 0.46),
+            ];
             context.draw_series([Rectangle::new(corners, shade(y.share(spot.y)).filled())])?;
             if places.len() <= WRITTEN_CELLS {
                 let share = y.share(spot.y);
-                let style = ("sans-serif", 13).into_font().color(if share > 0.5 { &BLACK } else { &WHITE });
+                let style =
+                    ("sans-serif", 13)
+                        .into_font()
+                        .color(if share > 0.5 { &BLACK } else { &WHITE });
                 let style = style.pos(Pos::new(HPos::Center, VPos::Center));
-                context.draw_series([Text::new(significant(spot.y, 3), (spot.x, middle), style)])?;
+                context.draw_series([Text::new(
+                    significant(spot.y, 3),
+                    (spot.x, middle),
+                    style,
+                )])?;
             }
         }
     }
@@ -212,7 +266,12 @@ fn cells(chart: &Chart, mut x: Extent, y: &Extent, area: &DrawingArea<SVGBackend
 
 /// The places of all cells, and half the width of a cell.
 fn columns(chart: &Chart) -> (Vec<f64>, f64) {
-    let mut places: Vec<f64> = chart.series.iter().flat_map(|s| &s.points).map(|spot| spot.x).collect();
+    let mut places: Vec<f64> = chart
+        .series
+        .iter()
+        .flat_map(|s| &s.points)
+        .map(|spot| spot.x)
+        .collect();
     places.retain(|at| at.is_finite());
     places.sort_by(f64::total_cmp);
     places.dedup();
@@ -224,16 +283,25 @@ fn columns(chart: &Chart) -> (Vec<f64>, f64) {
 
 /// Room for names at the left.
 fn width_of(names: &[String]) -> u32 {
-    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let longest = names
+        .iter()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0);
     24 + 7 * longest.min(LONGEST_NAME) as u32
 }
 
 /// Colours of cells with their figures, from the least to the greatest.
 pub fn scale(chart: &Chart) -> Vec<(String, String)> {
-    let Some([_, Extent { range, .. }]) = chart.extents() else { return Vec::new() };
+    let Some([_, Extent { range, .. }]) = chart.extents() else {
+        return Vec::new();
+    };
     let step = |n: u32| {
         let share = f64::from(n) / 4.0;
-        (hex(shade(share)), significant(range.start + share * (range.end - range.start), 2))
+        (
+            hex(shade(share)),
+            significant(range.start + share * (range.end - range.start), 2),
+        )
     };
     (0..5).map(step).collect()
 }
@@ -256,7 +324,9 @@ fn shade(share: f64) -> RGBColor {
     ];
     let at = share.clamp(0.0, 1.0) * 4.0;
     let low = (at as usize).min(3);
-    let part = |of: usize| (STEPS[low][of] + (at - low as f64) * (STEPS[low + 1][of] - STEPS[low][of])) as u8;
+    let part = |of: usize| {
+        (STEPS[low][of] + (at - low as f64) * (STEPS[low + 1][of] - STEPS[low][of])) as u8
+    };
     RGBColor(part(0), part(1), part(2))
 }
 
@@ -278,7 +348,10 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
         .build_cartesian_2d(across, up)?;
     let text = || ("sans-serif", 15).into_font().color(&INK);
     let mut mesh = context.configure_mesh();
-    mesh.light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(INK).label_style(text());
+    mesh.light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style(text());
     mesh.axis_desc_style(text()).x_desc(titles[0]).x_labels(8);
     match named {
         true => mesh.disable_y_mesh().y_labels(MOST_NAMES),
@@ -292,16 +365,24 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
     for (number, series) in all.filter(|(_, series)| series.look != Look::Span) {
         let color = COLORS[number % COLORS.len()];
         let is_bar = series.look == Look::Bars;
-        let ink = if is_bar || chart.series.len() == 1 { INK } else { color };
+        let ink = if is_bar || chart.series.len() == 1 {
+            INK
+        } else {
+            color
+        };
         for spot in spots(series) {
             // Bars of one name stand side by side, without room for those of other names.
-            let beside = bars.get(&spot.x.to_bits()).filter(|_| is_bar).map_or(&[][..], Vec::as_slice);
+            let beside = bars
+                .get(&spot.x.to_bits())
+                .filter(|_| is_bar)
+                .map_or(&[][..], Vec::as_slice);
             let place = beside.iter().position(|bar| *bar == number);
             let middle = |place| place as f64 + 0.5 - beside.len() as f64 / 2.0;
             let x = spot.x + place.map_or(0.0, |place| width * middle(place));
             if is_bar {
                 let [left, right] = [-0.45, 0.45].map(|half| x + half * width);
-                let bar = Rectangle::new([at(left, 0.0), at(right, spot.y)], color.mix(0.55).filled());
+                let bar =
+                    Rectangle::new([at(left, 0.0), at(right, spot.y)], color.mix(0.55).filled());
                 context.draw_series([bar])?;
             }
             scatter(&mut context, spot, |y| at(x, y), [color, ink])?;
@@ -320,8 +401,16 @@ fn spans<B: DrawingBackend>(
     bounds: &Range<f64>,
     at: impl Fn(f64, f64) -> (f64, f64),
 ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-    for series in chart.series.iter().filter(|series| series.look == Look::Span) {
-        let places = series.points.iter().map(|spot| spot.x).filter(|x| x.is_finite());
+    for series in chart
+        .series
+        .iter()
+        .filter(|series| series.look == Look::Span)
+    {
+        let places = series
+            .points
+            .iter()
+            .map(|spot| spot.x)
+            .filter(|x| x.is_finite());
         if let Some([from, to]) = ends(places) {
             let corners = [at(from, bounds.start), at(to, bounds.end)];
             context.draw_series([Rectangle::new(corners, GRID.mix(0.5).filled())])?;
@@ -359,14 +448,23 @@ fn stroke<B: DrawingBackend>(
         }
         // Neighbouring limits differ in their strokes.
         Look::Limit if number % 2 == 1 => {
-            context.draw_series([DashedPathElement::new(path.to_vec(), 6, 4, INK.stroke_width(1))])?;
+            context.draw_series([DashedPathElement::new(
+                path.to_vec(),
+                6,
+                4,
+                INK.stroke_width(1),
+            )])?;
         }
         Look::Limit => {
             context.draw_series([PathElement::new(path, INK.stroke_width(1))])?;
         }
         Look::Marks | Look::Bars | Look::Span | Look::Cells => {}
     }
-    if matches!(look, Look::Line | Look::Marks) { marks(context, path, number, color) } else { Ok(()) }
+    if matches!(look, Look::Line | Look::Marks) {
+        marks(context, path, number, color)
+    } else {
+        Ok(())
+    }
 }
 
 /// Marks of series number `number`.
@@ -381,7 +479,9 @@ fn marks<B: DrawingBackend>(
         match number % 4 {
             0 => drop(context.draw_series([at + Circle::new((0, 0), 5, color.filled())])?),
             1 => drop(context.draw_series([at + TriangleMarker::new((0, 0), 6, color.filled())])?),
-            2 => drop(context.draw_series([at + Rectangle::new([(-4, -4), (4, 4)], color.filled())])?),
+            2 => drop(
+                context.draw_series([at + Rectangle::new([(-4, -4), (4, 4)], color.filled())])?,
+            ),
             _ => drop(context.draw_series([at + Cross::new((0, 0), 5, color.stroke_width(2))])?),
         }
     }

@@ -3,8 +3,16 @@ use crate::format::Style;
 use linerate_import::netbenches::{ImportedSlot, ImportedTrial, Published, ResultDirectory};
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
-    let trial = ImportedTrial { file: log.into(), sound, ..ImportedTrial::default() };
-    Run { trial, median_pps: median, ..Run::default() }
+    let trial = ImportedTrial {
+        file: log.into(),
+        sound,
+        ..ImportedTrial::default()
+    };
+    Run {
+        trial,
+        median_pps: median,
+        ..Run::default()
+    }
 }
 
 fn example() -> Archive {
@@ -28,10 +36,22 @@ fn example() -> Archive {
     edited.runs = vec![run("r/bench.b.1.receiver", Some(1000.0), Some(1001.0))];
     (edited.slot.agrees, edited.slot.rule) = (Some(false), None);
     edited.slot.disagreement = Some("dropped by hand: run 2 (1)".into());
-    let slot = ImportedSlot { set: "c".into(), agrees: None, rule: None, ..agreeing.slot.clone() };
-    let alone = Set { slot, runs: Vec::new(), ..agreeing.clone() };
-    let directory =
-        ResultDirectory { path: "r".into(), sets: vec![agreeing, edited, alone], ..Default::default() };
+    let slot = ImportedSlot {
+        set: "c".into(),
+        agrees: None,
+        rule: None,
+        ..agreeing.slot.clone()
+    };
+    let alone = Set {
+        slot,
+        runs: Vec::new(),
+        ..agreeing.clone()
+    };
+    let directory = ResultDirectory {
+        path: "r".into(),
+        sets: vec![agreeing, edited, alone],
+        ..Default::default()
+    };
     let problem = FileProblem {
         path: "r/bench.b.1.receiver".into(),
         kind: "receiver",
@@ -68,6 +88,13 @@ fn the_answer_the_counts_the_disagreements_and_what_is_broken() {
 fn lines_keep_within_the_width_and_are_ascii() {
     let mut odd = example();
     odd.directories[0].sets[1].slot.disagreement = Some("\u{1b}[31m\u{e9} differs".repeat(20));
-    let text = archive(&odd).text(Style { color: false, width: 60 });
-    assert!(text.lines().all(|l| l.len() <= 60 && l.bytes().all(|b| (b' '..=b'~').contains(&b))), "{text}");
+    let text = archive(&odd).text(Style {
+        color: false,
+        width: 60,
+    });
+    assert!(
+        text.lines()
+            .all(|l| l.len() <= 60 && l.bytes().all(|b| (b' '..=b'~').contains(&b))),
+        "{text}"
+    );
 }

@@ -19,24 +19,48 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
         (true, Some(seed)) => format!(", seed {seed}"),
         (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
-    let order = if searched { "the cells in turns, trial by trial" } else { trials.order.about() };
+    let order = if searched {
+        "the cells in turns, trial by trial"
+    } else {
+        trials.order.about()
+    };
     fact(page, "order", format!("{order}{seed}"));
     fact(page, "trial", trial(trials, times.trial_ns));
     let cells = grouped(campaign.cells.len() as u64);
     if searched {
-        fact(page, "trials", format!("about {}, by the results", grouped(times.trials)));
+        fact(
+            page,
+            "trials",
+            format!("about {}, by the results", grouped(times.trials)),
+        );
     } else {
-        fact(page, "block", format!("{cells} trials, about {}", precise(times.block_ns)));
+        fact(
+            page,
+            "block",
+            format!("{cells} trials, about {}", precise(times.block_ns)),
+        );
         let bound = match times.bound {
             Bound::Blocks => "as many as were asked for".to_string(),
-            Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
+            Bound::Budget => format!(
+                "as many as fit into {}",
+                precise(trials.budget_ns.unwrap_or(0))
+            ),
         };
         let [most, all] = [times.blocks, times.trials].map(grouped);
-        fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
+        fact(
+            page,
+            "blocks",
+            format!("{most} at most, {bound}: {all} trials"),
+        );
     }
     searched_for(page, trials);
     if let Some(until) = trials.until {
-        let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
+        let deciding = campaign
+            .experiment
+            .comparisons
+            .iter()
+            .filter(|c| c.decides)
+            .count();
         let percent = (until * 1e6).round() / 1e4;
         let text = format!(
             "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {percent} %"
@@ -69,10 +93,18 @@ fn trial(trials: &Trials, whole_ns: u64) -> String {
 /// The first blocks, with the order of their cells.
 fn first_blocks(page: &mut Document, word: &str, blocks: &[Vec<usize>]) {
     for (at, block) in blocks.iter().enumerate().take(12) {
-        let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).joined(" ");
+        let shown = block
+            .iter()
+            .take(40)
+            .map(|cell| (cell + 1).to_string())
+            .joined(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
         let name = format!("{word} {}", at + 1);
-        page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
+        page.item(
+            &format!("{name:10}"),
+            format!("cells {shown}{more}"),
+            Tone::Note,
+        );
     }
 }
 
@@ -87,19 +119,38 @@ fn searched_for(page: &mut Document, trials: &Trials) {
         Measure::Rate => {}
         Measure::LossCurve => {
             let step = percent(trials.step.unwrap_or(CURVE_STEP));
-            fact(page, "loads", format!("{most}, and lower ones in steps of {step} % of it"));
+            fact(
+                page,
+                "loads",
+                format!("{most}, and lower ones in steps of {step} % of it"),
+            );
         }
         Measure::Rfc2544 => {
             let titles = trials.tests.iter().map(|test| test.title()).joined("; ");
             fact(page, "tests", titles);
         }
         Measure::Search => {
-            for (wanted, goal) in trials.goals.iter().zip(trials.search_goals(trials.duration_ns)) {
-                let shorter =
-                    if wanted.times_ns.is_none() { "; shorter trials where the machine stalls" } else { "" };
-                fact(page, "goal", format!("{}: {}{shorter}", wanted.name, terms(&goal, trials)));
+            for (wanted, goal) in trials
+                .goals
+                .iter()
+                .zip(trials.search_goals(trials.duration_ns))
+            {
+                let shorter = if wanted.times_ns.is_none() {
+                    "; shorter trials where the machine stalls"
+                } else {
+                    ""
+                };
+                fact(
+                    page,
+                    "goal",
+                    format!("{}: {}{shorter}", wanted.name, terms(&goal, trials)),
+                );
             }
-            fact(page, "loads", format!("from {} frames/s to {most}", words(least, 4)));
+            fact(
+                page,
+                "loads",
+                format!("from {} frames/s to {most}", words(least, 4)),
+            );
         }
     }
 }

@@ -22,46 +22,77 @@ const NARROW: f64 = 0.02;
 /// Variants that were asked for and are not there.
 pub fn missing(shown: &Shown<'_>) -> Vec<String> {
     let missing = shown.campaign.missing();
-    let told = together(missing.iter().map(|(variant, reasons)| (reasons, variant.clone())));
+    let told = together(
+        missing
+            .iter()
+            .map(|(variant, reasons)| (reasons, variant.clone())),
+    );
     let told = told.iter().map(|(why, names)| {
-        format!("Not measured, although it was asked for: {}: {}.", listed(names), why.join("; "))
+        format!(
+            "Not measured, although it was asked for: {}: {}.",
+            listed(names),
+            why.join("; ")
+        )
     });
     told.collect()
 }
 
 /// The cells without a figure, with the reasons.
 pub fn unmeasured(shown: &Shown<'_>) -> Vec<String> {
-    let unmeasured = shown.summary.unmeasured.iter().map(|u| (u.why.as_str(), shown.name(u.slot)));
-    together(unmeasured).iter().map(|(why, names)| format!("{} {why}.", listed(names))).collect()
+    let unmeasured = shown
+        .summary
+        .unmeasured
+        .iter()
+        .map(|u| (u.why.as_str(), shown.name(u.slot)));
+    together(unmeasured)
+        .iter()
+        .map(|(why, names)| format!("{} {why}.", listed(names)))
+        .collect()
 }
 
 /// The cells that are not there, besides those of missing variants.
 pub fn skipped(page: &mut Document, shown: &Shown<'_>) {
     let missing = shown.campaign.missing();
-    let named =
-        |cell: usize| missing.iter().any(|(variant, _)| shown.campaign.slots[cell].plan_variant == *variant);
-    let skipped =
-        shown.planned.skipped.iter().filter(|s| s.cell < shown.campaign.slots.len() && !named(s.cell));
+    let named = |cell: usize| {
+        missing
+            .iter()
+            .any(|(variant, _)| shown.campaign.slots[cell].plan_variant == *variant)
+    };
+    let skipped = shown
+        .planned
+        .skipped
+        .iter()
+        .filter(|s| s.cell < shown.campaign.slots.len() && !named(s.cell));
     let skipped: Vec<String> = skipped.map(|s| shown.name(s.cell)).collect();
     if !skipped.is_empty() {
-        page.say(format!("Not measured here, for the reasons below: {}.", listed(&skipped)));
+        page.say(format!(
+            "Not measured here, for the reasons below: {}.",
+            listed(&skipped)
+        ));
     }
 }
 
 /// The sentences.
 pub fn answer(page: &mut Document, shown: &Shown<'_>) {
-    unmeasured(shown).into_iter().for_each(|text| page.warn(text));
+    unmeasured(shown)
+        .into_iter()
+        .for_each(|text| page.warn(text));
     match shown.is_of_end_hosts() {
         true => end_hosts::answer(page, shown),
         false => page.answer(rate(shown) + &limited(shown)),
     }
     let mut compared = compared(shown).into_iter();
-    compared.by_ref().take(MOST).for_each(|sentence| page.answer(sentence));
+    compared
+        .by_ref()
+        .take(MOST)
+        .for_each(|sentence| page.answer(sentence));
     match compared.count() {
         0 => {}
         more => page.say(format!("{more} more comparisons are in the tables.")),
     }
-    open(shown).into_iter().for_each(|sentence| page.answer(sentence));
+    open(shown)
+        .into_iter()
+        .for_each(|sentence| page.answer(sentence));
     tally(page, shown);
     quick(page, shown);
 }
@@ -70,12 +101,23 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
 pub fn open(shown: &Shown<'_>) -> Option<String> {
     let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
     let open = shown.summary.comparisons.iter().filter(open).count();
-    (open > 0).then(|| format!("Too short for {}: use a longer --budget.", counted(open, "comparison")))
+    (open > 0).then(|| {
+        format!(
+            "Too short for {}: use a longer --budget.",
+            counted(open, "comparison")
+        )
+    })
 }
 
 /// The first slot with a DUT that has a rate, or the tester without a DUT.
 fn first<'a>(shown: &Shown<'a>) -> Option<(&'a Row, &'a Slot)> {
-    let rows = || shown.summary.rows.iter().filter_map(|r| Some((r, shown.campaign.slots.get(r.slot)?)));
+    let rows = || {
+        shown
+            .summary
+            .rows
+            .iter()
+            .filter_map(|r| Some((r, shown.campaign.slots.get(r.slot)?)))
+    };
     let with_dut = rows().any(|(_, s)| !s.is_calibration());
     rows().find(|(r, s)| has_rate(r) && s.is_calibration() != with_dut)
 }
@@ -94,24 +136,42 @@ pub fn rate(shown: &Shown<'_>) -> String {
 /// The sentence behind it: the limit of that rate.
 fn limited(shown: &Shown<'_>) -> String {
     let why = first(shown).map_or(String::new(), |(row, slot)| why(shown, row, slot));
-    if why.is_empty() { why } else { format!(" {why}") }
+    if why.is_empty() {
+        why
+    } else {
+        format!(" {why}")
+    }
 }
 
 /// The levels that neither variant nor frames show: `cores 1: `.
 fn levels(shown: &Shown<'_>, slot: &Slot) -> String {
     let levels = named(shown, slot, |_, factor| !factor.of_frames());
-    if levels.is_empty() { levels } else { levels + ": " }
+    if levels.is_empty() {
+        levels
+    } else {
+        levels + ": "
+    }
 }
 
 /// The levels of a slot that are wanted, of factors with several: `rules 1000 and cores 1`.
-fn named(shown: &Shown<'_>, slot: &Slot, wanted: impl Fn(&(usize, usize), &Factor) -> bool) -> String {
+fn named(
+    shown: &Shown<'_>,
+    slot: &Slot,
+    wanted: impl Fn(&(usize, usize), &Factor) -> bool,
+) -> String {
     let factors = &shown.planned.experiment.factors;
     let named = slot.levels.iter().filter_map(|level| {
-        let factor = factors.get(level.0).filter(|f| f.levels.len() > 1 && wanted(level, f))?;
+        let factor = factors
+            .get(level.0)
+            .filter(|f| f.levels.len() > 1 && wanted(level, f))?;
         let value = factor.levels.get(level.1)?;
         // A version of IP needs no name in front of it.
         let alone = factor.sets.iter().all(|set| set == "traffic.family");
-        Some(if alone { value.to_string() } else { format!("{} {value}", factor.name) })
+        Some(if alone {
+            value.to_string()
+        } else {
+            format!("{} {value}", factor.name)
+        })
     });
     named.joined(" and ")
 }
@@ -121,7 +181,10 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         lost if lost > 0.0 => {
             let offered = rate_words(row.offered, 3);
             match slot.connections() {
-                None => format!(", of {offered} offered; {} % of the sent frames are lost", percent(lost)),
+                None => format!(
+                    ", of {offered} offered; {} % of the sent frames are lost",
+                    percent(lost)
+                ),
                 Some(_) => format!(", of {offered} attempted; {} % of them fail", percent(lost)),
             }
         }
@@ -145,7 +208,11 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         who(shown, slot),
         rate_words(row.received.median, digits(&row.received)),
         frames(slot),
-        if slot.direction == Direction::Both { ", both directions together," } else { "" },
+        if slot.direction == Direction::Both {
+            ", both directions together,"
+        } else {
+            ""
+        },
         certainty(&row.received),
         shown.spoiled(row.slot, ["; ", ""]),
         cost(shown, row, slot),
@@ -157,7 +224,10 @@ pub fn certainty(rate: &Estimate) -> String {
     let (scale, unit) = in_words(rate.median);
     match interval(rate, scale, digits(rate)) {
         Some(interval) => format!("95 % interval {interval}{unit}"),
-        None => format!("{}, too few for an interval", counted(rate.n, "valid trial")),
+        None => format!(
+            "{}, too few for an interval",
+            counted(rate.n, "valid trial")
+        ),
     }
 }
 
@@ -166,31 +236,59 @@ fn who(shown: &Shown<'_>, slot: &Slot) -> String {
     let (who, does) = match variant {
         _ if slot.is_calibration() => ("The tester alone, without a DUT,".into(), "passes"),
         _ if simulated(shown.campaign) => (format!("The simulated DUT ({variant})"), "passes"),
-        _ if variant.starts_with("known-") => (format!("The DUT with a known answer ({variant})"), "passes"),
-        _ if shown.campaign.asked.lab != LabKind::Namespaces => (format!("The DUT ({variant})"), "forwards"),
+        _ if variant.starts_with("known-") => {
+            (format!("The DUT with a known answer ({variant})"), "passes")
+        }
+        _ if shown.campaign.asked.lab != LabKind::Namespaces => {
+            (format!("The DUT ({variant})"), "forwards")
+        }
         "forwarding" => ("This machine's kernel".into(), "forwards"),
         "bridge" => ("This machine's kernel".into(), "bridges"),
         "xdp" => ("An XDP program on this machine".into(), "forwards"),
-        _ => (format!("This machine's kernel, with {variant},"), "forwards"),
+        _ => (
+            format!("This machine's kernel, with {variant},"),
+            "forwards",
+        ),
     };
-    let does = if slot.connections().is_some() { "carries" } else { does };
+    let does = if slot.connections().is_some() {
+        "carries"
+    } else {
+        does
+    };
     format!("{who} {does}")
 }
 
 fn frames(slot: &Slot) -> String {
-    if let Some(ConnectionSpec { exchange, object, .. }) = slot.connections() {
+    if let Some(ConnectionSpec {
+        exchange, object, ..
+    }) = slot.connections()
+    {
         let family = &slot.family;
         let kind = match exchange {
             Exchange::Udp => format!("{family} UDP requests with answers"),
             Exchange::Half => format!("half-open {family} connections"),
-            Exchange::Request | Exchange::Greeting | Exchange::Rst => format!("new {family} connections"),
+            Exchange::Request | Exchange::Greeting | Exchange::Rst => {
+                format!("new {family} connections")
+            }
         };
-        return if *object > NUMBERED { format!("{kind} with {object}-byte objects") } else { kind };
+        return if *object > NUMBERED {
+            format!("{kind} with {object}-byte objects")
+        } else {
+            kind
+        };
     }
-    let Slot { family, frame, lengths_fcs, .. } = slot;
+    let Slot {
+        family,
+        frame,
+        lengths_fcs,
+        ..
+    } = slot;
     match lengths_fcs[..] {
         [length] => format!("{length}-byte {family} frames"),
-        _ => format!("{family} frames of {frame} ({:.1} bytes on average)", slot.average_len_fcs()),
+        _ => format!(
+            "{family} frames of {frame} ({:.1} bytes on average)",
+            slot.average_len_fcs()
+        ),
     }
 }
 
@@ -205,22 +303,41 @@ fn dut_cpus(shown: &Shown<'_>, slot: &Slot) -> usize {
 
 /// Cost of a frame. The time between frames is that cost only if the DUT alone sets the rate.
 fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
-    if shown.campaign.asked.mode != Mode::Inline || slot.asked_fps.is_some() || row.ns_per_frame <= 0.0 {
+    if shown.campaign.asked.mode != Mode::Inline
+        || slot.asked_fps.is_some()
+        || row.ns_per_frame <= 0.0
+    {
         return String::new();
     }
-    let each = if dut_cpus(shown, slot) > 1 { " and CPU" } else { "" };
+    let each = if dut_cpus(shown, slot) > 1 {
+        " and CPU"
+    } else {
+        ""
+    };
     let own = row.dut_ns_per_frame.map_or(String::new(), |dut| {
-        format!("; the tester itself takes {}", time((row.ns_per_frame - dut).max(0.0)))
+        format!(
+            "; the tester itself takes {}",
+            time((row.ns_per_frame - dut).max(0.0))
+        )
     });
-    format!(", {} per {}{each}{own}", time(row.ns_per_frame), shown.noun())
+    format!(
+        ", {} per {}{each}{own}",
+        time(row.ns_per_frame),
+        shown.noun()
+    )
 }
 
 /// The limit of a rate, in a sentence.
 pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
-    let ceiling = slot.ceiling.and_then(|c| shown.row(c)).filter(|r| has_rate(r));
+    let ceiling = slot
+        .ceiling
+        .and_then(|c| shown.row(c))
+        .filter(|r| has_rate(r));
     let alone = ceiling.map(|c| rate_words(c.received.median, 3));
     match (row.limit, alone) {
-        (Limit::Dut, Some(alone)) => format!("The DUT was the limit: the tester alone does {alone}."),
+        (Limit::Dut, Some(alone)) => {
+            format!("The DUT was the limit: the tester alone does {alone}.")
+        }
         (Limit::Dut, None) => "The DUT was the limit.".into(),
         (Limit::DutDrops, _) => {
             let dropped = percent(row.dropped);
@@ -239,8 +356,13 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         (Limit::Tester, None) => NO_CEILING.into(),
         (Limit::Noisy, _) => NOISY.into(),
         (Limit::OfferedLoad, _) => {
-            let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
-            format!("More was not offered: {asked} {}s a second were asked for.", shown.noun())
+            let asked = slot
+                .asked_fps
+                .map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
+            format!(
+                "More was not offered: {asked} {}s a second were asked for.",
+                shown.noun()
+            )
         }
         (Limit::Path, _) => "The path was the limit: TCP fills it.".into(),
         (Limit::Calibration | Limit::Unknown, _) => String::new(),
@@ -250,13 +372,20 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
 /// The comparisons: variants first, then the result of each sweep, then other factors.
 pub fn compared(shown: &Shown<'_>) -> Vec<String> {
     let series: Vec<&Series> = shown.series().collect();
-    let known = |c: &&Compared| c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some());
+    let known = |c: &&Compared| {
+        c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some())
+    };
     let other_factor = |why: Interest| match why {
         Interest::Levels(factor) => !series.iter().any(|s| s.factor == factor),
         _ => false,
     };
     let told = |wanted: &dyn Fn(Interest) -> bool| -> Vec<String> {
-        let wanted = shown.summary.comparisons.iter().filter(known).filter(|c| wanted(c.why));
+        let wanted = shown
+            .summary
+            .comparisons
+            .iter()
+            .filter(known)
+            .filter(|c| wanted(c.why));
         wanted.filter_map(|c| told(shown, c)).collect()
     };
     let mut out = told(&|why| why == Interest::Variants);
@@ -278,7 +407,11 @@ fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
             _ => format!("{variant} with {levels}"),
         }
     };
-    let than_variant = if of.plan_variant == than.plan_variant { "" } else { &than.plan_variant };
+    let than_variant = if of.plan_variant == than.plan_variant {
+        ""
+    } else {
+        &than.plan_variant
+    };
     let one = shown.campaign.variants().len() == 1 && than_variant.is_empty();
     let text = if one {
         pair(
@@ -288,10 +421,19 @@ fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
             &named(shown, than, |level, _| !both(level)),
         )?
     } else {
-        pair(shown, c, &with(&of.plan_variant, of), &with(than_variant, than))?
+        pair(
+            shown,
+            c,
+            &with(&of.plan_variant, of),
+            &with(than_variant, than),
+        )?
     };
     let common = named(shown, of, |level, _| both(level));
-    Some(if common.is_empty() { text } else { format!("{common}: {text}") })
+    Some(if common.is_empty() {
+        text
+    } else {
+        format!("{common}: {text}")
+    })
 }
 
 /// A comparison of two named cells. It distinguishes drops from a slower rate.
@@ -308,31 +450,59 @@ fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String>
 /// The level of a sweep that is the farthest from the first.
 fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
     let distance = |e: &Estimate| e.median.max(f64::MIN_POSITIVE).ln().abs();
-    let known = series.points.iter().filter_map(|p| Some((p, p.to_first.filter(|r| r.low.is_some())?)));
+    let known = series
+        .points
+        .iter()
+        .filter_map(|p| Some((p, p.to_first.filter(|r| r.low.is_some())?)));
     let (point, _) = known.max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)))?;
     let first = series.points.first()?;
-    let factor = shown.planned.experiment.factors.get(series.factor).map_or("level", |f| &f.name);
+    let factor = shown
+        .planned
+        .experiment
+        .factors
+        .get(series.factor)
+        .map_or("level", |f| &f.name);
     let name = shown.shortened(&series.name);
-    let (of, than) =
-        (format!("{name} with {factor} {}", point.level), format!("with {factor} {}", first.level));
+    let (of, than) = (
+        format!("{name} with {factor} {}", point.level),
+        format!("with {factor} {}", first.level),
+    );
     let of_these = |c: &&Compared| (c.of, c.against.than) == (point.cell, first.cell);
     match shown.summary.comparisons.iter().find(of_these) {
         Some(c) if c.against.proven || c.against.cost.is_some() => pair(shown, c, &of, &than),
-        _ => Some(format!("{name}: no difference between {than} and any other is decided.")),
+        _ => Some(format!(
+            "{name}: no difference between {than} and any other is decided."
+        )),
     }
 }
 
 /// How many expectations came true.
 pub fn tallied(shown: &Shown<'_>) -> Option<String> {
-    let count = |wanted| shown.summary.expectations.iter().filter(|e| e.judgement == wanted).count();
-    let counts = JUDGEMENTS.iter().map(|(judgement, _)| (count(*judgement), judged(*judgement)));
-    let told = counts.filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")).joined(", ");
+    let count = |wanted| {
+        shown
+            .summary
+            .expectations
+            .iter()
+            .filter(|e| e.judgement == wanted)
+            .count()
+    };
+    let counts = JUDGEMENTS
+        .iter()
+        .map(|(judgement, _)| (count(*judgement), judged(*judgement)));
+    let told = counts
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, name)| format!("{n} {name}"))
+        .joined(", ");
     Some(told).filter(|told| !told.is_empty())
 }
 
 fn tally(page: &mut Document, shown: &Shown<'_>) {
     if let Some(told) = tallied(shown) {
-        let missed = shown.summary.expectations.iter().any(|e| e.judgement == Some(Judgement::Missed));
+        let missed = shown
+            .summary
+            .expectations
+            .iter()
+            .any(|e| e.judgement == Some(Judgement::Missed));
         let tone = if missed { Tone::Warning } else { Tone::Plain };
         page.paragraph(format!("What the plan's author expects: {told}."), tone);
     }
@@ -345,7 +515,12 @@ fn quick(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     let wide = experiment.trials.until.unwrap_or(NARROW);
-    let known: Vec<Estimate> = shown.summary.comparisons.iter().filter_map(|c| c.against.ratio).collect();
+    let known: Vec<Estimate> = shown
+        .summary
+        .comparisons
+        .iter()
+        .filter_map(|c| c.against.ratio)
+        .collect();
     let claim = match known.iter().filter(|r| r.relative_width() >= wide).count() {
         0 => String::new(),
         n => format!(
@@ -354,5 +529,7 @@ fn quick(page: &mut Document, shown: &Shown<'_>) {
             100.0 * wide
         ),
     };
-    page.warn(format!("This is the quick form: short trials and few of them.{claim}"));
+    page.warn(format!(
+        "This is the quick form: short trials and few of them.{claim}"
+    ));
 }

@@ -26,10 +26,20 @@ pub fn audits(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     page.heading("Audit");
-    let valid = shown.trials.iter().filter(|trial| trial.audit.valid).count();
+    let valid = shown
+        .trials
+        .iter()
+        .filter(|trial| trial.audit.valid)
+        .count();
     let all = shown.trials.len();
-    let others = if valid < all { " The others are in no result." } else { "" };
-    page.say(format!("{valid} of {all} trials are valid: every check of theirs held.{others}"));
+    let others = if valid < all {
+        " The others are in no result."
+    } else {
+        ""
+    };
+    page.say(format!(
+        "{valid} of {all} trials are valid: every check of theirs held.{others}"
+    ));
     page.table(
         Table::of(checks)
             .column("check", "", |(name, _)| *name)
@@ -40,9 +50,19 @@ pub fn audits(page: &mut Document, shown: &Shown<'_>) {
     let failed = shown.trials.iter().filter(|trial| !trial.audit.valid);
     let told = failed.map(|trial| {
         let why = trial.audit.failures().joined("; ");
-        format!("trial {}, {}: {}", trial.trial + 1, shown.name(trial.slot), why)
+        format!(
+            "trial {}, {}: {}",
+            trial.trial + 1,
+            shown.name(trial.slot),
+            why
+        )
     });
-    page.items("- ", told, Tone::Plain, (MOST, "; trials.jsonl has them all"));
+    page.items(
+        "- ",
+        told,
+        Tone::Plain,
+        (MOST, "; trials.jsonl has them all"),
+    );
 }
 
 /// The machine's facts.
@@ -62,7 +82,12 @@ pub fn machine(page: &mut Document, host: &HostFacts) {
             ("under", host.hypervisor.as_deref().unwrap_or_default()),
             ("governor", &host.governor),
             ("clock", &host.clock_source),
-            ("priority", host.priority.as_ref().map_or("", |known| known.as_ref().unwrap_or_else(|why| why))),
+            (
+                "priority",
+                host.priority
+                    .as_ref()
+                    .map_or("", |known| known.as_ref().unwrap_or_else(|why| why)),
+            ),
         ] {
             page.fact(name, text);
         }

@@ -15,7 +15,10 @@ fn bounds(ratio: &Estimate) -> Option<(f64, f64)> {
 
 /// `-23.1`.
 pub fn change(ratio: &Estimate) -> Cell {
-    let (value, places) = (percents(ratio.median), bounds(ratio).map_or(1, |(low, high)| places(low, high)));
+    let (value, places) = (
+        percents(ratio.median),
+        bounds(ratio).map_or(1, |(low, high)| places(low, high)),
+    );
     signed(value, places)
 }
 
@@ -23,16 +26,26 @@ pub fn change(ratio: &Estimate) -> Cell {
 pub fn change_interval(ratio: &Estimate) -> Option<Cell> {
     let (low, high) = bounds(ratio)?;
     let places = places(low, high);
-    Some(Cell::Interval { low, high, text: format!("{low:+.places$}..{high:+.places$}") })
+    Some(Cell::Interval {
+        low,
+        high,
+        text: format!("{low:+.places$}..{high:+.places$}"),
+    })
 }
 
 /// `-23.1 %, 95 % interval -23.8..-22.5 %`; no figure with a sign where the interval has none.
 pub fn change_with_interval(ratio: &Estimate) -> String {
     match (change_interval(ratio), ratio.side_of(1.0)) {
         (Some(interval), Some(_)) => {
-            format!("{} %, 95 % interval {} %", change(ratio).text(), interval.text())
+            format!(
+                "{} %, 95 % interval {} %",
+                change(ratio).text(),
+                interval.text()
+            )
         }
-        (Some(interval), None) => format!("no difference shown, 95 % interval {} %", interval.text()),
+        (Some(interval), None) => {
+            format!("no difference shown, 95 % interval {} %", interval.text())
+        }
         (None, _) => format!("too few for an interval ({})", counted(ratio.n, "block")),
     }
 }
@@ -53,18 +66,29 @@ pub fn verdict(ratio: Option<&Estimate>, proven: bool, drops: Option<bool>) -> &
 
 /// A claim about two things, and its interval.
 fn claim(of: &str, than: &str, ratio: &Estimate, words: Words) -> String {
-    let (claim, interval) = ratio_claim(*ratio, &Settings { words, ..Settings::default() });
+    let (claim, interval) = ratio_claim(
+        *ratio,
+        &Settings {
+            words,
+            ..Settings::default()
+        },
+    );
     format!("{of}{claim} {than}{interval}")
 }
 
 /// `nft-stateful is 23.1 % slower than forwarding, 95 % interval 22.5..23.8 %`
 pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String {
     match change_interval(ratio) {
-        None => format!("Too short to compare {of} with {than} ({})", counted(ratio.n, "block")),
+        None => format!(
+            "Too short to compare {of} with {than} ({})",
+            counted(ratio.n, "block")
+        ),
         Some(_) if !proven => {
             let [low, high] = bounds(ratio).map_or([0.0; 2], |(low, high)| [-low, high]);
             let places = places(-low, high);
-            format!("{of} may be {low:.places$} % slower to {high:.places$} % faster than {than}: undecided")
+            format!(
+                "{of} may be {low:.places$} % slower to {high:.places$} % faster than {than}: undecided"
+            )
         }
         Some(_) => claim(&format!("{of} is "), than, ratio, Words::RATES),
     }
@@ -72,18 +96,43 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
 
 /// `mine passes 50.0 % of the frames; an offered frame costs 3.1 % more than with forwarding, 95 % interval 2.7..3.7 %`
 pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mode) -> String {
-    let passed =
-        |(name, row): (&str, &Row)| format!("{name} passes {} % of the frames", percent(1.0 - row.dropped));
-    let others = if than.1.drops() { format!(", {}", passed(than)) } else { String::new() };
+    let passed = |(name, row): (&str, &Row)| {
+        format!(
+            "{name} passes {} % of the frames",
+            percent(1.0 - row.dropped)
+        )
+    };
+    let others = if than.1.drops() {
+        format!(", {}", passed(than))
+    } else {
+        String::new()
+    };
     // Inline, the load waits for the DUT: it takes in all that is offered.
-    let frame = if mode == Mode::Inline { "an offered frame" } else { "a frame that it takes in" };
+    let frame = if mode == Mode::Inline {
+        "an offered frame"
+    } else {
+        "a frame that it takes in"
+    };
     let difference = match (change_interval(cost), cost.side_of(1.0)) {
         (Some(interval), None) => {
-            format!("no difference in the cost of {frame} is shown ({} %)", interval.text())
+            format!(
+                "no difference in the cost of {frame} is shown ({} %)",
+                interval.text()
+            )
         }
         (Some(_), Some(_)) => {
-            let words = Words { more: "more", less: "less", as_much: "much", ..Words::RATES };
-            claim(&format!("{frame} costs "), &format!("with {}", than.0), cost, words)
+            let words = Words {
+                more: "more",
+                less: "less",
+                as_much: "much",
+                ..Words::RATES
+            };
+            claim(
+                &format!("{frame} costs "),
+                &format!("with {}", than.0),
+                cost,
+                words,
+            )
         }
         (None, _) => format!("too few blocks for an interval of the cost of {frame}"),
     };
@@ -95,20 +144,54 @@ mod tests {
     use super::*;
 
     fn ratio(median: f64, low: f64, high: f64) -> Estimate {
-        Estimate { median, low: Some(low), high: Some(high), n: 9 }
+        Estimate {
+            median,
+            low: Some(low),
+            high: Some(high),
+            n: 9,
+        }
     }
 
     #[test]
     fn sentences() {
         for (ratio, proven, text) in [
-            (ratio(0.769, 0.762, 0.775), true, "a is 23.1 % slower than b, 95 % interval 22.5..23.8 %"),
-            (ratio(1.5, 1.4, 1.6), true, "a is 50 % faster than b, 95 % interval 40..60 %"),
-            (ratio(0.94, 0.86, 0.9963), true, "a is 6.0 % slower than b, 95 % interval 0.4..14.0 %"),
-            (ratio(1.0, 0.997, 1.004), false, "a may be 0.3 % slower to 0.4 % faster than b: undecided"),
-            (ratio(0.021, 0.02, 0.022), true, "a is 97.90 % slower than b, 95 % interval 97.80..98.00 %"),
-            (ratio(3.5, 3.4, 3.6), true, "a is 3.5 times as fast as b, 95 % interval 3.4..3.6 times"),
             (
-                Estimate { low: None, high: None, n: 2, ..ratio(0.9, 0.0, 0.0) },
+                ratio(0.769, 0.762, 0.775),
+                true,
+                "a is 23.1 % slower than b, 95 % interval 22.5..23.8 %",
+            ),
+            (
+                ratio(1.5, 1.4, 1.6),
+                true,
+                "a is 50 % faster than b, 95 % interval 40..60 %",
+            ),
+            (
+                ratio(0.94, 0.86, 0.9963),
+                true,
+                "a is 6.0 % slower than b, 95 % interval 0.4..14.0 %",
+            ),
+            (
+                ratio(1.0, 0.997, 1.004),
+                false,
+                "a may be 0.3 % slower to 0.4 % faster than b: undecided",
+            ),
+            (
+                ratio(0.021, 0.02, 0.022),
+                true,
+                "a is 97.90 % slower than b, 95 % interval 97.80..98.00 %",
+            ),
+            (
+                ratio(3.5, 3.4, 3.6),
+                true,
+                "a is 3.5 times as fast as b, 95 % interval 3.4..3.6 times",
+            ),
+            (
+                Estimate {
+                    low: None,
+                    high: None,
+                    n: 2,
+                    ..ratio(0.9, 0.0, 0.0)
+                },
                 false,
                 "Too short to compare a with b (2 blocks)",
             ),
@@ -119,10 +202,17 @@ mod tests {
 
     #[test]
     fn a_verdict_claims_nothing_without_an_interval() {
-        let none = Estimate { low: None, high: None, ..ratio(0.5, 0.0, 0.0) };
+        let none = Estimate {
+            low: None,
+            high: None,
+            ..ratio(0.5, 0.0, 0.0)
+        };
         assert_eq!(verdict(Some(&none), false, None), "too few");
         assert_eq!(verdict(Some(&ratio(0.9, 0.8, 0.95)), true, None), "slower");
         assert_eq!(verdict(None, false, None), "not known");
-        assert_eq!(change_with_interval(&ratio(0.9, 0.8, 0.95)), "-10 %, 95 % interval -20..-5 %");
+        assert_eq!(
+            change_with_interval(&ratio(0.9, 0.8, 0.95)),
+            "-10 %, 95 % interval -20..-5 %"
+        );
     }
 }

@@ -23,28 +23,41 @@ fn bits(bits: f64, digits: usize) -> String {
 /// Throughput, latency and limit of the first cell.
 pub fn sentence(shown: &Shown<'_>) -> String {
     let all = cells(shown);
-    let Some((row, slot, path, tcp)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration()) else {
+    let Some((row, slot, path, tcp)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration())
+    else {
         return "No valid trial of the end hosts, so no figure.".into();
     };
     let of = interval(&tcp.bits, 1e6, digits(&tcp.bits)).map_or_else(
-        || format!("{}, too few for an interval", counted(row.valid_trials, "valid trial")),
+        || {
+            format!(
+                "{}, too few for an interval",
+                counted(row.valid_trials, "valid trial")
+            )
+        },
         |interval| format!("95 % interval {interval}"),
     );
-    let product = path
-        .product()
-        .map_or(String::new(), |bytes| format!(", a bandwidth-delay product of {}", size(bytes)));
+    let product = path.product().map_or(String::new(), |bytes| {
+        format!(", a bandwidth-delay product of {}", size(bytes))
+    });
     let why = match row.limit {
         Limit::Path => "The path was the limit: TCP fills it.".to_string(),
         Limit::Dut => "The hosts were the limit, not the path.".into(),
-        Limit::Tester => "Without delay and rate they carry little more: the tester may be the limit.".into(),
-        Limit::Noisy => "The trials scatter too much to tell whether the tester was the limit.".into(),
+        Limit::Tester => {
+            "Without delay and rate they carry little more: the tester may be the limit.".into()
+        }
+        Limit::Noisy => {
+            "The trials scatter too much to tell whether the tester was the limit.".into()
+        }
         _ => String::new(),
     };
     format!(
         "{}: TCP carries {} of payload ({of}) over {} at {}{product}{}. {why}",
         shown.name(slot.id),
         bits(tcp.bits.median, digits(&tcp.bits)),
-        path.rate.map_or("no set rate".into(), |rate| format!("{} of layer 1", bits(rate, 3))),
+        path.rate.map_or("no set rate".into(), |rate| format!(
+            "{} of layer 1",
+            bits(rate, 3)
+        )),
         time(path.rtt_ns as f64),
         shown.spoiled(slot.id, [" (", ")"]),
     )
@@ -54,8 +67,12 @@ pub fn sentence(shown: &Shown<'_>) -> String {
 pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     page.answer(sentence(shown));
     let all = cells(shown);
-    let Some((.., path, _)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration()) else { return };
-    let most = path.achievable().map_or(f64::INFINITY, |frames| path.goodput(frames));
+    let Some((.., path, _)) = all.iter().find(|(_, slot, ..)| !slot.is_calibration()) else {
+        return;
+    };
+    let most = path
+        .achievable()
+        .map_or(f64::INFINITY, |frames| path.goodput(frames));
     let alone = all.iter().find(|(_, slot, ..)| slot.is_calibration());
     match alone {
         Some((.., alone)) if alone.bits.median < most => page.warn(format!(
@@ -80,9 +97,15 @@ pub fn short(shown: &Shown<'_>) -> Table {
     let rows = cells(shown);
     Table::of(&rows)
         .column("", "", |(row, ..)| shown.name(row.slot))
-        .column("TCP", "Mbit/s", |(.., tcp)| number(tcp.bits.median / 1e6, 4))
-        .column("95 %", "interval", |(.., tcp)| rate_interval(&tcp.bits, 1e6, rate_digits(&tcp.bits)))
-        .column("of the", "most %", |(.., tcp)| tcp.achievable.map(|most| share(tcp.bits.median / most)))
+        .column("TCP", "Mbit/s", |(.., tcp)| {
+            number(tcp.bits.median / 1e6, 4)
+        })
+        .column("95 %", "interval", |(.., tcp)| {
+            rate_interval(&tcp.bits, 1e6, rate_digits(&tcp.bits))
+        })
+        .column("of the", "most %", |(.., tcp)| {
+            tcp.achievable.map(|most| share(tcp.bits.median / most))
+        })
         .column("RTT", "no load", |(.., tcp)| span(tcp.idle_ns))
         .if_any("RTT", "loaded", |(.., tcp)| tcp.loaded_ns.map(span))
         .into()
@@ -97,17 +120,24 @@ pub fn tcp(page: &mut Document, shown: &Shown<'_>) {
     let megabits = |bits: f64| number(bits / 1e6, 4);
     let table = Table::of(&rows)
         .column("cell", "", |(row, ..)| shown.numbered(row.slot))
-        .column("path", "RTT set", |(_, _, path, _)| span(path.rtt_ns as f64))
+        .column("path", "RTT set", |(_, _, path, _)| {
+            span(path.rtt_ns as f64)
+        })
         .column("RTT", "no load", |(.., tcp)| span(tcp.idle_ns))
         .if_any("RTT", "loaded", |(.., tcp)| tcp.loaded_ns.map(span))
         .if_any("buffer", "delay %", |(.., tcp)| {
-            tcp.buffer_delay.map(|share| Cell::number(100.0 * share, percent(share.max(0.0))))
+            tcp.buffer_delay
+                .map(|share| Cell::number(100.0 * share, percent(share.max(0.0))))
         })
         .column("path", "Mb/s L1", |(_, _, path, _)| path.rate.map(megabits))
         .column("most", "Mb/s L4", |(.., tcp)| tcp.achievable.map(megabits))
         .column("TCP", "Mb/s L4", |(.., tcp)| megabits(tcp.bits.median))
-        .column("of", "most %", |(.., tcp)| tcp.achievable.map(|most| share(tcp.bits.median / most)))
-        .if_any("in", "flight", |(.., tcp)| tcp.in_flight.map(|bytes| Cell::number(bytes, size(bytes))))
+        .column("of", "most %", |(.., tcp)| {
+            tcp.achievable.map(|most| share(tcp.bits.median / most))
+        })
+        .if_any("in", "flight", |(.., tcp)| {
+            tcp.in_flight.map(|bytes| Cell::number(bytes, size(bytes)))
+        })
         .if_any("effi-", "cient %", |(.., tcp)| tcp.efficiency.map(share))
         .column("path", "late by", |(.., tcp)| span(tcp.late_ns))
         .optional("", "limit", |(row, ..)| limit(row.limit));

@@ -38,22 +38,38 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
     let unit = shown.unit();
     let table = Table::of(rows.iter().copied())
         .column("cell", "", |r| shown.numbered(r.slot))
-        .column("offered", unit.name, |r| rate(r.offered, unit.scale, rate_digits(&r.received)))
+        .column("offered", unit.name, |r| {
+            rate(r.offered, unit.scale, rate_digits(&r.received))
+        })
         .column("received", unit.name, |r| unit.median(&r.received))
         .column("lost", "%", |r| share(r.loss_ratio))
         .when(!shown.opens_connections(), |table| {
-            table.column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3)).column(
-                "Gbit/s",
-                "layer 2",
-                |r| number(r.bits_layer_2 / 1e9, 3),
-            )
+            table
+                .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))
+                .column("Gbit/s", "layer 2", |r| number(r.bits_layer_2 / 1e9, 3))
         })
-        .if_any("ns per", if shown.opens_connections() { "conn." } else { "frame" }, |r| {
-            // The time between frames that were paced is no cost.
-            let paced = shown.campaign.slots.get(r.slot).is_none_or(|s| s.asked_fps.is_some());
-            (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+        .if_any(
+            "ns per",
+            if shown.opens_connections() {
+                "conn."
+            } else {
+                "frame"
+            },
+            |r| {
+                // The time between frames that were paced is no cost.
+                let paced = shown
+                    .campaign
+                    .slots
+                    .get(r.slot)
+                    .is_none_or(|s| s.asked_fps.is_some());
+                (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+            },
+        )
+        .if_any("of it", "DUT", |r| {
+            r.dut_ns_per_frame
+                .filter(|ns| *ns > 0.0)
+                .map(|ns| number(ns, 3))
         })
-        .if_any("of it", "DUT", |r| r.dut_ns_per_frame.filter(|ns| *ns > 0.0).map(|ns| number(ns, 3)))
         .column("", "limit", |r| limit(r.limit));
     page.section(
         match shown.opens_connections() {
@@ -75,18 +91,24 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
 
 /// The figures of each direction, for cells with both.
 fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
-    let ways: Vec<(&Row, &DirectionRow)> =
-        rows.iter().flat_map(|row| row.directions.iter().map(|way| (*row, way))).collect();
+    let ways: Vec<(&Row, &DirectionRow)> = rows
+        .iter()
+        .flat_map(|row| row.directions.iter().map(|way| (*row, way)))
+        .collect();
     if ways.is_empty() {
         return;
     }
     let unit = shown.unit();
     let equal = |row: &&&Row| match &row.directions[..] {
-        [there, back] => (there.offered - back.offered).abs() <= 0.01 * there.offered.max(back.offered),
+        [there, back] => {
+            (there.offered - back.offered).abs() <= 0.01 * there.offered.max(back.offered)
+        }
         _ => true,
     };
     let loads = match rows.iter().all(|row| equal(&row)) {
-        true => "Both directions have the same offered load at the same time (RFC 2544, section 14)",
+        true => {
+            "Both directions have the same offered load at the same time (RFC 2544, section 14)"
+        }
         false => {
             "Each side sends at the same time as fast as it can, and the loads are not equal, as RFC 2544, section 14 wants them: ask for a rate"
         }
@@ -94,7 +116,9 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     let table = Table::of(ways)
         .column("cell", "", |(row, _)| shown.numbered(row.slot))
         .column("direction", "", |(_, way)| way.direction.to_string())
-        .column("offered", unit.name, |(_, way)| rate(way.offered, unit.scale, rate_digits(&way.received)))
+        .column("offered", unit.name, |(_, way)| {
+            rate(way.offered, unit.scale, rate_digits(&way.received))
+        })
         .column("received", unit.name, |(_, way)| unit.median(&way.received))
         .column("95 %", "interval", |(_, way)| unit.interval(&way.received))
         .column("lost", "%", |(_, way)| share(way.loss_ratio));
@@ -105,7 +129,8 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
 /// The limit of hosts whose DUT lost no frame.
 pub const NO_CEILING: &str = "What the tester does alone is not known: the DUT may be faster.";
 /// The limit, where it cannot be told.
-pub const NOISY: &str = "The trials scatter too much to tell whether the DUT or the tester was the limit.";
+pub const NOISY: &str =
+    "The trials scatter too much to tell whether the DUT or the tester was the limit.";
 
 /// The limit, short enough for a column.
 pub fn limit(limit: Limit) -> Option<&'static str> {
@@ -123,7 +148,13 @@ pub fn limit(limit: Limit) -> Option<&'static str> {
 
 /// How much of a link each cell with a DUT fills, and would fill with simple IMIX at the same frame rate.
 fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
-    let tester = |r: &&&Row| shown.campaign.slots.get(r.slot).is_none_or(|slot| slot.is_calibration());
+    let tester = |r: &&&Row| {
+        shown
+            .campaign
+            .slots
+            .get(r.slot)
+            .is_none_or(|slot| slot.is_calibration())
+    };
     if rows.is_empty() {
         return;
     }
@@ -132,18 +163,26 @@ fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     }
     let alone = rows.iter().all(|r| tester(&r));
     let lines = rows.iter().filter(|r| alone || !tester(r)).flat_map(|row| {
-        let imix = ("   simple IMIX, same frame rate".to_string(), &row.line_share_imix);
+        let imix = (
+            "   simple IMIX, same frame rate".to_string(),
+            &row.line_share_imix,
+        );
         [(shown.numbered(row.slot), &row.line_share), imix]
     });
     let table = Table::of(lines).column("% of line rate", "", |(name, _)| name.clone());
     page.table(LINK_SPEEDS.iter().fold(table, |table, (speed, _)| {
-        table.column(speed, "", |(_, shares)| shares.get(*speed).map(|s| share(*s)))
+        table.column(speed, "", |(_, shares)| {
+            shares.get(*speed).map(|s| share(*s))
+        })
     }));
 }
 
 /// Latency of the stamped frames.
 fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
-    let stamped = rows.iter().filter_map(|r| r.stamped.clone()).reduce(|all, one| all.and(&one));
+    let stamped = rows
+        .iter()
+        .filter_map(|r| r.stamped.clone())
+        .reduce(|all, one| all.and(&one));
     let rows: Vec<&&Row> = rows.iter().filter(|r| !r.latency_ns.is_empty()).collect();
     if rows.is_empty() {
         return;
@@ -156,31 +195,49 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     let cell = |ns: u64| span(ns as f64);
     let table = ["p50", "p99", "p99.9", "p99.99"]
         .into_iter()
-        .fold(table, |table, q| table.if_any(q, "", |r| r.latency_ns.get(q).map(|ns| cell(*ns))));
+        .fold(table, |table, q| {
+            table.if_any(q, "", |r| r.latency_ns.get(q).map(|ns| cell(*ns)))
+        });
     page.table(
         table
             .if_any("clocks", "+/-", |r| compared(r).map(cell))
-            .column("PDV", "p99.9", |r| r.latency_ns.get("pdv").map(|ns| cell(*ns))),
+            .column("PDV", "p99.9", |r| {
+                r.latency_ns.get("pdv").map(|ns| cell(*ns))
+            }),
     );
     let two_clocks = rows.iter().any(|r| compared(r).is_some());
-    let clocks = if two_clocks { "two clocks, compared before and after each trial" } else { "one clock" };
+    let clocks = if two_clocks {
+        "two clocks, compared before and after each trial"
+    } else {
+        "one clock"
+    };
     let part = match shown.campaign.asked.mode {
         Mode::Inline => format!(
             "Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
             shown.campaign.asked.batch
         ),
-        Mode::Threaded | Mode::Hosts | Mode::EndHosts => "The wait in the DUT's queues is part of it.".into(),
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => {
+            "The wait in the DUT's queues is part of it.".into()
+        }
     };
-    let by = stamped.as_ref().filter(|stamped| stamped.frames > 0).map(stamped_by);
+    let by = stamped
+        .as_ref()
+        .filter(|stamped| stamped.frames > 0)
+        .map(stamped_by);
     let by = by.as_deref().unwrap_or(match shown.opens_connections() {
         true => {
             "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer"
         }
         false => "Frames with a time stamp",
     });
-    page.note(format!("{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"));
-    let shorter =
-        |r: &&&Row| r.latency_ns.get("p50").is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame);
+    page.note(format!(
+        "{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"
+    ));
+    let shorter = |r: &&&Row| {
+        r.latency_ns
+            .get("p50")
+            .is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame)
+    };
     let closed_loop = shown.campaign.asked.mode == Mode::Inline && !shown.opens_connections();
     if closed_loop && rows.iter().any(shorter) {
         page.note("The time per frame is longer than this latency: the tester works before it stamps a frame and after the frame has arrived.");
@@ -202,7 +259,9 @@ fn stamped_by(stamped: &Stamped) -> String {
     let frames = stamped.frames;
     match stamped.by_cards {
         [true, true] => format!("Of {frames} frames that the cards stamped at both ends"),
-        [false, false] => format!("Of {frames} frames that the cards' drivers stamped at both ends"),
+        [false, false] => {
+            format!("Of {frames} frames that the cards' drivers stamped at both ends")
+        }
         [sent, _] => {
             let card = if sent { "sending" } else { "receiving" };
             format!("Of {frames} frames, stamped by the {card} card and by the other one's driver")
@@ -213,7 +272,9 @@ fn stamped_by(stamped: &Stamped) -> String {
 /// How far the latencies by two clocks can be believed.
 fn clock_errors(page: &mut Document, shown: &Shown<'_>, rows: &[&&Row]) {
     page.note("clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
-    let unknown = rows.iter().filter(|r| compared(r) >= r.latency_ns.get("p50").copied());
+    let unknown = rows
+        .iter()
+        .filter(|r| compared(r) >= r.latency_ns.get("p50").copied());
     let unknown: Vec<String> = unknown.map(|r| shown.numbered(r.slot)).collect();
     if !unknown.is_empty() {
         page.warn(format!(
@@ -225,7 +286,12 @@ fn clock_errors(page: &mut Document, shown: &Shown<'_>, rows: &[&&Row]) {
 
 /// Where frames were lost, and the order they came in.
 fn losses(page: &mut Document, shown: &Shown<'_>) {
-    let valid: Vec<&Row> = shown.summary.rows.iter().filter(|r| r.valid_trials > 0).collect();
+    let valid: Vec<&Row> = shown
+        .summary
+        .rows
+        .iter()
+        .filter(|r| r.valid_trials > 0)
+        .collect();
     let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|l| l.frames > 0);
     if valid.iter().any(|r| lossy(&r)) {
         page.heading(match shown.opens_connections() {
@@ -240,8 +306,16 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
         });
     }
     for row in valid.iter().filter(lossy) {
-        let of = if shown.opens_connections() { "attempted connections" } else { "sent frames" };
-        let text = format!("{}: {} % of the {of}", shown.name(row.slot), percent(row.loss_ratio));
+        let of = if shown.opens_connections() {
+            "attempted connections"
+        } else {
+            "sent frames"
+        };
+        let text = format!(
+            "{}: {} % of the {of}",
+            shown.name(row.slot),
+            percent(row.loss_ratio)
+        );
         page.entry("", text);
         for loss in row.losses.iter().filter(|l| l.frames > 0) {
             page.entry(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place);
@@ -249,14 +323,18 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
     }
     for row in valid.iter().filter(|r| r.reordered > 0) {
         let frames = grouped(row.reordered);
-        page.say(format!("{}: {frames} frames arrived out of order", shown.name(row.slot)));
+        page.say(format!(
+            "{}: {frames} frames arrived out of order",
+            shown.name(row.slot)
+        ));
     }
 }
 
 /// The rules of users' files that met most frames, for each cell that has such a file.
 fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let valid = shown.summary.rows.iter().filter(|row| row.valid_trials > 0);
-    let with_files = valid.filter_map(|row| Some((row, shown.campaign.slots.get(row.slot)?.rule_counters?)));
+    let with_files =
+        valid.filter_map(|row| Some((row, shown.campaign.slots.get(row.slot)?.rule_counters?)));
     let heading = "Rules that met most frames, in % of the frames sent";
     page.each(heading, with_files, |page, (row, counters)| {
         page.say(shown.name(row.slot));
@@ -264,8 +342,11 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
             page.entry(&format!("{:>8.2}  ", 100.0 * share), rule);
         }
         if row.rules.is_empty() {
-            let counters =
-                if counters { "no rule with a counter met a frame" } else { "the file has no counters" };
+            let counters = if counters {
+                "no rule with a counter met a frame"
+            } else {
+                "the file has no counters"
+            };
             page.entry("          ", counters);
         }
     });

@@ -26,12 +26,29 @@ struct Room {
 
 /// The page of the campaign whose records are in this folder.
 pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
-    let rooms = [(4, 3, 2, 4), (4, 2, 1, 4), (4, 2, 0, 4), (3, 1, 0, 4), (2, 1, 0, 2), (1, 1, 0, 0)];
-    let rooms = rooms.into_iter().flat_map(|(sentences, warnings, notes, least)| {
-        (least..=12).rev().map(move |rows| Room { sentences, warnings, notes, rows })
-    });
+    let rooms = [
+        (4, 3, 2, 4),
+        (4, 2, 1, 4),
+        (4, 2, 0, 4),
+        (3, 1, 0, 4),
+        (2, 1, 0, 2),
+        (1, 1, 0, 0),
+    ];
+    let rooms = rooms
+        .into_iter()
+        .flat_map(|(sentences, warnings, notes, least)| {
+            (least..=12).rev().map(move |rows| Room {
+                sentences,
+                warnings,
+                notes,
+                rows,
+            })
+        });
     let pages = rooms.map(|room| with(page, shown, records, room));
-    let style = Style { color: false, width: COLUMNS };
+    let style = Style {
+        color: false,
+        width: COLUMNS,
+    };
     let mut last = Document::default();
     for page in pages {
         if page.text(style).lines().count() <= LINES {
@@ -48,13 +65,26 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     if shown.planned.file.is_some() {
         page.say(super::super::plan::titled(&shown.planned.experiment));
     }
-    let missing = answer::missing(shown).into_iter().chain(answer::unmeasured(shown));
-    page.items("", missing.map(|text| short(&text)), Tone::Warning, (room.warnings, ""));
+    let missing = answer::missing(shown)
+        .into_iter()
+        .chain(answer::unmeasured(shown));
+    page.items(
+        "",
+        missing.map(|text| short(&text)),
+        Tone::Warning,
+        (room.warnings, ""),
+    );
     let rates = summary.benchmarks.is_empty() && summary.searches.is_empty();
     if !summary.benchmarks.is_empty() {
-        page.say(benchmarks::departures(&shown.planned.experiment, benchmarks::sizes(shown)));
+        page.say(benchmarks::departures(
+            &shown.planned.experiment,
+            benchmarks::sizes(shown),
+        ));
     }
-    sentences(shown).into_iter().take(room.sentences).for_each(|sentence| page.answer(sentence));
+    sentences(shown)
+        .into_iter()
+        .take(room.sentences)
+        .for_each(|sentence| page.answer(sentence));
     page.fact("trust", trust(shown));
     page.gap();
     if !summary.benchmarks.is_empty() {
@@ -69,7 +99,14 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page.gap();
     if rates {
         page.fact("limit", limits(shown));
-        page.fact(if shown.opens_connections() { "open in" } else { "latency" }, latency(shown));
+        page.fact(
+            if shown.opens_connections() {
+                "open in"
+            } else {
+                "latency"
+            },
+            latency(shown),
+        );
         page.fact("cause", cause(shown));
     }
     let expected: Vec<String> = expected(shown);
@@ -80,8 +117,14 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     }
     page.items("warning  ", warnings, Tone::Warning, (room.warnings, ""));
     // How large batches are was measured for the tester's sake.
-    let notes = shown.campaign.notes.iter().filter(|note| !note.starts_with("batch size"));
-    notes.take(room.notes).for_each(|note| page.fact("note", note));
+    let notes = shown
+        .campaign
+        .notes
+        .iter()
+        .filter(|note| !note.starts_with("batch size"));
+    notes
+        .take(room.notes)
+        .for_each(|note| page.fact("note", note));
     let mut commands = next(shown, records);
     if room.sentences < 2 {
         commands.retain(|command| command.ends_with("--full"));
@@ -96,12 +139,27 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
 /// Limits of the results: tests and cells without a figure, then warnings.
 fn warnings(shown: &Shown<'_>) -> Vec<String> {
     let tests = shown.summary.benchmarks.iter().flat_map(|of| {
-        let without = of.tests.iter().filter_map(|tested| Some((tested.test, tested.why?)));
-        without.map(|(test, why)| format!("{}, {}: {}", shown.name(of.slot), test.title(), why.words(test)))
+        let without = of
+            .tests
+            .iter()
+            .filter_map(|tested| Some((tested.test, tested.why?)));
+        without.map(|(test, why)| {
+            format!(
+                "{}, {}: {}",
+                shown.name(of.slot),
+                test.title(),
+                why.words(test)
+            )
+        })
     });
     let broken = [Stopped::Interrupted, Stopped::Failed].contains(&shown.summary.stopped);
     let broken = broken.then(|| format!("the campaign is not whole: {}", shown.summary.ended()));
-    broken.into_iter().chain(tests).chain(super::skips(shown)).chain(super::warned(shown)).collect()
+    broken
+        .into_iter()
+        .chain(tests)
+        .chain(super::skips(shown))
+        .chain(super::warned(shown))
+        .collect()
 }
 
 /// A text of one or two lines: the whole page has the rest of it.
@@ -110,7 +168,11 @@ fn short(text: &str) -> String {
         return text.into();
     }
     let cut: String = text.chars().take(SHORT).collect();
-    format!("{} ...", cut.rsplit_once(' ').map_or(cut.as_str(), |(begin, _)| begin))
+    format!(
+        "{} ...",
+        cut.rsplit_once(' ')
+            .map_or(cut.as_str(), |(begin, _)| begin)
+    )
 }
 
 /// The answer, the most important sentence first.
@@ -126,13 +188,20 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
         true => end_hosts::sentence(shown),
         false => answer::rate(shown),
     };
-    std::iter::once(first).chain(answer::compared(shown)).chain(answer::open(shown)).collect()
+    std::iter::once(first)
+        .chain(answer::compared(shown))
+        .chain(answer::open(shown))
+        .collect()
 }
 
 /// Why the figures can be trusted, or not: the machine, the trials, and the tester.
 fn trust(shown: &Shown<'_>) -> String {
     let summary = shown.summary;
-    let mut spoils: Vec<&str> = summary.warnings.iter().filter_map(|w| w.spoils.as_deref()).collect();
+    let mut spoils: Vec<&str> = summary
+        .warnings
+        .iter()
+        .filter_map(|w| w.spoils.as_deref())
+        .collect();
     spoils.dedup();
     let machine = match (shown.campaign.asked.lab, spoils.first()) {
         (LabKind::Simulated, _) => "simulated".to_string(),
@@ -143,13 +212,24 @@ fn trust(shown: &Shown<'_>) -> String {
     let (valid, all) = (count(|row| row.valid_trials), count(|row| row.trials));
     // In searches and tests, trials are to lose frames.
     let of_rates = summary.searches.is_empty() && summary.benchmarks.is_empty();
-    let trials = of_rates.then(|| format!("{} of {} valid", grouped(valid as u64), counted(all, "trial")));
+    let trials = of_rates.then(|| {
+        format!(
+            "{} of {} valid",
+            grouped(valid as u64),
+            counted(all, "trial")
+        )
+    });
     let tester = shown.with_dut().find_map(|row| {
         let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
         let times = ceiling.received.median / row.received.median;
-        times.is_finite().then(|| format!("tester {times:.1} times as fast"))
+        times
+            .is_finite()
+            .then(|| format!("tester {times:.1} times as fast"))
     });
-    [Some(machine), trials, tester].into_iter().flatten().joined("; ")
+    [Some(machine), trials, tester]
+        .into_iter()
+        .flatten()
+        .joined("; ")
 }
 
 /// The table of rates.
@@ -157,10 +237,21 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
     let unit = shown.unit();
     let mut rows: Vec<&Row> = shown.with_dut().collect();
     if rows.is_empty() {
-        rows = shown.summary.rows.iter().filter(|row| row.trials > 0).collect();
+        rows = shown
+            .summary
+            .rows
+            .iter()
+            .filter(|row| row.trials > 0)
+            .collect();
     }
     let gigabits = |bits: f64| number(bits / 1e9, 3);
-    let paced = |row: &Row| shown.campaign.slots.get(row.slot).is_none_or(|slot| slot.asked_fps.is_some());
+    let paced = |row: &Row| {
+        shown
+            .campaign
+            .slots
+            .get(row.slot)
+            .is_none_or(|slot| slot.asked_fps.is_some())
+    };
     let table = Table::of(rows.iter().copied())
         .column("", "", |r| shown.name(r.slot))
         .column("rate", unit.name, |r| unit.median(&r.received))
@@ -168,7 +259,9 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
             true => unit.interval(&r.received),
             false => "no valid trial".into(),
         })
-        .when(shown.loses(), |table| table.column("lost", "%", |r| shown.lost(r.slot)))
+        .when(shown.loses(), |table| {
+            table.column("lost", "%", |r| shown.lost(r.slot))
+        })
         .if_any("change", "%", |r| {
             let ratio = r.baseline?.ratio?;
             Some(match (change_interval(&ratio), ratio.side_of(1.0)) {
@@ -177,22 +270,32 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                 (None, _) => "too few".into(),
             })
         })
-        .if_any("ns per", if shown.opens_connections() { "conn." } else { "frame" }, |r| {
-            (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
-        })
+        .if_any(
+            "ns per",
+            if shown.opens_connections() {
+                "conn."
+            } else {
+                "frame"
+            },
+            |r| (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3)),
+        )
         .when(shown.opens_connections(), |table| {
-            table.if_any("open in", "p50", |r| r.latency_ns.get("p50").map(|ns| span(*ns as f64))).if_any(
-                "",
-                "p99",
-                |r| r.latency_ns.get("p99").map(|ns| span(*ns as f64)),
-            )
+            table
+                .if_any("open in", "p50", |r| {
+                    r.latency_ns.get("p50").map(|ns| span(*ns as f64))
+                })
+                .if_any("", "p99", |r| {
+                    r.latency_ns.get("p99").map(|ns| span(*ns as f64))
+                })
         })
         .when(!shown.opens_connections(), |table| {
-            table.optional("Gbit/s", "layer 2", |r| has_rate(r).then(|| gigabits(r.bits_layer_2))).optional(
-                "Gbit/s",
-                "at 1518 B",
-                |r| has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0)),
-            )
+            table
+                .optional("Gbit/s", "layer 2", |r| {
+                    has_rate(r).then(|| gigabits(r.bits_layer_2))
+                })
+                .optional("Gbit/s", "at 1518 B", |r| {
+                    has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0))
+                })
         });
     page.table(limited(table, most));
     more(page, rows.len(), most);
@@ -208,8 +311,17 @@ fn goals(page: &mut Document, shown: &Shown<'_>, most: usize) {
 
 /// The results of RFC 2544's tests, a row for each frame length.
 fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
-    let with_figures = |of: &&Benchmarked| of.tests.iter().any(|tested| tested.figures != Figures::None);
-    let all: Vec<&Benchmarked> = shown.summary.benchmarks.iter().filter(with_figures).collect();
+    let with_figures = |of: &&Benchmarked| {
+        of.tests
+            .iter()
+            .any(|tested| tested.figures != Figures::None)
+    };
+    let all: Vec<&Benchmarked> = shown
+        .summary
+        .benchmarks
+        .iter()
+        .filter(with_figures)
+        .collect();
     let unit = RateUnit::of(all.iter().filter_map(|of| Some(of.maximum?.fps)));
     let figure = |of: &Benchmarked, wanted: &dyn Fn(&Figures) -> Option<Cell>| {
         of.tests.iter().find_map(|tested| wanted(&tested.figures))
@@ -218,20 +330,48 @@ fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
         .column("", "", |of| shown.name(of.slot))
         .if_any("throughput", unit.name, |of| {
             figure(of, &|f| {
-                if let Figures::Throughput(f) = f { Some(rate(f.fps, unit.scale, 4)) } else { None }
+                if let Figures::Throughput(f) = f {
+                    Some(rate(f.fps, unit.scale, 4))
+                } else {
+                    None
+                }
             })
         })
         .if_any("latency", "mean", |of| {
-            figure(of, &|f| if let Figures::Latency(f) = f { Some(span(f.mean_ns)) } else { None })
+            figure(of, &|f| {
+                if let Figures::Latency(f) = f {
+                    Some(span(f.mean_ns))
+                } else {
+                    None
+                }
+            })
         })
         .if_any("burst", "frames", |of| {
-            figure(of, &|f| if let Figures::BackToBack(f) = f { Some(number(f.mean, 4)) } else { None })
+            figure(of, &|f| {
+                if let Figures::BackToBack(f) = f {
+                    Some(number(f.mean, 4))
+                } else {
+                    None
+                }
+            })
         })
         .if_any("recovery", "mean", |of| {
-            figure(of, &|f| if let Figures::Recovery(f) = f { f.mean_ns.map(span) } else { None })
+            figure(of, &|f| {
+                if let Figures::Recovery(f) = f {
+                    f.mean_ns.map(span)
+                } else {
+                    None
+                }
+            })
         })
         .if_any("reset", "by loss", |of| {
-            figure(of, &|f| if let Figures::Reset(f) = f { f.by_loss_ns.map(span) } else { None })
+            figure(of, &|f| {
+                if let Figures::Reset(f) = f {
+                    f.by_loss_ns.map(span)
+                } else {
+                    None
+                }
+            })
         });
     page.table(limited(table, most));
     more(page, all.len(), most);
@@ -240,7 +380,10 @@ fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
 /// The first rows of a table.
 fn limited(table: impl Into<Table>, most: usize) -> Table {
     let mut table = table.into();
-    table.columns.iter_mut().for_each(|column| column.cells.truncate(most));
+    table
+        .columns
+        .iter_mut()
+        .for_each(|column| column.cells.truncate(most));
     table
 }
 
@@ -259,8 +402,16 @@ fn limits(shown: &Shown<'_>) -> String {
         let slot = shown.campaign.slots.get(rows[0].slot)?;
         let why = answer::why(shown, rows[0], slot);
         let names: Vec<String> = rows.iter().map(|row| shown.name(row.slot)).collect();
-        let why = if one { why } else { super::figures::limit(limit)?.to_string() };
-        Some(if one { why } else { format!("{why}: {}", listed(&names)) })
+        let why = if one {
+            why
+        } else {
+            super::figures::limit(limit)?.to_string()
+        };
+        Some(if one {
+            why
+        } else {
+            format!("{why}: {}", listed(&names))
+        })
     };
     short(&told.into_iter().filter_map(words).joined("; "))
 }
@@ -270,7 +421,10 @@ fn latency(shown: &Shown<'_>) -> String {
     let found = shown.with_dut().find_map(|row| {
         let at = |name: &str| row.latency_ns.get(name).map(|ns| time(*ns as f64));
         let [median, most] = [at("p50")?, at("p99.9")?];
-        Some(format!("{median} in the median, 99.9 % within {most} ({})", shown.name(row.slot)))
+        Some(format!(
+            "{median} in the median, 99.9 % within {most} ({})",
+            shown.name(row.slot)
+        ))
     });
     found.unwrap_or_default()
 }
@@ -283,27 +437,44 @@ fn cause(shown: &Shown<'_>) -> String {
         .iter()
         .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)))
         .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())); // trust has those
-    let first = all.max_by(|a, b| a.1.strength.cmp(&b.1.strength).then(a.1.weight.total_cmp(&b.1.weight)));
-    first.map_or(String::new(), |(slot, found)| short(&format!("{}: {}", shown.name(slot), found.statement)))
+    let first = all.max_by(|a, b| {
+        a.1.strength
+            .cmp(&b.1.strength)
+            .then(a.1.weight.total_cmp(&b.1.weight))
+    });
+    first.map_or(String::new(), |(slot, found)| {
+        short(&format!("{}: {}", shown.name(slot), found.statement))
+    })
 }
 
 /// Expectations by their judgements; those that were missed by their words.
 fn expected(shown: &Shown<'_>) -> Vec<String> {
-    let missed = shown.summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed));
+    let missed = shown
+        .summary
+        .expectations
+        .iter()
+        .filter(|e| e.judgement == Some(Judgement::Missed));
     let missed = missed.take(1).map(|e| e.words.clone());
     answer::tallied(shown).into_iter().chain(missed).collect()
 }
 
 /// Three commands to go on with.
 fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
-    let steps = linerate_measure::advice::next_steps(shown.campaign, shown.host.cpus, shown.summary);
+    let steps =
+        linerate_measure::advice::next_steps(shown.campaign, shown.host.cpus, shown.summary);
     let command = |step: String| {
         let at = step.find("sudo linerate").or(step.find("linerate "))?;
-        Some(step[at..].replace("DIRECTORY", records)).filter(|command| !command.contains([',', ';']))
+        Some(step[at..].replace("DIRECTORY", records))
+            .filter(|command| !command.contains([',', ';']))
     };
     let is_limit = |row: &Row| matches!(row.limit, Limit::Dut | Limit::DutDrops);
-    let explain = shown.with_dut().any(is_limit).then(|| format!("linerate explain {records}"));
-    let own = explain.into_iter().chain(steps.into_iter().filter_map(command).take(1));
+    let explain = shown
+        .with_dut()
+        .any(is_limit)
+        .then(|| format!("linerate explain {records}"));
+    let own = explain
+        .into_iter()
+        .chain(steps.into_iter().filter_map(command).take(1));
     let others = [
         format!("linerate show {records} --full"),
         format!("linerate show {records} --format html -o page.html"),

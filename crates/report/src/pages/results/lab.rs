@@ -28,7 +28,9 @@ struct Place {
 pub fn lab(campaign: &Campaign, host: &HostFacts) -> Option<Drawing> {
     let (places, link) = match (campaign.asked.lab, campaign.asked.mode) {
         (LabKind::Imported, _) => return None,
-        (LabKind::Hosts, _) | (_, Mode::Hosts) => (of_hosts(&campaign.standing)?, "cable".to_string()),
+        (LabKind::Hosts, _) | (_, Mode::Hosts) => {
+            (of_hosts(&campaign.standing)?, "cable".to_string())
+        }
         (LabKind::Simulated, _) => (embedded(campaign), "memory".to_string()),
         (LabKind::Namespaces, Mode::EndHosts) => end_hosts(campaign)?,
         (LabKind::Namespaces, _) => (embedded(campaign), "veth".to_string()),
@@ -44,8 +46,10 @@ pub fn lab(campaign: &Campaign, host: &HostFacts) -> Option<Drawing> {
         LabKind::Hosts | LabKind::Imported => String::new(),
     };
     let ways = ways(&campaign.slots);
-    let hosts: Vec<String> =
-        places.iter().map(|place| format!("{} ({})", place.role, place.lines.join(", "))).collect();
+    let hosts: Vec<String> = places
+        .iter()
+        .map(|place| format!("{} ({})", place.role, place.lines.join(", ")))
+        .collect();
     let arrow = match ways {
         [true, true] => "<->",
         [false, true] => "<-",
@@ -57,12 +61,21 @@ pub fn lab(campaign: &Campaign, host: &HostFacts) -> Option<Drawing> {
         if around.is_empty() { "" } else { "; " },
         around
     );
-    Some(Drawing { title: "The lab".into(), svg: svg(&places, &link, ways, &around), says, flames: false })
+    Some(Drawing {
+        title: "The lab".into(),
+        svg: svg(&places, &link, ways, &around),
+        says,
+        flames: false,
+    })
 }
 
 /// Whether frames go forward, and whether they go back.
 fn ways(slots: &[Slot]) -> [bool; 2] {
-    let any = |way| slots.iter().any(|slot| slot.direction.ways().contains(&way));
+    let any = |way| {
+        slots
+            .iter()
+            .any(|slot| slot.direction.ways().contains(&way))
+    };
     [any(Direction::Forward), any(Direction::Reverse)]
 }
 
@@ -96,10 +109,20 @@ fn embedded(campaign: &Campaign) -> Vec<Place> {
     vec![
         Place {
             role: "generator".into(),
-            lines: vec![format!("by {}", asked.generator), of(&roles.generator), load(campaign)],
+            lines: vec![
+                format!("by {}", asked.generator),
+                of(&roles.generator),
+                load(campaign),
+            ],
         },
-        Place { role: "DUT".into(), lines: variants },
-        Place { role: "receiver".into(), lines: vec![format!("by {}", asked.receiver), of(&roles.receiver)] },
+        Place {
+            role: "DUT".into(),
+            lines: variants,
+        },
+        Place {
+            role: "receiver".into(),
+            lines: vec![format!("by {}", asked.receiver), of(&roles.receiver)],
+        },
     ]
 }
 
@@ -116,15 +139,23 @@ fn load(campaign: &Campaign) -> String {
 
 fn end_hosts(campaign: &Campaign) -> Option<(Vec<Place>, String)> {
     let path = campaign.slots.iter().find_map(|slot| slot.path.as_ref())?;
-    let rate = path.rate.map_or("no limit".into(), |rate| format!("{}bit/s", words(rate, 3)));
+    let rate = path
+        .rate
+        .map_or("no limit".into(), |rate| format!("{}bit/s", words(rate, 3)));
     let end = |role: &str, does: &str| Place {
         role: role.into(),
         lines: vec![does.into(), cpus(&campaign.roles.dut)],
     };
-    let middle =
-        Place { role: "path".into(), lines: vec![format!("{} round trip", time(path.rtt_ns as f64)), rate] };
+    let middle = Place {
+        role: "path".into(),
+        lines: vec![format!("{} round trip", time(path.rtt_ns as f64)), rate],
+    };
     Some((
-        vec![end("end host", "iperf3 sends TCP"), middle, end("end host", "iperf3 receives")],
+        vec![
+            end("end host", "iperf3 sends TCP"),
+            middle,
+            end("end host", "iperf3 receives"),
+        ],
         "veth".into(),
     ))
 }
@@ -138,16 +169,28 @@ fn of_hosts(standing: &BTreeMap<String, String>) -> Option<Vec<Place>> {
     };
     let hosts: Vec<(String, Vec<String>)> = standing.iter().filter_map(host).collect();
     let of = |role: &str| {
-        let mut own = hosts.iter().filter(|(roles, _)| roles.split(", ").any(|one| one == role));
+        let mut own = hosts
+            .iter()
+            .filter(|(roles, _)| roles.split(", ").any(|one| one == role));
         let (_, lines) = own.next()?;
         let mut lines = lines.clone();
         let more = own.count();
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
-        Some(Place { role: if role == "dut" { "DUT".into() } else { role.into() }, lines })
+        Some(Place {
+            role: if role == "dut" {
+                "DUT".into()
+            } else {
+                role.into()
+            },
+            lines,
+        })
     };
-    let places: Vec<Place> = ["generator", "dut", "receiver"].into_iter().filter_map(of).collect();
+    let places: Vec<Place> = ["generator", "dut", "receiver"]
+        .into_iter()
+        .filter_map(of)
+        .collect();
     (places.len() > 1).then_some(places)
 }
 
@@ -156,7 +199,11 @@ fn wrapped(texts: &[String]) -> Vec<String> {
     let most = (HOST - 16) / LETTER;
     let cut = |word: &str| word.chars().take(most).collect::<String>();
     let cut = |text: &String| text.split_whitespace().map(cut).joined(" ");
-    texts.iter().flat_map(|text| lines(&cut(text), most)).take(12).collect()
+    texts
+        .iter()
+        .flat_map(|text| lines(&cut(text), most))
+        .take(12)
+        .collect()
 }
 
 fn svg(places: &[Place], link: &str, [forward, back]: [bool; 2], around: &str) -> String {
@@ -209,15 +256,27 @@ mod tests {
             no_ceiling: true,
             ..Slot::default()
         };
-        let asked = Asked { lab, generator: "xdp".into(), receiver: "xdp".into(), ..Asked::default() };
-        Campaign { asked, slots: directions.iter().map(slot).collect(), ..Campaign::default() }
+        let asked = Asked {
+            lab,
+            generator: "xdp".into(),
+            receiver: "xdp".into(),
+            ..Asked::default()
+        };
+        Campaign {
+            asked,
+            slots: directions.iter().map(slot).collect(),
+            ..Campaign::default()
+        }
     }
 
     #[test]
     fn hosts_stand_in_the_order_of_the_frames_way() {
         let mut of = campaign(LabKind::Hosts, &[Direction::Both]);
         for (host, found) in [
-            ("b <dut> (dut)", "FreeBSD 14.1, 8 CPUs, in ix0 00:00:5e:00:53:01, out ix1 00:00:5e:00:53:02"),
+            (
+                "b <dut> (dut)",
+                "FreeBSD 14.1, 8 CPUs, in ix0 00:00:5e:00:53:01, out ix1 00:00:5e:00:53:02",
+            ),
             ("a (generator, receiver)", "Linux 6.12, 4 CPUs, by xdp"),
             ("statement", "as its instructions say"),
         ] {
@@ -228,8 +287,16 @@ mod tests {
             drawing.says,
             "generator (a, Linux 6.12, 4 CPUs, by xdp) <-> DUT (b <dut>, FreeBSD 14.1, 8 CPUs, in ix0 00:00:5e:00:53:01, out ix1 00:00:5e:00:53:02) <-> receiver (a, Linux 6.12, 4 CPUs, by xdp)"
         );
-        assert_eq!(drawing.svg.matches("<polyline").count(), 4, "two links, both ways");
-        assert!(drawing.svg.contains("b &lt;dut&gt;") && !drawing.svg.contains("<dut>"), "{}", drawing.svg);
+        assert_eq!(
+            drawing.svg.matches("<polyline").count(),
+            4,
+            "two links, both ways"
+        );
+        assert!(
+            drawing.svg.contains("b &lt;dut&gt;") && !drawing.svg.contains("<dut>"),
+            "{}",
+            drawing.svg
+        );
         of.standing.clear();
         assert_eq!(lab(&of, &HostFacts::default()), None);
     }
@@ -238,12 +305,23 @@ mod tests {
     fn namespaces_say_their_cpus_and_that_they_are_one_machine() {
         let mut of = campaign(LabKind::Namespaces, &[Direction::Reverse]);
         of.roles.generator = vec![3, 2];
-        let says = lab(&of, &HostFacts { cpus: 4, ..HostFacts::default() }).unwrap().says;
+        let says = lab(
+            &of,
+            &HostFacts {
+                cpus: 4,
+                ..HostFacts::default()
+            },
+        )
+        .unwrap()
+        .says;
         assert!(
             says.contains("generator (by xdp, CPUs 2-3, in turns") && says.contains(") <- DUT (pf"),
             "{says}"
         );
         assert!(says.contains("network namespaces of one machine"), "{says}");
-        assert_eq!(lab(&campaign(LabKind::Imported, &[]), &HostFacts::default()), None);
+        assert_eq!(
+            lab(&campaign(LabKind::Imported, &[]), &HostFacts::default()),
+            None
+        );
     }
 }

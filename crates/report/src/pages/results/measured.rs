@@ -4,7 +4,9 @@ use super::{Shown, lab};
 use crate::prelude::*;
 use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
-use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, SERVERS, Selection, SourceMacs};
+use linerate_wire::{
+    CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, SERVERS, Selection, SourceMacs,
+};
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -26,9 +28,10 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", about(mode, shown.noun()));
     match mode {
-        Mode::Inline | Mode::Threaded => {
-            page.fact("CPUs", [vec![roles(shown)], full_cpus(shown)].concat().join(". "))
-        }
+        Mode::Inline | Mode::Threaded => page.fact(
+            "CPUs",
+            [vec![roles(shown)], full_cpus(shown)].concat().join(". "),
+        ),
         Mode::Hosts if !full_cpus(shown).is_empty() => {
             page.fact("CPUs of the DUT", full_cpus(shown).join(". "))
         }
@@ -43,7 +46,10 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     for (what, state) in &campaign.standing {
         page.fact("note", format!("{what}: {state}"));
     }
-    campaign.notes.iter().for_each(|note| page.fact("note", note));
+    campaign
+        .notes
+        .iter()
+        .for_each(|note| page.fact("note", note));
     let tester = match mode {
         Mode::Inline => " All rates include the tester's time.",
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
@@ -94,7 +100,8 @@ fn roles(shown: &Shown<'_>) -> String {
         ("receiver", &roles.receiver),
         ("control", &roles.control),
     ];
-    all.map(|(role, cpus)| format!("{role} {}", list(cpus))).join(", ")
+    all.map(|(role, cpus)| format!("{role} {}", list(cpus)))
+        .join(", ")
 }
 
 /// The CPUs without idle time.
@@ -103,7 +110,11 @@ fn full_cpus(shown: &Shown<'_>) -> Vec<String> {
     let full = valid().filter(|r| !r.full_cpus.is_empty());
     let all = together(full.map(|r| (r.full_cpus.as_slice(), shown.name(r.slot)))).into_iter();
     let sentence = |(cpus, names): (&[u32], Vec<String>)| {
-        let names = if names.len() == valid().count() { "all cells".into() } else { listed(&names) };
+        let names = if names.len() == valid().count() {
+            "all cells".into()
+        } else {
+            listed(&names)
+        };
         format!("CPU {} at least 95 % busy in {names}", list(cpus))
     };
     all.map(sentence).collect()
@@ -114,7 +125,11 @@ pub fn list(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    if sorted.is_empty() { "none".into() } else { cpu_list(&sorted) }
+    if sorted.is_empty() {
+        "none".into()
+    } else {
+        cpu_list(&sorted)
+    }
 }
 
 /// Properties of the frames, each once.
@@ -124,12 +139,26 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         false => format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
     };
     if slots.iter().any(|slot| slot.connections().is_some()) {
-        let ends = format!("{CLIENTS} clients with {} ports each, {SERVERS} servers", grouped(CLIENT_PORTS));
+        let ends = format!(
+            "{CLIENTS} clients with {} ports each, {SERVERS} servers",
+            grouped(CLIENT_PORTS)
+        );
         let families = each(slots.iter().map(|slot| slot.family.clone()));
-        let kinds = each(slots.iter().filter_map(|slot| slot.connections()).map(opened));
+        let kinds = each(
+            slots
+                .iter()
+                .filter_map(|slot| slot.connections())
+                .map(opened),
+        );
         return [kinds, families, ends, rate].join("; ");
     }
-    let unit = |slot: &Slot| if slot.lengths_fcs.len() == 1 { " B" } else { "" };
+    let unit = |slot: &Slot| {
+        if slot.lengths_fcs.len() == 1 {
+            " B"
+        } else {
+            ""
+        }
+    };
     let flows = slots.iter().filter_map(|slot| slot.flows);
     let both = slots.iter().any(|slot| slot.direction == Direction::Both);
     let modified = slots.iter().map(modifiers).filter(|text| !text.is_empty());
@@ -137,7 +166,11 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     let directions = slots.iter().map(|slot| slot.direction.to_string());
     let directions = both.then(|| each(directions) + " (rates of each direction)");
     [
-        each(slots.iter().map(|slot| format!("{}{}", slot.frame, unit(slot)))),
+        each(
+            slots
+                .iter()
+                .map(|slot| format!("{}{}", slot.frame, unit(slot))),
+        ),
         each(slots.iter().map(|slot| slot.family.clone())),
         each(slots.iter().map(|slot| slot.transport.clone())),
         each(flows.clone().map(grouped)) + if flows.eq([1]) { " flow" } else { " flows" },
@@ -154,23 +187,36 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
 /// The frames of connections: `request (SYN, SYN/ACK, ...) with objects of 6 B`.
 fn opened(spec: &ConnectionSpec) -> String {
     let stages = spec.exchange.stages().join(", ");
-    if spec.object > 0 { format!("{stages}, objects of {} B", spec.object) } else { stages.to_string() }
+    if spec.object > 0 {
+        format!("{stages}, objects of {} B", spec.object)
+    } else {
+        stages.to_string()
+    }
 }
 
 /// The modifiers of a slot's frames: networks, random ports, a share of IPv6 frames. Older records do not have them.
 pub fn modifiers(slot: &Slot) -> String {
-    let Some(traffic) = &slot.traffic else { return String::new() };
+    let Some(traffic) = &slot.traffic else {
+        return String::new();
+    };
     let (flows, headers) = (&traffic.flows, traffic.frame.extensions);
     let random = |selection: Selection| selection != Selection::Counted;
     let all = [
-        traffic.ipv6.as_ref().map(|second| format!("{} % IPv6", f64::from(second.millionths) / 1e4)),
+        traffic
+            .ipv6
+            .as_ref()
+            .map(|second| format!("{} % IPv6", f64::from(second.millionths) / 1e4)),
         (headers != Extensions::None).then(|| format!("IPv6 extension headers: {headers}")),
         (flows.networks() > 1).then(|| format!("{} networks", flows.networks())),
         random(flows.addresses()).then(|| "random addresses".into()),
         random(flows.ports()).then(|| "random ports".into()),
         (traffic.source_macs != SourceMacs::Own).then(|| "random Ethernet sources".into()),
-        (traffic.broadcast_every > 0)
-            .then(|| format!("1 broadcast frame in {}, counted apart", traffic.broadcast_every)),
+        (traffic.broadcast_every > 0).then(|| {
+            format!(
+                "1 broadcast frame in {}, counted apart",
+                traffic.broadcast_every
+            )
+        }),
         (traffic.burst > 0).then(|| format!("bursts of {}", traffic.burst)),
     ];
     all.into_iter().flatten().joined(", ")
@@ -178,7 +224,13 @@ pub fn modifiers(slot: &Slot) -> String {
 
 /// Each of several once.
 fn each(all: impl Iterator<Item = String>) -> String {
-    some(together(all.map(|text| (text, ()))).into_iter().map(|(text, _)| text), MOST, ", ")
+    some(
+        together(all.map(|text| (text, ())))
+            .into_iter()
+            .map(|(text, _)| text),
+        MOST,
+        ", ",
+    )
 }
 
 fn trials(shown: &Shown<'_>) -> String {
@@ -213,7 +265,9 @@ fn states(page: &mut Document, shown: &Shown<'_>) {
                 "established: the DUT has seen every connection in both directions before each trial"
             }
             States::New => "new: the DUT knows no connection when a trial begins",
-            States::OneWay => "one-way states: the DUT has seen every connection before, and never an answer",
+            States::OneWay => {
+                "one-way states: the DUT has seen every connection before, and never an answer"
+            }
         };
         page.fact("states", format!("{meaning} ({})", names.join("; ")));
     }
@@ -227,7 +281,10 @@ fn machine(host: &HostFacts) -> String {
         Some(Err(why)) => format!("; linerate's threads do not come before other programs: {why}"),
         _ => String::new(),
     };
-    let hypervisor = host.hypervisor.as_deref().map_or(String::new(), |h| format!(" under {h}"));
+    let hypervisor = host
+        .hypervisor
+        .as_deref()
+        .map_or(String::new(), |h| format!(" under {h}"));
     format!(
         "{}, {} CPUs{hypervisor}; Linux {}; {}; clock {}{behind}",
         host.cpu_model, host.cpus, host.kernel, host.os, host.clock_source
@@ -240,13 +297,23 @@ fn ended(summary: &Summary) -> String {
         0 => String::new(),
         n => format!(" with {} of the DUT", counted(n, "reboot")),
     };
-    let mut text = format!("Ended after {}{reboots}: {}.", seconds(summary.seconds), summary.ended());
+    let mut text = format!(
+        "Ended after {}{reboots}: {}.",
+        seconds(summary.seconds),
+        summary.ended()
+    );
     if summary.seconds > 0.0 {
         let load = 100.0 * summary.load_share.clamp(0.0, 1.0);
-        text += &format!(" Under load {load:.1} % of it, overhead {:.1} %.", 100.0 - load);
+        text += &format!(
+            " Under load {load:.1} % of it, overhead {:.1} %.",
+            100.0 - load
+        );
     }
     if summary.peak_memory > 0 {
-        text += &format!(" linerate held {} of memory at most.", bytes(summary.peak_memory));
+        text += &format!(
+            " linerate held {} of memory at most.",
+            bytes(summary.peak_memory)
+        );
     }
     text
 }

@@ -23,7 +23,9 @@ const MOST_MAPS: usize = 2;
 /// Series that can be told apart.
 const MOST_SERIES: usize = 8;
 /// Percentiles, by how many frames one is slower of.
-const SLOWEST: [f64; 12] = [2.0, 4.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 1e4, 1e5, 1e6];
+const SLOWEST: [f64; 12] = [
+    2.0, 4.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 1e4, 1e5, 1e6,
+];
 /// A limit this many times above all rates leaves no room for them.
 const FAR_ABOVE: f64 = 4.0;
 /// The tester's rate without a DUT stands beside those of cells unless it is so many times as high.
@@ -43,13 +45,17 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     let measured = |slot: &&Slot| shown.row(slot.id).is_some_and(|row| row.received.n > 0);
     let slots = || shown.campaign.slots.iter().filter(measured);
     let with_dut = slots().any(|slot| !slot.is_calibration());
-    let cells: Vec<&Slot> = slots().filter(|slot| slot.is_calibration() != with_dut).collect();
+    let cells: Vec<&Slot> = slots()
+        .filter(|slot| slot.is_calibration() != with_dut)
+        .collect();
     if cells.is_empty() || cells.len() > MOST_CELLS {
         return;
     }
     let names = cells.iter().map(|slot| shown.name(slot.id)).collect();
     let numbered = || (0u32..).map(f64::from).zip(&cells);
-    let points: Vec<Spot> = numbered().filter_map(|(at, slot)| spot(shown, at, slot.id)).collect();
+    let points: Vec<Spot> = numbered()
+        .filter_map(|(at, slot)| spot(shown, at, slot.id))
+        .collect();
     let alone = numbered().filter_map(|(at, slot)| {
         let spot = spot(shown, at, slot.ceiling?)?;
         Some(Spot::at(at, spot.y))
@@ -70,19 +76,35 @@ fn grouped(shown: &Shown<'_>) -> Option<(Vec<String>, Vec<Series>)> {
     let factors = &shown.planned.experiment.factors;
     let others = |slot: &Slot| {
         let level = |(factor, level): &(usize, usize)| {
-            let factor = factors.get(*factor).filter(|factor| factor.levels.len() > 1)?;
+            let factor = factors
+                .get(*factor)
+                .filter(|factor| factor.levels.len() > 1)?;
             let level = factor.levels.get(*level)?;
-            Some(if factor.of_frames() { level.clone() } else { format!("{} {level}", factor.name) })
+            Some(if factor.of_frames() {
+                level.clone()
+            } else {
+                format!("{} {level}", factor.name)
+            })
         };
         slot.levels.iter().filter_map(level).joined(", ")
     };
     let (mut names, mut series): (Vec<String>, Vec<Series>) = (Vec::new(), Vec::new());
-    for slot in shown.campaign.slots.iter().filter(|slot| !slot.is_calibration()) {
-        let at = names.iter().position(|name| *name == slot.plan_variant).unwrap_or_else(|| {
-            names.push(slot.plan_variant.clone());
-            names.len() - 1
-        });
-        let Some(spot) = spot(shown, at as f64, slot.id) else { continue };
+    for slot in shown
+        .campaign
+        .slots
+        .iter()
+        .filter(|slot| !slot.is_calibration())
+    {
+        let at = names
+            .iter()
+            .position(|name| *name == slot.plan_variant)
+            .unwrap_or_else(|| {
+                names.push(slot.plan_variant.clone());
+                names.len() - 1
+            });
+        let Some(spot) = spot(shown, at as f64, slot.id) else {
+            continue;
+        };
         let name = others(slot);
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(spot),
@@ -117,12 +139,19 @@ pub fn losses(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     };
     let x = Axis::new(format!("offered load, % of {highest} frames/s"), over);
     let title = format!("Loss over offered load: {}", shown.name(search.slot));
-    page.chart(Chart::new(title, x, Axis::new("loss, %", loss), vec![series]));
+    page.chart(Chart::new(
+        title,
+        x,
+        Axis::new("loss, %", loss),
+        vec![series],
+    ));
 }
 
 /// Loss in per cent of the trials of a cell at a load.
 fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
-    let there = shown.valid(cell).filter(|trial| trial.asked_fps == Some(load));
+    let there = shown
+        .valid(cell)
+        .filter(|trial| trial.asked_fps == Some(load));
     there.map(|trial| 100.0 * trial.loss_ratio).collect()
 }
 
@@ -130,14 +159,24 @@ fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
 pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     let RateUnit { scale, name: unit } = shown.unit();
     let of = |slot: &Slot, valid: bool| -> Vec<Spot> {
-        let here = shown.trials.iter().filter(|trial| trial.slot == slot.id && trial.audit.valid == valid);
-        let spot =
-            |trial: &TrialRecord| Some(Spot::at(trial.began_ns as f64 / 1e9, trial.rates?.received / scale));
+        let here = shown
+            .trials
+            .iter()
+            .filter(|trial| trial.slot == slot.id && trial.audit.valid == valid);
+        let spot = |trial: &TrialRecord| {
+            Some(Spot::at(
+                trial.began_ns as f64 / 1e9,
+                trial.rates?.received / scale,
+            ))
+        };
         here.filter_map(spot).collect()
     };
     let slots = shown.measured_slots();
-    let valid = slots.iter().map(|slot| (shown.name(slot.id), of(slot, true)));
-    let mut all: Vec<(String, Vec<Spot>)> = valid.filter(|(_, points)| !points.is_empty()).collect();
+    let valid = slots
+        .iter()
+        .map(|slot| (shown.name(slot.id), of(slot, true)));
+    let mut all: Vec<(String, Vec<Spot>)> =
+        valid.filter(|(_, points)| !points.is_empty()).collect();
     let cells = all.len();
     all.truncate(MOST_SERIES);
     let invalid: Vec<Spot> = slots.iter().flat_map(|slot| of(slot, false)).collect();
@@ -147,9 +186,16 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     if all.iter().any(|(_, points)| points.len() > 1) {
         let x = Axis::from_zero("time since the first trial, s");
         let y = Axis::from_zero(format!("received, {unit}"));
-        let series = all.into_iter().map(|(name, points)| Series::new(name, Look::Marks, points));
+        let series = all
+            .into_iter()
+            .map(|(name, points)| Series::new(name, Look::Marks, points));
         page.heading("Drift");
-        page.chart(Chart::new("The trials in the order of time", x, y, series.collect()));
+        page.chart(Chart::new(
+            "The trials in the order of time",
+            x,
+            y,
+            series.collect(),
+        ));
         left_out(page, cells, MOST_SERIES);
     }
 }
@@ -157,7 +203,9 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
 /// Says how many cells a picture does not show.
 pub fn left_out(page: &mut Document, all: usize, most: usize) {
     if all > most {
-        page.note(format!("Drawn: the first {most} of {all} cells. The records have them all."));
+        page.note(format!(
+            "Drawn: the first {most} of {all} cells. The records have them all."
+        ));
     }
 }
 
@@ -165,10 +213,13 @@ pub fn left_out(page: &mut Document, all: usize, most: usize) {
 pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
     let of = |slot: &Slot| {
         let mut all = Histogram::default();
-        shown.valid(slot.id).for_each(|trial| all.merge(&trial.receiver.latency));
+        shown
+            .valid(slot.id)
+            .for_each(|trial| all.merge(&trial.receiver.latency));
         (all.count() > 0).then(|| (shown.name(slot.id), all))
     };
-    let mut all: Vec<(String, Histogram)> = shown.measured_slots().into_iter().filter_map(of).collect();
+    let mut all: Vec<(String, Histogram)> =
+        shown.measured_slots().into_iter().filter_map(of).collect();
     let cells = all.len();
     all.truncate(MOST_SERIES);
     if all.is_empty() {
@@ -176,19 +227,28 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
     }
     let lines = |points: &dyn Fn(&Histogram) -> Vec<[f64; 2]>| -> Vec<Series> {
         let line = |(name, of): &(String, Histogram)| {
-            Series::new(name.as_str(), Look::Line, points(of).into_iter().map(|[x, y]| Spot::at(x, y)))
+            Series::new(
+                name.as_str(),
+                Look::Line,
+                points(of).into_iter().map(|[x, y]| Spot::at(x, y)),
+            )
         };
         all.iter().map(line).collect()
     };
     let shares = |of: &Histogram| {
         let count = of.count() as f64;
-        let share =
-            |(from, frames): (u64, u64)| [(from.max(1) as f64 * 1.5) / 1e3, 100.0 * frames as f64 / count];
+        let share = |(from, frames): (u64, u64)| {
+            [
+                (from.max(1) as f64 * 1.5) / 1e3,
+                100.0 * frames as f64 / count,
+            ]
+        };
         of.powers().into_iter().map(share).collect()
     };
     let slowest = |of: &Histogram| {
         let some = SLOWEST.iter().filter(|one| of.count() as f64 >= **one);
-        some.filter_map(|one| Some([*one, of.quantile(1.0 - 1.0 / one)? as f64 / 1e3])).collect()
+        some.filter_map(|one| Some([*one, of.quantile(1.0 - 1.0 / one)? as f64 / 1e3]))
+            .collect()
     };
     let latency = || Axis::new("latency, us", Scale::Log);
     page.chart(Chart::new(
@@ -208,10 +268,16 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
 
 /// A map of frames by receive queue, or by CPU, over the trials of each cell whose frames come to several.
 pub fn queues(page: &mut Document, shown: &Shown<'_>) {
-    let spread = shown.summary.explanations.iter().filter(|explained| explained.balance.len() > 1);
+    let spread = shown
+        .summary
+        .explanations
+        .iter()
+        .filter(|explained| explained.balance.len() > 1);
     for explained in spread.take(MOST_MAPS) {
         let kind = explained.balance[0].place;
-        let counted = shown.valid(explained.slot).map(|trial| frames_by_place(&trial.dut, kind));
+        let counted = shown
+            .valid(explained.slot)
+            .map(|trial| frames_by_place(&trial.dut, kind));
         let counted: Vec<BTreeMap<u32, u64>> = counted.filter(|by| !by.is_empty()).collect();
         let each = counted.len().div_ceil(MOST_COLUMNS).max(1);
         let columns: Vec<&[BTreeMap<u32, u64>]> = counted.chunks(each).collect();
@@ -225,16 +291,28 @@ pub fn queues(page: &mut Document, shown: &Shown<'_>) {
         };
         let (what, short) = balance::names(kind);
         let row = |number: u32| {
-            let spots =
-                (1u32..).zip(&columns).map(|(x, column)| Spot::at(f64::from(x), share(column, number)));
+            let spots = (1u32..)
+                .zip(&columns)
+                .map(|(x, column)| Spot::at(f64::from(x), share(column, number)));
             Series::new(format!("{short} {number}"), Look::Cells, spots)
         };
-        let x = if each > 1 { format!("groups of {each} trials") } else { "trials".into() };
+        let x = if each > 1 {
+            format!("groups of {each} trials")
+        } else {
+            "trials".into()
+        };
         page.chart(Chart::new(
             format!("Frames by {what} over time: {}", shown.name(explained.slot)),
-            Axis::new(format!("{x} of the cell, in the order of time"), Scale::Linear { from_zero: false }),
+            Axis::new(
+                format!("{x} of the cell, in the order of time"),
+                Scale::Linear { from_zero: false },
+            ),
             Axis::from_zero("share of the frames, %"),
-            explained.balance.iter().map(|place| row(place.number)).collect(),
+            explained
+                .balance
+                .iter()
+                .map(|place| row(place.number))
+                .collect(),
         ));
     }
 }
@@ -245,42 +323,85 @@ pub fn cpus(page: &mut Document, shown: &Shown<'_>) {
         let mut busy: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         let cpus = shown.valid(slot.id).flat_map(|trial| &trial.cpus);
         cpus.for_each(|of| busy.entry(of.cpu).or_default().push(100.0 * of.busy));
-        let spot =
-            |(cpu, shares): (u32, Vec<f64>)| Some(Spot::at(f64::from(cpu), linerate_stats::median(&shares)?));
-        let row = Series::new(shown.name(slot.id), Look::Cells, busy.into_iter().filter_map(spot));
+        let spot = |(cpu, shares): (u32, Vec<f64>)| {
+            Some(Spot::at(f64::from(cpu), linerate_stats::median(&shares)?))
+        };
+        let row = Series::new(
+            shown.name(slot.id),
+            Look::Cells,
+            busy.into_iter().filter_map(spot),
+        );
         (!row.points.is_empty()).then_some(row)
     };
-    let series: Vec<Series> = shown.campaign.slots.iter().filter_map(row).take(MOST_COLUMNS / 2).collect();
+    let series: Vec<Series> = shown
+        .campaign
+        .slots
+        .iter()
+        .filter_map(row)
+        .take(MOST_COLUMNS / 2)
+        .collect();
     if !series.is_empty() {
-        let of_dut = if shown.campaign.asked.lab == LabKind::Hosts { " of the DUT" } else { "" };
+        let of_dut = if shown.campaign.asked.lab == LabKind::Hosts {
+            " of the DUT"
+        } else {
+            ""
+        };
         page.heading("CPUs");
         let title = format!("How busy each CPU{of_dut} was: medians of the trials of each cell");
         let x = Axis::new("CPU", Scale::Linear { from_zero: false });
-        page.chart(Chart::new(title, x, Axis::new("busy, %", Scale::Percent), series));
+        page.chart(Chart::new(
+            title,
+            x,
+            Axis::new("busy, %", Scale::Percent),
+            series,
+        ));
     }
 }
 
 /// Rates over each factor, a line for each series.
 pub fn series(page: &mut Document, shown: &Shown<'_>) {
-    let all: Vec<_> = shown.series().filter(|_| !shown.trials.is_empty()).collect();
+    let all: Vec<_> = shown
+        .series()
+        .filter(|_| !shown.trials.is_empty())
+        .collect();
     for of_factor in all.chunk_by(|a, b| a.factor == b.factor) {
-        let Some(factor) = shown.planned.experiment.factors.get(of_factor[0].factor) else { continue };
-        let numbers: Option<Vec<f64>> = of_factor[0].points.iter().map(|point| point.number).collect();
+        let Some(factor) = shown.planned.experiment.factors.get(of_factor[0].factor) else {
+            continue;
+        };
+        let numbers: Option<Vec<f64>> = of_factor[0]
+            .points
+            .iter()
+            .map(|point| point.number)
+            .collect();
         let scale = match &numbers {
             Some(numbers) => {
                 let above = numbers.iter().copied().filter(|number| *number > 0.0);
                 let [low, high] = ends(above).unwrap_or([1.0; 2]);
                 let negative = numbers.iter().any(|number| *number < 0.0);
-                if high / low > FAR && !negative { Scale::Log } else { Scale::Linear { from_zero: false } }
+                if high / low > FAR && !negative {
+                    Scale::Log
+                } else {
+                    Scale::Linear { from_zero: false }
+                }
             }
-            None => Scale::Names(of_factor[0].points.iter().map(|point| point.level.clone()).collect()),
+            None => Scale::Names(
+                of_factor[0]
+                    .points
+                    .iter()
+                    .map(|point| point.level.clone())
+                    .collect(),
+            ),
         };
-        let look = if numbers.is_some() { Look::Line } else { Look::Bars };
+        let look = if numbers.is_some() {
+            Look::Line
+        } else {
+            Look::Bars
+        };
         let lengths = numbers.is_some() && factor.sets == ["traffic.size"];
         let lines = of_factor.iter().map(|series| {
-            let points = (0u32..)
-                .zip(&series.points)
-                .filter_map(|(at, point)| spot(shown, point.number.unwrap_or(f64::from(at)), point.cell));
+            let points = (0u32..).zip(&series.points).filter_map(|(at, point)| {
+                spot(shown, point.number.unwrap_or(f64::from(at)), point.cell)
+            });
             Series::new(shown.shortened(&series.name), look, points)
         });
         let mut lines: Vec<Series> = lines.collect();
@@ -292,7 +413,13 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
             None if lengths => "frame size with FCS, B".into(),
             None => factor.name.clone(),
         };
-        draw(page, &format!("Rate over {}", factor.name), Axis::new(label, scale), shown, lines);
+        draw(
+            page,
+            &format!("Rate over {}", factor.name),
+            Axis::new(label, scale),
+            shown,
+            lines,
+        );
         if lengths && shown.campaign.asked.lab != LabKind::Hosts {
             page.note("The links of this lab are virtual and have no line rate: those of Ethernet are drawn for comparison.");
         }
@@ -302,25 +429,47 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
 /// The rate of a cell with its interval and its valid trials, or the rate that was searched for with its bounds, in the unit of the page.
 fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
     let scale = shown.unit().scale;
-    if let Some(search) = shown.summary.searches.iter().find(|search| search.slot == cell) {
+    if let Some(search) = shown
+        .summary
+        .searches
+        .iter()
+        .find(|search| search.slot == cell)
+    {
         let found = search.goals.first()?.outcome;
-        let interval = found.lower.zip(found.upper).map(|(low, high)| [low / scale, high / scale]);
-        return Some(Spot { x, y: found.conditional? / scale, interval, trials: Vec::new() });
+        let interval = found
+            .lower
+            .zip(found.upper)
+            .map(|(low, high)| [low / scale, high / scale]);
+        return Some(Spot {
+            x,
+            y: found.conditional? / scale,
+            interval,
+            trials: Vec::new(),
+        });
     }
     let rate = shown.row(cell).filter(|row| row.received.n > 0)?.received;
-    let trials = shown.valid(cell).filter_map(|trial| Some(trial.rates?.received));
+    let trials = shown
+        .valid(cell)
+        .filter_map(|trial| Some(trial.rates?.received));
     Some(Spot::of(x, &rate, trials, scale))
 }
 
 fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Vec<Series>) {
     let unit = shown.unit().name;
     let most = |limits: bool| {
-        let of = series.iter().filter(|series| (series.look == Look::Limit) == limits);
-        of.flat_map(|series| &series.points).map(|spot| spot.y).fold(0.0, f64::max)
+        let of = series
+            .iter()
+            .filter(|series| (series.look == Look::Limit) == limits);
+        of.flat_map(|series| &series.points)
+            .map(|spot| spot.y)
+            .fold(0.0, f64::max)
     };
     // Beside limits that are far above, rates are told apart by their ratios.
-    let scale =
-        if most(true) > FAR_ABOVE * most(false) { Scale::Log } else { Scale::Linear { from_zero: true } };
+    let scale = if most(true) > FAR_ABOVE * most(false) {
+        Scale::Log
+    } else {
+        Scale::Linear { from_zero: true }
+    };
     let y = Axis::new(format!("forwarding rate, {unit}"), scale);
     page.chart(Chart::new(title, x, y, series).of_medians());
 }

@@ -39,7 +39,10 @@ impl Times<'_> {
     /// The time in a function itself, and its standard error (that of a share of so many samples).
     fn of(&self, function: &str) -> (f64, f64) {
         let share = self.own.get(function).copied().unwrap_or(0) as f64 / self.samples();
-        (share * self.frame, (share * (1.0 - share) / self.samples()).sqrt() * self.frame)
+        (
+            share * self.frame,
+            (share * (1.0 - share) / self.samples()).sqrt() * self.frame,
+        )
     }
 }
 
@@ -53,13 +56,17 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
     page.heading("Where the time of a frame goes");
     for after in &all {
         let baseline = shown.campaign.slots[after.profile.slot].baseline;
-        let before = all.iter().find(|other| Some(other.profile.slot) == baseline);
+        let before = all
+            .iter()
+            .find(|other| Some(other.profile.slot) == baseline);
         if let Some(text) = before.and_then(|before| explanation(shown, before, after)) {
             page.say(text);
         }
     }
     page.table(table(&all[..all.len().min(CELLS)]));
-    let samples = all.iter().map(|cell| cell.profile.samples + cell.profile.user);
+    let samples = all
+        .iter()
+        .map(|cell| cell.profile.samples + cell.profile.user);
     page.note(format!(
         "Time in functions of the kernel themselves, without those that they called: shares of {} samples or more ({}) of further trials, \
          times the nanoseconds of a frame in the others.",
@@ -68,9 +75,13 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
     ));
     slowed(page, shown, &all);
     events(page, &shown.summary.profiles);
-    let files =
-        all[all.len().saturating_sub(2)..].iter().map(|cell| cell.profile.stacks.as_str()).joined(" ");
-    page.note(format!("The stacks are in the records: `linerate flame {files} > picture.svg` draws them."));
+    let files = all[all.len().saturating_sub(2)..]
+        .iter()
+        .map(|cell| cell.profile.stacks.as_str())
+        .joined(" ");
+    page.note(format!(
+        "The stacks are in the records: `linerate flame {files} > picture.svg` draws them."
+    ));
 }
 
 /// Flame graphs of the cells, and for each cell with a baseline where its samples went instead.
@@ -82,10 +93,21 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
     let mut draw = |title: String, svg: std::io::Result<String>, says: String| {
         // A profile without samples has no picture.
         if let Ok(svg) = svg {
-            page.blocks.push(Block::Drawing(Drawing { title, svg, says, flames: true }));
+            page.blocks.push(Block::Drawing(Drawing {
+                title,
+                svg,
+                says,
+                flames: true,
+            }));
         }
     };
-    let of_dut = |slot: &usize| shown.campaign.slots.get(*slot).is_some_and(|slot| !slot.is_calibration());
+    let of_dut = |slot: &usize| {
+        shown
+            .campaign
+            .slots
+            .get(*slot)
+            .is_some_and(|slot| !slot.is_calibration())
+    };
     let all = || shown.stacks.iter().filter(|(slot, _)| of_dut(slot));
     let drawn = || all().take(FLAMES);
     for (slot, profile) in drawn() {
@@ -95,13 +117,25 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
         let named = functions.iter().take(NAMED);
         let named = named.map(|f| format!("{} {:.1} %", f.name, 100.0 * f.own as f64 / all));
         let says = format!("Flame graph. Most samples: {}", named.joined(", "));
-        draw(format!("Flame graph: {}", shown.name(*slot)), flame_graph_part(profile), says);
+        draw(
+            format!("Flame graph: {}", shown.name(*slot)),
+            flame_graph_part(profile),
+            says,
+        );
     }
     for (slot, after) in drawn() {
-        let Some(than) = shown.campaign.slots.get(*slot).and_then(|slot| slot.baseline) else { continue };
-        let Some(before) = shown.stacks.get(&than) else { continue };
-        let says =
-            "Flame graph: functions whose share of the samples grew are red, those whose share fell are blue";
+        let Some(than) = shown
+            .campaign
+            .slots
+            .get(*slot)
+            .and_then(|slot| slot.baseline)
+        else {
+            continue;
+        };
+        let Some(before) = shown.stacks.get(&than) else {
+            continue;
+        };
+        let says = "Flame graph: functions whose share of the samples grew are red, those whose share fell are blue";
         let title = format!(
             "Difference: {} against {}. Red functions have a larger share of the samples, blue ones a smaller one",
             shown.name(*slot),
@@ -114,8 +148,13 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
 
 /// Events that the CPUs counted, for each frame.
 pub fn events(page: &mut Document, profiles: &[SlotProfile]) {
-    let columns = profiles.iter().map(|of| (format!("cell {}", of.slot + 1), of.counted_by_frame()));
-    let columns: Vec<_> = columns.filter(|(_, counted)| !counted.is_empty()).take(CELLS).collect();
+    let columns = profiles
+        .iter()
+        .map(|of| (format!("cell {}", of.slot + 1), of.counted_by_frame()));
+    let columns: Vec<_> = columns
+        .filter(|(_, counted)| !counted.is_empty())
+        .take(CELLS)
+        .collect();
     if !columns.is_empty() {
         page.gap();
         page.table(super::super::kernel::events(&columns));
@@ -125,15 +164,32 @@ pub fn events(page: &mut Document, profiles: &[SlotProfile]) {
 
 /// The times of a profile; `None` for a cell whose frames have no cost, because they were paced.
 fn times<'a>(shown: &Shown<'_>, profile: &'a SlotProfile) -> Option<Times<'a>> {
-    let row = shown.row(profile.slot).filter(|row| row.ns_per_frame > 0.0)?;
-    shown.campaign.slots.get(profile.slot).filter(|slot| slot.asked_fps.is_none())?;
-    let own = profile.functions.iter().map(|f| (f.name.as_str(), f.own)).collect();
-    Some(Times { profile, frame: row.ns_per_frame, own })
+    let row = shown
+        .row(profile.slot)
+        .filter(|row| row.ns_per_frame > 0.0)?;
+    shown
+        .campaign
+        .slots
+        .get(profile.slot)
+        .filter(|slot| slot.asked_fps.is_none())?;
+    let own = profile
+        .functions
+        .iter()
+        .map(|f| (f.name.as_str(), f.own))
+        .collect();
+    Some(Times {
+        profile,
+        frame: row.ns_per_frame,
+        own,
+    })
 }
 
 /// `A frame takes 540 ns more with nft-stateful than with forwarding (95 % interval +510 to +565 ns): nft_do_chain +180 ns, ...`
 fn explanation(shown: &Shown<'_>, before: &Times<'_>, after: &Times<'_>) -> Option<String> {
-    let longer = shown.row(after.profile.slot)?.baseline?.longer_ns(before.frame)?;
+    let longer = shown
+        .row(after.profile.slot)?
+        .baseline?
+        .longer_ns(before.frame)?;
     let names: BTreeSet<&str> = before.own.keys().chain(after.own.keys()).copied().collect();
     let mut changes: Vec<(&str, f64)> = Vec::new();
     for name in names {
@@ -143,7 +199,10 @@ fn explanation(shown: &Shown<'_>, before: &Times<'_>, after: &Times<'_>) -> Opti
         }
     }
     changes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-    let named = changes.iter().take(NAMED).map(|(name, ns)| format!("{name} {ns:+.0} ns"));
+    let named = changes
+        .iter()
+        .take(NAMED)
+        .map(|(name, ns)| format!("{name} {ns:+.0} ns"));
     let named: Vec<String> = named.collect();
     let [of, than] = [after, before].map(|times| shown.name(times.profile.slot));
     let (said, named) = (takes(&longer, &of, &than), named.join(", "));
@@ -158,21 +217,39 @@ fn explanation(shown: &Shown<'_>, before: &Times<'_>, after: &Times<'_>) -> Opti
 
 /// The functions whose times differ most between the cells.
 fn table(cells: &[Times<'_>]) -> Table {
-    let names: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.own.keys().copied()).collect();
+    let names: BTreeSet<&str> = cells
+        .iter()
+        .flat_map(|cell| cell.own.keys().copied())
+        .collect();
     let spread = |name: &str| {
         let all = cells.iter().map(|cell| cell.of(name).0);
         let most = all.clone().fold(0.0, f64::max);
-        if cells.len() < 2 { most } else { most - all.fold(f64::INFINITY, f64::min) }
+        if cells.len() < 2 {
+            most
+        } else {
+            most - all.fold(f64::INFINITY, f64::min)
+        }
     };
     let mut names: Vec<(&str, f64)> = names.into_iter().map(|name| (name, spread(name))).collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1));
     names.truncate(FUNCTIONS);
     let functions: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-    let rows = functions.iter().copied().map(Some).chain([None]).chain([Some("")]);
+    let rows = functions
+        .iter()
+        .copied()
+        .map(Some)
+        .chain([None])
+        .chain([Some("")]);
     let ns = |cell: &Times<'_>, row: &Option<&str>| match row {
         Some("") => cell.frame,
         Some(function) => cell.of(function).0,
-        None => cell.frame - functions.iter().map(|function| cell.of(function).0).sum::<f64>(),
+        None => {
+            cell.frame
+                - functions
+                    .iter()
+                    .map(|function| cell.of(function).0)
+                    .sum::<f64>()
+        }
     };
     let name = |row: &Option<&str>| match row {
         Some("") => "together".to_string(),
@@ -192,7 +269,8 @@ fn slowed(page: &mut Document, shown: &Shown<'_>, all: &[Times<'_>]) {
     for cell in all {
         let number = cell.profile.slot + 1;
         let rates = cell.profile.received.zip(shown.rate(cell.profile.slot));
-        if let Some((profiled, usual)) = rates.filter(|(profiled, usual)| *profiled < SLOW * usual) {
+        if let Some((profiled, usual)) = rates.filter(|(profiled, usual)| *profiled < SLOW * usual)
+        {
             page.warn(format!(
                 "The sampled trials of cell {number} were {:.0} % slower than the others, more than sampling costs: where their time went may \
                  not be where that of the others went. Run it again.",
@@ -200,7 +278,13 @@ fn slowed(page: &mut Document, shown: &Shown<'_>, all: &[Times<'_>]) {
             ));
         }
     }
-    beside(page, shown, "sampled", all.iter().map(|cell| (cell.profile.slot, cell.profile.received)));
+    beside(
+        page,
+        shown,
+        "sampled",
+        all.iter()
+            .map(|cell| (cell.profile.slot, cell.profile.received)),
+    );
 }
 
 /// The rates of trials beside the others, which were looked at.
@@ -213,7 +297,11 @@ pub fn beside(
     let unit = shown.unit();
     let told = rates.filter_map(|(slot, received)| {
         let [looked, others] = [received?, shown.rate(slot)?].map(|fps| unit.words(fps));
-        Some(format!("cell {} {looked} {} instead of {others}", slot + 1, unit.name))
+        Some(format!(
+            "cell {} {looked} {} instead of {others}",
+            slot + 1,
+            unit.name
+        ))
     });
     let told = told.joined(", ");
     if !told.is_empty() {

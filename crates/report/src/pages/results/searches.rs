@@ -3,7 +3,9 @@
 use super::{Shown, pictures};
 use crate::prelude::*;
 use linerate_measure::experiment::{Method, Trials};
-use linerate_measure::record::{Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
+use linerate_measure::record::{
+    Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad,
+};
 use linerate_search::{Goal, Irregular};
 
 /// Most searches whose loads are listed.
@@ -15,9 +17,15 @@ const WIDE: f64 = 1.1;
 pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     let searches = &shown.summary.searches;
     for search in searches {
-        sentences_of(shown, search).into_iter().for_each(|sentence| page.answer(sentence));
+        sentences_of(shown, search)
+            .into_iter()
+            .for_each(|sentence| page.answer(sentence));
         if search.goals.is_empty() && search.loads.is_empty() {
-            page.warn(format!("{}: {}.", shown.name(search.slot), search.stopped(shown.summary.stopped)));
+            page.warn(format!(
+                "{}: {}.",
+                shown.name(search.slot),
+                search.stopped(shown.summary.stopped)
+            ));
         }
         gap(page, shown, search);
     }
@@ -33,71 +41,108 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     );
     pictures::series(page, shown);
     let trials = &shown.planned.experiment.trials;
-    let named = searches.iter().flat_map(|search| &search.goals).fold(Vec::new(), |mut all, goal| {
-        let text = format!("{}: {}", goal.name, terms(&goal.goal, trials));
-        if !all.contains(&text) {
-            all.push(text);
-        }
-        all
-    });
+    let named =
+        searches
+            .iter()
+            .flat_map(|search| &search.goals)
+            .fold(Vec::new(), |mut all, goal| {
+                let text = format!("{}: {}", goal.name, terms(&goal.goal, trials));
+                if !all.contains(&text) {
+                    all.push(text);
+                }
+                all
+            });
     for text in named {
         page.item("- ", text, Tone::Note);
     }
-    if shown.campaign.slots.iter().any(|slot| slot.direction == Direction::Both) {
+    if shown
+        .campaign
+        .slots
+        .iter()
+        .any(|slot| slot.direction == Direction::Both)
+    {
         page.note("With frames in both directions, loads are those of each direction: twice as many frames pass. Loss covers both directions.");
     }
     page.note("A load counts as offered if the tester kept it within 0.5 %.");
     if searches.iter().any(|search| !search.goals.is_empty()) {
-        page.note("Bounds are loads; conditional throughput is the lower bound less the loss there.");
+        page.note(
+            "Bounds are loads; conditional throughput is the lower bound less the loss there.",
+        );
     }
-    if searches.iter().flat_map(|search| &search.goals).any(|goal| goal.interval != [None; 2]) {
+    if searches
+        .iter()
+        .flat_map(|search| &search.goals)
+        .any(|goal| goal.interval != [None; 2])
+    {
         page.note("The 95 % interval, from all full trials, is that of the load where the goal begins to be missed. Another search ends within it, unless the machine changes.");
     }
-    searches.iter().take(MOST).for_each(|search| loads(page, shown, search));
+    searches
+        .iter()
+        .take(MOST)
+        .for_each(|search| loads(page, shown, search));
 }
 
 /// The answers of all searches.
 pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
-    shown.summary.searches.iter().flat_map(|search| sentences_of(shown, search)).collect()
+    shown
+        .summary
+        .searches
+        .iter()
+        .flat_map(|search| sentences_of(shown, search))
+        .collect()
 }
 
 fn sentences_of(shown: &Shown<'_>, search: &Searched) -> Vec<String> {
     if search.goals.is_empty() && !search.loads.is_empty() {
         return vec![curve(shown, search)];
     }
-    search.goals.iter().map(|goal| sentence(shown, search, goal) + &together(shown, search, goal)).collect()
+    search
+        .goals
+        .iter()
+        .map(|goal| sentence(shown, search, goal) + &together(shown, search, goal))
+        .collect()
 }
 
 /// The bounds of each goal.
 pub fn table<'a>(shown: &Shown<'a>) -> Rows<(&'a Searched, &'a SearchedGoal)> {
     let unit = unit(shown);
-    let rows =
-        shown.summary.searches.iter().flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
+    let rows = shown
+        .summary
+        .searches
+        .iter()
+        .flat_map(|search| search.goals.iter().map(move |goal| (search, goal)));
     Table::of(rows)
         .column("cell", "", |(search, _)| shown.numbered(search.slot))
         .column("goal", "", |(_, goal)| goal.name.clone())
         .rate("lower", unit, |(_, goal)| goal.outcome.lower)
         .rate("upper", unit, |(_, goal)| goal.outcome.upper)
         .column("conditional", "throughput", |(_, goal)| {
-            goal.outcome.conditional.map(|load| rate(load, unit.scale, 4))
+            goal.outcome
+                .conditional
+                .map(|load| rate(load, unit.scale, 4))
         })
         .optional("apart", "%", |(_, goal)| {
             let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
             Some(share((high - low) / high))
         })
         .column("95 %", "interval", |(_, goal)| interval(goal, unit.scale))
-        .optional(
-            "result",
-            "",
-            |(_, goal)| if goal.outcome.irregular.is_some() { "irregular" } else { "regular" },
-        )
+        .optional("result", "", |(_, goal)| {
+            if goal.outcome.irregular.is_some() {
+                "irregular"
+            } else {
+                "regular"
+            }
+        })
 }
 
 /// A loss curve in a sentence.
 fn curve(shown: &Shown<'_>, search: &Searched) -> String {
     let who = shown.name(search.slot);
     let falling: Vec<&SearchedLoad> = search.loads.iter().rev().collect();
-    match falling.windows(2).find(|pair| pair.iter().all(|load| load.most == 0.0)) {
+    match falling
+        .windows(2)
+        .find(|pair| pair.iter().all(|load| load.most == 0.0))
+    {
         Some([above, below]) => format!(
             "{who}: two successive trials lost nothing, at {} and at {} {}s a second.",
             words(above.load, 4),
@@ -105,7 +150,9 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
             shown.noun()
         ),
         _ if search.is_silent() => format!("{who}: {NOTHING_PASSES}."),
-        _ if search.ended == Some(Ended::Known) => format!("{who}: no two successive trials without loss."),
+        _ if search.ended == Some(Ended::Known) => {
+            format!("{who}: no two successive trials without loss.")
+        }
         _ => {
             let last = falling.last().map_or(search.limits.max, |load| load.load);
             let stopped = search.stopped(shown.summary.stopped);
@@ -120,10 +167,19 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
 
 /// The unit of all loads.
 fn unit(shown: &Shown<'_>) -> RateUnit {
-    let loads = shown.summary.searches.iter().flat_map(|search| &search.goals);
-    let bounds = loads.flat_map(|goal| [goal.outcome.lower, goal.outcome.upper]).flatten();
+    let loads = shown
+        .summary
+        .searches
+        .iter()
+        .flat_map(|search| &search.goals);
+    let bounds = loads
+        .flat_map(|goal| [goal.outcome.lower, goal.outcome.upper])
+        .flatten();
     let curves = shown.summary.searches.iter().filter(|search| {
-        search.goals.iter().all(|goal| goal.outcome.lower.is_none() && goal.outcome.upper.is_none())
+        search
+            .goals
+            .iter()
+            .all(|goal| goal.outcome.lower.is_none() && goal.outcome.upper.is_none())
     });
     shown.unit_of(bounds.chain(curves.map(|search| search.limits.max)))
 }
@@ -145,20 +201,30 @@ fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
 
 fn seconds(ns: u64) -> String {
     let s = ns as f64 / 1e9;
-    if s < 1.0 { format!("{:.0} ms", 1e3 * s) } else { format!("{s} s") }
+    if s < 1.0 {
+        format!("{:.0} ms", 1e3 * s)
+    } else {
+        format!("{s} s")
+    }
 }
 
 /// A goal in words. In a bisection, one trial decides about a load, or the last of several.
 pub fn terms(goal: &Goal, trials: &Trials) -> String {
-    let loss =
-        if goal.loss > 0.0 { format!("at most {} % loss", percent(goal.loss)) } else { "no loss".into() };
+    let loss = if goal.loss > 0.0 {
+        format!("at most {} % loss", percent(goal.loss))
+    } else {
+        "no loss".into()
+    };
     let apart = format!("bounds within {} % of the upper one", percent(goal.width));
     if trials.method == Method::Bisection {
         let further = match trials.verify {
             0 => String::new(),
             n => format!(", or in one of {n} further ones"),
         };
-        return format!("{loss} in one trial of {}{further}; {apart}", seconds(goal.final_ns));
+        return format!(
+            "{loss} in one trial of {}{further}; {apart}",
+            seconds(goal.final_ns)
+        );
     }
     let exceed = match goal.exceed_ratio() {
         0.0 => "in every trial".into(),
@@ -191,7 +257,9 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
         ),
         (Some(_), Some(rate), low, high) => {
             let below = low.zip(high).filter(|(low, high)| low < high);
-            let below = below.map_or(String::new(), |(_, high)| format!(" and less than {}", words(high, 4)));
+            let below = below.map_or(String::new(), |(_, high)| {
+                format!(" and less than {}", words(high, 4))
+            });
             format!(
                 "{who}: at least {}{below} {}s a second{spoiled}; {}.",
                 words(rate, 4),
@@ -208,8 +276,13 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
             )
         }
         _ => {
-            let spoils = [shown.spoils(search.slot)].into_iter().filter(|why| !why.is_empty());
-            let why = [why(shown, search, goal)].into_iter().chain(spoils).joined("; ");
+            let spoils = [shown.spoils(search.slot)]
+                .into_iter()
+                .filter(|why| !why.is_empty());
+            let why = [why(shown, search, goal)]
+                .into_iter()
+                .chain(spoils)
+                .joined("; ");
             format!("{who}: no result; {}{}.", why, so_far(search, goal))
         }
     }
@@ -235,10 +308,16 @@ fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
     match goal.interval {
         [Some(low), Some(high)] if high - low <= 2.0 * apart => String::new(),
         [Some(low), Some(high)] => {
-            format!("{said} anywhere between {} and {}", words(low, 3), words(high, 3))
+            format!(
+                "{said} anywhere between {} and {}",
+                words(low, 3),
+                words(high, 3)
+            )
         }
         // A single trial decides.
-        _ if goal.goal.exceed == 0 || search.loads.iter().all(|load| load.trials < 2) => String::new(),
+        _ if goal.goal.exceed == 0 || search.loads.iter().all(|load| load.trials < 2) => {
+            String::new()
+        }
         [Some(low), None] => format!("{said} anywhere above {}", words(low, 3)),
         [None, Some(high)] => format!("{said} anywhere below {}", words(high, 3)),
         [None, None] => format!("{said} elsewhere"),
@@ -247,10 +326,17 @@ fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
 
 /// The rate of both directions together.
 fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
-    let ways = shown.campaign.slots.get(search.slot).map_or(1, |slot| slot.direction.ways().len());
+    let ways = shown
+        .campaign
+        .slots
+        .get(search.slot)
+        .map_or(1, |slot| slot.direction.ways().len());
     match goal.outcome.conditional.filter(|_| ways > 1) {
         Some(rate) => {
-            format!(" This is the load of each direction; both together {}.", words(rate * ways as f64, 4))
+            format!(
+                " This is the load of each direction; both together {}.",
+                words(rate * ways as f64, 4)
+            )
         }
         None => String::new(),
     }
@@ -259,19 +345,31 @@ fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
 /// Why a result is irregular.
 fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     match goal.outcome.irregular {
-        Some(_) if search.ended == Some(Ended::Silent) => search.stopped(shown.summary.stopped).into(),
+        Some(_) if search.ended == Some(Ended::Silent) => {
+            search.stopped(shown.summary.stopped).into()
+        }
         Some(Irregular::MaxLoad) => {
             let asked = shown.planned.experiment.trials.max_fps == Some(search.limits.max);
-            let by = if asked { "was asked for" } else { "the tester keeps" };
+            let by = if asked {
+                "was asked for"
+            } else {
+                "the tester keeps"
+            };
             let most = words(search.limits.max, 4);
             format!("the goal is met at the highest load that {by}, {most}: the DUT may be faster")
         }
         Some(Irregular::MinLoad) if search.is_silent() => NOTHING_PASSES.into(),
         Some(Irregular::MinLoad) => {
-            format!("even the lowest load, {}, misses the goal", words(search.limits.min, 4))
+            format!(
+                "even the lowest load, {}, misses the goal",
+                words(search.limits.min, 4)
+            )
         }
         Some(Irregular::Unfinished) if search.ended.is_none() => {
-            format!("{}, so the result is irregular", search.stopped(shown.summary.stopped))
+            format!(
+                "{}, so the result is irregular",
+                search.stopped(shown.summary.stopped)
+            )
         }
         Some(Irregular::Unfinished) => search.stopped(shown.summary.stopped).into(),
         None => String::new(),
@@ -281,11 +379,18 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
 /// A note about a wide gap between the rate without loss and the rate with little loss.
 fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     let rate = |lossless: bool| {
-        let goal = search.goals.iter().find(|goal| (goal.goal.loss == 0.0) == lossless)?;
+        let goal = search
+            .goals
+            .iter()
+            .find(|goal| (goal.goal.loss == 0.0) == lossless)?;
         goal.outcome.conditional.map(|rate| (rate, &goal.name))
     };
-    let Some((with, loose)) = rate(false) else { return };
-    let Some(strict) = search.goals.iter().find(|goal| goal.goal.loss == 0.0) else { return };
+    let Some((with, loose)) = rate(false) else {
+        return;
+    };
+    let Some(strict) = search.goals.iter().find(|goal| goal.goal.loss == 0.0) else {
+        return;
+    };
     let apart = match strict.outcome.conditional {
         Some(without) if with <= WIDE * without => return,
         Some(without) => format!("{:.1} times {}", with / without, strict.name),
@@ -300,21 +405,35 @@ fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
 /// How often the tester alone stalled, the trials that suit the machine, and whether goals without loss make sense on it. `None`: it
 /// never stalled, or was not measured.
 pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
-    let (search, rate) = searches.iter().find_map(|search| Some((search, search.stalls?)))?;
+    let (search, rate) = searches
+        .iter()
+        .find_map(|search| Some((search, search.stalls?)))?;
     if rate == 0.0 {
         return None;
     }
-    let names = |goals: &[&SearchedGoal]| goals.iter().map(|goal| goal.name.as_str()).joined(" and ");
-    let mut text = format!("the tester alone lost frames {rate:.1} times a second at half of its rate.");
-    let shorter: Vec<_> =
-        search.goals.iter().filter(|goal| goal.goal.final_ns < trials.duration_ns).collect();
+    let names =
+        |goals: &[&SearchedGoal]| goals.iter().map(|goal| goal.name.as_str()).joined(" and ");
+    let mut text =
+        format!("the tester alone lost frames {rate:.1} times a second at half of its rate.");
+    let shorter: Vec<_> = search
+        .goals
+        .iter()
+        .filter(|goal| goal.goal.final_ns < trials.duration_ns)
+        .collect();
     if let Some(first) = shorter.first() {
         let [short, asked] = [first.goal.final_ns, trials.duration_ns].map(seconds);
-        text += &format!(" Trials of {} therefore last {short} instead of {asked}.", names(&shorter));
+        text += &format!(
+            " Trials of {} therefore last {short} instead of {asked}.",
+            names(&shorter)
+        );
     }
-    let (strict, loose): (Vec<_>, Vec<_>) = search.goals.iter().partition(|goal| goal.goal.loss == 0.0);
+    let (strict, loose): (Vec<_>, Vec<_>) =
+        search.goals.iter().partition(|goal| goal.goal.loss == 0.0);
     let disturbed = |goal: &SearchedGoal| search.disturbed(goal.goal.final_ns);
-    if let Some(goal) = strict.into_iter().find(|goal| disturbed(goal) > goal.goal.exceed_ratio().max(0.5)) {
+    if let Some(goal) = strict
+        .into_iter()
+        .find(|goal| disturbed(goal) > goal.goal.exceed_ratio().max(0.5))
+    {
         let loose = match loose.is_empty() {
             true => "a search for pdr (linerate search --goal pdr)".into(),
             false => names(&loose),
@@ -331,18 +450,34 @@ pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
 
 /// The loss at each load, with a bar.
 fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
-    let most = search.loads.iter().map(|load| load.most).fold(0.0, f64::max);
-    let bar = |loss: f64| Cell::Bar { share: if most > 0.0 { loss / most } else { 0.0 } };
+    let most = search
+        .loads
+        .iter()
+        .map(|load| load.most)
+        .fold(0.0, f64::max);
+    let bar = |loss: f64| Cell::Bar {
+        share: if most > 0.0 { loss / most } else { 0.0 },
+    };
     let table = Table::of(search.loads.iter().rev())
         .rate("load", unit(shown), |load| load.load)
-        .column("% of", "highest", |load| share(load.load / search.limits.max))
+        .column("% of", "highest", |load| {
+            share(load.load / search.limits.max)
+        })
         .column("trials", "", |load| load.trials)
         .column("without", "loss", |load| load.clean)
         .column("loss %", "median", |load| share(load.loss))
         .column("loss %", "largest", |load| share(load.most))
         .column("", "", |load| bar(load.loss));
-    page.section(format!("Loss at each load: {}", shown.name(search.slot)), table);
-    let asked = shown.planned.experiment.trials.max_fps.filter(|asked| *asked > 1.001 * search.limits.max);
+    page.section(
+        format!("Loss at each load: {}", shown.name(search.slot)),
+        table,
+    );
+    let asked = shown
+        .planned
+        .experiment
+        .trials
+        .max_fps
+        .filter(|asked| *asked > 1.001 * search.limits.max);
     if let Some(asked) = asked {
         page.note(format!(
             "The highest load is {} instead of the requested {}: the links, or the tester beside the busy DUT, cannot carry more.",

@@ -22,16 +22,24 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     let table = Table::of(rows.iter().filter(measured))
         .column("cell", "", |r| shown.numbered(r.slot))
         .column("rate", unit.name, |r| unit.median(&r.received))
-        .column("95 %", "interval", |r| match (has_rate(r), r.trials, r.valid_trials) {
-            (true, ..) => unit.interval(&r.received),
-            (_, 0, _) => "not run".into(),
-            (_, _, 0) => "no valid trial".into(),
-            _ => "no window".into(),
+        .column("95 %", "interval", |r| {
+            match (has_rate(r), r.trials, r.valid_trials) {
+                (true, ..) => unit.interval(&r.received),
+                (_, 0, _) => "not run".into(),
+                (_, _, 0) => "no valid trial".into(),
+                _ => "no window".into(),
+            }
         })
-        .when(shown.loses(), |table| table.column("lost", "%", |r| shown.lost(r.slot)))
+        .when(shown.loses(), |table| {
+            table.column("lost", "%", |r| shown.lost(r.slot))
+        })
         .when(!beside.is_empty(), |table| beside_ceiling(table, shown))
-        .when(rows.iter().any(|r| r.baseline.is_some()), |table| against_baseline(table, shown))
-        .column("trials", "valid", |r| format!("{}/{}", r.valid_trials, r.trials))
+        .when(rows.iter().any(|r| r.baseline.is_some()), |table| {
+            against_baseline(table, shown)
+        })
+        .column("trials", "valid", |r| {
+            format!("{}/{}", r.valid_trials, r.trials)
+        })
         .optional("", "limit", |r| limit(r.limit));
     page.table(table);
 }
@@ -45,7 +53,11 @@ fn beside_ceiling<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> 
         .optional("95 %", "interval", |r| {
             let ratio = ratio(r)?;
             let (low, high) = (100.0 * ratio.low?, 100.0 * ratio.high?);
-            Some(Cell::Interval { low, high, text: interval(&ratio, 0.01, 3)? })
+            Some(Cell::Interval {
+                low,
+                high,
+                text: interval(&ratio, 0.01, 3)?,
+            })
         })
 }
 
@@ -63,7 +75,9 @@ fn against_baseline<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row
 
 /// Whether a cell drops more frames than the other; `None` where that makes no difference.
 fn drops_more(shown: &Shown<'_>, row: &Row, against: &Against) -> Option<bool> {
-    against.cost.and(Some(row.dropped > shown.row(against.than)?.dropped))
+    against
+        .cost
+        .and(Some(row.dropped > shown.row(against.than)?.dropped))
 }
 
 /// Setup, A, B, ministat: a table of the variants, and one for each factor that is not shown as a series.
@@ -71,7 +85,8 @@ pub fn papers(page: &mut Document, shown: &Shown<'_>) {
     let factors = 0..shown.planned.experiment.factors.len();
     let swept = |factor: &usize| shown.series().any(|s| s.factor == *factor);
     let mut notes: Vec<Disagreement> = Vec::new();
-    for why in std::iter::once(Interest::Variants).chain(factors.filter(|f| !swept(f)).map(Interest::Levels))
+    for why in std::iter::once(Interest::Variants)
+        .chain(factors.filter(|f| !swept(f)).map(Interest::Levels))
     {
         let known = |c: &&Compared| {
             c.why == why && shown.rate(c.of).is_some() && shown.rate(c.against.than).is_some()
@@ -97,10 +112,14 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
         Interest::Levels(factor) => Some(factor),
         _ => None,
     };
-    let title = factor.and_then(|f| experiment.factors.get(f)).map_or("variants", |f| &f.name);
+    let title = factor
+        .and_then(|f| experiment.factors.get(f))
+        .map_or("variants", |f| &f.name);
     // The name of one side.
     let side = |cell: usize| -> String {
-        let Some(slot) = slots.get(cell) else { return String::new() };
+        let Some(slot) = slots.get(cell) else {
+            return String::new();
+        };
         match slot.levels.iter().find(|(f, _)| factor == Some(*f)) {
             Some(level) => experiment.level(*level),
             None => slot.plan_variant.clone(),
@@ -110,27 +129,50 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
     let same_b = rows.iter().all(|c| side(c.of) == b);
     // Levels that both sides share; with B's own part, unless the column's heading has it.
     let setup = |c: &&&Compared| -> String {
-        let Some(slot) = slots.get(c.of).filter(|_| same_b) else { return shown.name(c.of) };
+        let Some(slot) = slots.get(c.of).filter(|_| same_b) else {
+            return shown.name(c.of);
+        };
         if factor.is_some() {
-            return shown.shortened(&experiment.name_without(&slot.plan_variant, &slot.levels, factor));
+            return shown.shortened(&experiment.name_without(
+                &slot.plan_variant,
+                &slot.levels,
+                factor,
+            ));
         }
-        let levels: Vec<String> = slot.levels.iter().map(|level| experiment.level(*level)).collect();
-        if levels.is_empty() { experiment.system.to_string() } else { levels.join(", ") }
+        let levels: Vec<String> = slot
+            .levels
+            .iter()
+            .map(|level| experiment.level(*level))
+            .collect();
+        if levels.is_empty() {
+            experiment.system.to_string()
+        } else {
+            levels.join(", ")
+        }
     };
     let table = Table::of(rows)
         .column("setup", "", setup)
-        .rate(&side(rows[0].against.than), unit, |c| shown.rate(c.against.than))
-        .rate(if same_b { &b } else { "this setup" }, unit, |c| shown.rate(c.of))
+        .rate(&side(rows[0].against.than), unit, |c| {
+            shown.rate(c.against.than)
+        })
+        .rate(if same_b { &b } else { "this setup" }, unit, |c| {
+            shown.rate(c.of)
+        })
         .column("ministat", "", |c| ministat(shown, c));
     page.section(format!("As papers print it: {title}"), table);
 }
 
 /// As ministat words it, behind it the mark of a footnote.
 fn ministat(shown: &Shown<'_>, c: &Compared) -> Cell {
-    let mark = c.disagreement.map_or(String::new(), |d| format!(" {}", footnote(d).0));
+    let mark = c
+        .disagreement
+        .map_or(String::new(), |d| format!(" {}", footnote(d).0));
     match &c.ministat {
         // A rate of 0 has no noise to compare.
-        _ if [c.of, c.against.than].iter().any(|cell| shown.rate(*cell) == Some(0.0)) => {
+        _ if [c.of, c.against.than]
+            .iter()
+            .any(|cell| shown.rate(*cell) == Some(0.0)) =>
+        {
             "no frame passed".into()
         }
         None => "too few trials".into(),
@@ -163,7 +205,9 @@ fn footnote(disagreement: Disagreement) -> (&'static str, &'static str) {
 /// Each series as a table.
 pub fn series(page: &mut Document, shown: &Shown<'_>) {
     for series in shown.series() {
-        let Some(factor) = shown.planned.experiment.factors.get(series.factor) else { continue };
+        let Some(factor) = shown.planned.experiment.factors.get(series.factor) else {
+            continue;
+        };
         if series.points.iter().any(|p| shown.rate(p.cell).is_some()) {
             let heading = format!("{} over {}", shown.shortened(&series.name), factor.name);
             page.section(heading, sweep(shown, series, &factor.name));
@@ -173,10 +217,22 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
 
 fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Point> {
     let unit = shown.unit();
-    let most = series.points.iter().filter_map(|p| shown.rate(p.cell)).fold(0.0, f64::max);
+    let most = series
+        .points
+        .iter()
+        .filter_map(|p| shown.rate(p.cell))
+        .fold(0.0, f64::max);
     let first = series.points.first().map_or("", |p| p.level.as_str());
-    let estimate = |p: &&Point| shown.row(p.cell).map_or(Estimate::default(), |r| r.received);
-    let ceiling = |p: &&Point| shown.rate(shown.row(p.cell)?.ceiling?.than).filter(|c| *c > 0.0);
+    let estimate = |p: &&Point| {
+        shown
+            .row(p.cell)
+            .map_or(Estimate::default(), |r| r.received)
+    };
+    let ceiling = |p: &&Point| {
+        shown
+            .rate(shown.row(p.cell)?.ceiling?.than)
+            .filter(|c| *c > 0.0)
+    };
     Table::of(&series.points)
         .column(factor, "", |p| p.level.as_str())
         .column("rate", unit.name, |p| unit.median(&estimate(p)))
@@ -184,11 +240,21 @@ fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Po
             let rate = estimate(p);
             (rate.n > 0).then(|| unit.interval(&rate))
         })
-        .when(shown.loses(), |table| table.column("lost", "%", |p| shown.lost(p.cell)))
-        .column(&format!("against {first}"), "%", |p| p.to_first.as_ref().map(change))
-        .column("95 %", "interval", |p| p.to_first.as_ref().and_then(change_interval))
-        .if_any("tester", "alone", |p| Some(rate(ceiling(p)?, unit.scale, 4)))
-        .if_any("% of", "that", |p| Some(share(shown.rate(p.cell)? / ceiling(p)?)))
+        .when(shown.loses(), |table| {
+            table.column("lost", "%", |p| shown.lost(p.cell))
+        })
+        .column(&format!("against {first}"), "%", |p| {
+            p.to_first.as_ref().map(change)
+        })
+        .column("95 %", "interval", |p| {
+            p.to_first.as_ref().and_then(change_interval)
+        })
+        .if_any("tester", "alone", |p| {
+            Some(rate(ceiling(p)?, unit.scale, 4))
+        })
+        .if_any("% of", "that", |p| {
+            Some(share(shown.rate(p.cell)? / ceiling(p)?))
+        })
         .optional("", "rate", |p| Cell::Bar {
             share: shown.rate(p.cell).filter(|_| most > 0.0).unwrap_or(0.0) / most,
         })
@@ -196,12 +262,22 @@ fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Po
 
 /// One core, all cores, speed-up: as "Measure Twice, Code Once" prints it.
 pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
-    let of_cpus = |s: &&Series| shown.planned.experiment.factors.get(s.factor).is_some_and(Factor::sets_cpus);
+    let of_cpus = |s: &&Series| {
+        shown
+            .planned
+            .experiment
+            .factors
+            .get(s.factor)
+            .is_some_and(Factor::sets_cpus)
+    };
     let all = shown.summary.series.iter().filter(of_cpus);
     let ups: Vec<_> = all
         .filter_map(|series| Some((series, series.points.first()?)))
         .flat_map(|(series, first)| {
-            series.points.iter().filter_map(move |to| Some((series, first, to, to.to_first.as_ref()?)))
+            series
+                .points
+                .iter()
+                .filter_map(move |to| Some((series, first, to, to.to_first.as_ref()?)))
         })
         .collect();
     if ups.is_empty() {
@@ -215,7 +291,9 @@ pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
         .column("CPUs", "", |(_, _, to, _)| to.level.as_str())
         .rate("rate", unit, |(_, _, to, _)| shown.rate(to.cell))
         .column("speed-up", "", |(.., ratio)| number(ratio.median, 3))
-        .column("95 %", "interval", |(.., ratio)| rate_interval(ratio, 1.0, 3));
+        .column("95 %", "interval", |(.., ratio)| {
+            rate_interval(ratio, 1.0, 3)
+        });
     page.section("Speed-up by more CPUs", table);
     page.note("The median of the ratios paired by block.");
 }
@@ -233,32 +311,56 @@ pub const JUDGEMENTS: [(Option<Judgement>, &str); 4] = [
 
 /// The name of a judgement, which shouts where something was missed.
 pub fn judged(judgement: Option<Judgement>) -> String {
-    let name = JUDGEMENTS.iter().find(|(known, _)| *known == judgement).map_or("", |(_, name)| name);
-    if judgement == Some(Judgement::Missed) { name.to_uppercase() } else { name.into() }
+    let name = JUDGEMENTS
+        .iter()
+        .find(|(known, _)| *known == judgement)
+        .map_or("", |(_, name)| name);
+    if judgement == Some(Judgement::Missed) {
+        name.to_uppercase()
+    } else {
+        name.into()
+    }
 }
 
 /// One item for each expectation, with the pairs that decide it.
 pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
-    page.each("What was expected", &shown.summary.expectations, |page, expected| {
-        let tone = match expected.judgement {
-            Some(Judgement::Missed) => Tone::Warning,
-            Some(_) => Tone::Plain,
-            None => Tone::Note,
-        };
-        let mark = format!("{:<12}", judged(expected.judgement));
-        page.item(&mark, format!("{}, because {}", expected.words, expected.because), tone);
-        page.items("            ", decisive(shown, expected), tone, (MOST, ""));
-        for reason in &expected.reasons {
-            let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };
-            page.item("            ", format!("{partly}{reason}"), Tone::Note);
-        }
-    });
+    page.each(
+        "What was expected",
+        &shown.summary.expectations,
+        |page, expected| {
+            let tone = match expected.judgement {
+                Some(Judgement::Missed) => Tone::Warning,
+                Some(_) => Tone::Plain,
+                None => Tone::Note,
+            };
+            let mark = format!("{:<12}", judged(expected.judgement));
+            page.item(
+                &mark,
+                format!("{}, because {}", expected.words, expected.because),
+                tone,
+            );
+            page.items("            ", decisive(shown, expected), tone, (MOST, ""));
+            for reason in &expected.reasons {
+                let partly = if expected.judgement.is_some() {
+                    "not judged for all: "
+                } else {
+                    ""
+                };
+                page.item("            ", format!("{partly}{reason}"), Tone::Note);
+            }
+        },
+    );
 }
 
 /// The pairs that decide an expectation, with their figures.
 pub fn decisive(shown: &Shown<'_>, expected: &Expected) -> Vec<String> {
     let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
-    expected.pairs.iter().filter(decides).map(|pair| told(shown, pair)).collect()
+    expected
+        .pairs
+        .iter()
+        .filter(decides)
+        .map(|pair| told(shown, pair))
+        .collect()
 }
 
 fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
@@ -266,7 +368,11 @@ fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
     match (pair.than, &pair.estimate) {
         (_, None) => format!("{of}: not measured"),
         (Some(than), Some(ratio)) => {
-            format!("{of} against {}: {}", shown.name(than), change_with_interval(ratio))
+            format!(
+                "{of} against {}: {}",
+                shown.name(than),
+                change_with_interval(ratio)
+            )
         }
         (None, Some(rate)) => {
             let figure = rate_words(rate.median, digits(rate));

@@ -1,6 +1,8 @@
 //! Observations of the DUT's kernel in trials beside the others: dropped frames, times in the stack, waits for locks.
 
-use super::super::kernel::{Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting};
+use super::super::kernel::{
+    Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting,
+};
 use super::Shown;
 use super::profiles::beside;
 use crate::prelude::*;
@@ -19,44 +21,70 @@ pub fn telemetry(page: &mut Document, shown: &Shown<'_>) {
     drops(page, all);
     stack(page, shown, all);
     locks(page, shown, all);
-    let missing = together(all.iter().flat_map(|of| of.missing.iter().map(|why| (why, of.slot))));
-    let missing = missing.into_iter().map(|(why, slots)| format!("{}: {why}", cells(&slots)));
+    let missing = together(
+        all.iter()
+            .flat_map(|of| of.missing.iter().map(|why| (why, of.slot))),
+    );
+    let missing = missing
+        .into_iter()
+        .map(|(why, slots)| format!("{}: {why}", cells(&slots)));
     page.entries("Not looked at", missing);
 }
 
 /// `cell 2`, `cells 1, 2, 3`.
 fn cells(slots: &[usize]) -> String {
     let numbers: Vec<String> = slots.iter().map(|slot| (slot + 1).to_string()).collect();
-    format!("cell{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
+    format!(
+        "cell{} {}",
+        if numbers.len() == 1 { "" } else { "s" },
+        numbers.join(", ")
+    )
 }
 
 /// The events of cells that were looked at.
 fn events(all: &[SlotProfile]) -> Vec<(usize, &Events)> {
-    all.iter().filter_map(|profile| Some((profile.slot, profile.events.as_ref()?))).collect()
+    all.iter()
+        .filter_map(|profile| Some((profile.slot, profile.events.as_ref()?)))
+        .collect()
 }
 
 fn drops(page: &mut Document, all: &[SlotProfile]) {
     let rows = events(all).into_iter().flat_map(|(slot, events)| {
-        let mut drops: Vec<(&String, u64)> =
-            events.drops.iter().map(|(name, frames)| (name, *frames)).collect();
+        let mut drops: Vec<(&String, u64)> = events
+            .drops
+            .iter()
+            .map(|(name, frames)| (name, *frames))
+            .collect();
         drops.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-        drops.into_iter().take(MOST).map(move |(name, frames)| (slot, events.sent, drop_of(name), frames))
+        drops
+            .into_iter()
+            .take(MOST)
+            .map(move |(name, frames)| (slot, events.sent, drop_of(name), frames))
     });
     let rows = Table::of(rows)
         .column("cell", "", |(slot, ..)| slot + 1)
         .column("the kernel's reason", "", |(.., (reason, _), _)| *reason)
         .column("function", "", |(.., (_, function), _)| *function)
         .column("frames", "", |(.., frames)| count(*frames))
-        .column("of those", "sent, %", |(_, sent, _, frames)| share(*frames as f64 / (*sent).max(1) as f64));
+        .column("of those", "sent, %", |(_, sent, _, frames)| {
+            share(*frames as f64 / (*sent).max(1) as f64)
+        });
     page.section("Frames that the kernel dropped", rows);
 }
 
 fn stack(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
-    let staged: Vec<(usize, &Staged)> =
-        all.iter().filter_map(|p| Some((p.slot, p.stages.as_ref()?))).collect();
-    let passed: Vec<(usize, &Staged)> =
-        staged.iter().copied().filter(|(_, staged)| staged.times.whole.count() > 0).collect();
-    let none = staged.iter().filter(|(_, staged)| staged.times.whole.count() == 0);
+    let staged: Vec<(usize, &Staged)> = all
+        .iter()
+        .filter_map(|p| Some((p.slot, p.stages.as_ref()?)))
+        .collect();
+    let passed: Vec<(usize, &Staged)> = staged
+        .iter()
+        .copied()
+        .filter(|(_, staged)| staged.times.whole.count() > 0)
+        .collect();
+    let none = staged
+        .iter()
+        .filter(|(_, staged)| staged.times.whole.count() == 0);
     let none: Vec<usize> = none.map(|(slot, _)| *slot).collect();
     if staged.is_empty() {
         return;
@@ -99,13 +127,20 @@ fn stack(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
         "{} Frames at once are the mean time times the rate (Little's law).",
         followed(&passed[0].1.times)
     ));
-    beside(page, shown, "timed", passed.iter().map(|(slot, staged)| (*slot, staged.received)));
+    beside(
+        page,
+        shown,
+        "timed",
+        passed.iter().map(|(slot, staged)| (*slot, staged.received)),
+    );
 }
 
 fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
     let events = events(all);
     let each = |ns: u64, events: &Events| ns as f64 / events.sent.max(1) as f64;
-    let waited = events.iter().filter_map(|(slot, events)| Some((*slot, *events, events.waits.as_ref()?)));
+    let waited = events
+        .iter()
+        .filter_map(|(slot, events)| Some((*slot, *events, events.waits.as_ref()?)));
     let (much, little): (Vec<_>, Vec<_>) =
         waited.partition(|(_, events, waits)| each(waits.ns, events) >= LITTLE);
     if much.is_empty() && little.is_empty() {
@@ -115,8 +150,11 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
     if !little.is_empty() {
         let slots: Vec<usize> = little.iter().map(|(slot, ..)| *slot).collect();
         let none = little.iter().all(|(.., waits)| waits.times == 0);
-        let told =
-            if none { "Nothing waited for a lock" } else { "Waits for locks take less than 1 ns of a frame" };
+        let told = if none {
+            "Nothing waited for a lock"
+        } else {
+            "Waits for locks take less than 1 ns of a frame"
+        };
         page.say(format!("{told} in {}.", cells(&slots)));
     }
     for (slot, events, waits) in &much {
@@ -130,9 +168,18 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
         let cell = |ns: u64| number(each(ns, events), 2);
         page.table(waiting(top, WAITS, ["of a frame", "ns"], |f| cell(f.own)));
     }
-    for (slot, events, waits) in little.iter().chain(&much).filter(|(.., waits)| !waits.beside.is_empty()) {
+    for (slot, events, waits) in little
+        .iter()
+        .chain(&much)
+        .filter(|(.., waits)| !waits.beside.is_empty())
+    {
         let ns: u64 = waits.beside.iter().map(|f| f.own).sum();
-        let names = waits.beside.iter().take(MOST).map(|f| f.name.as_str()).joined(", ");
+        let names = waits
+            .beside
+            .iter()
+            .take(MOST)
+            .map(|f| f.name.as_str())
+            .joined(", ");
         page.note(format!(
             "{}: waits that no frame had a part in are not counted: {}, {} ns for each frame.",
             shown.name(*slot),
@@ -140,8 +187,17 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
             significant(each(ns, events), 2)
         ));
     }
-    beside(page, shown, "observed", events.iter().map(|(slot, events)| (*slot, events.received)));
-    if let Some(file) = much.iter().filter_map(|(.., waits)| waits.stacks.as_deref()).next_back() {
+    beside(
+        page,
+        shown,
+        "observed",
+        events.iter().map(|(slot, events)| (*slot, events.received)),
+    );
+    if let Some(file) = much
+        .iter()
+        .filter_map(|(.., waits)| waits.stacks.as_deref())
+        .next_back()
+    {
         page.note(format!(
             "`linerate flame {file} > picture.svg` draws the stacks that waited, in nanoseconds."
         ));

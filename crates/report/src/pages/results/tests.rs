@@ -14,7 +14,10 @@ use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
 use linerate_search::{Goal, Irregular, Limits, Outcome};
 
-const WIDE: Style = Style { color: false, width: 120 };
+const WIDE: Style = Style {
+    color: false,
+    width: 120,
+};
 
 macro_rules! plan {
     ($name:literal) => {
@@ -24,7 +27,11 @@ macro_rules! plan {
 
 /// A campaign of a plan's text.
 pub fn campaign(text: &[u8], quick: bool) -> Campaign {
-    let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
+    let plan = Plan::read(text)
+        .unwrap()
+        .campaign(System::Linux, quick)
+        .unwrap()
+        .clone();
     let mut campaign = bench(Mode::Inline);
     let cells = plan.cells.iter().enumerate();
     let of_cell = |(id, c): (usize, &linerate_plan::campaign::Cell)| {
@@ -49,8 +56,13 @@ fn blocks(campaign: &Campaign, rate: impl Fn(&str) -> f64) -> Vec<TrialRecord> {
     let planned = campaign.planned.as_ref().unwrap();
     let mut all = Vec::new();
     for block in 0..10u32 {
-        for slot in campaign.slots.iter().filter(|s| planned.lacking(s.id).is_empty()) {
-            let wobble = 1.0 + 0.002 * f64::from((block * block * (slot.id as u32 + 3) + 5 * block) % 7);
+        for slot in campaign
+            .slots
+            .iter()
+            .filter(|s| planned.lacking(s.id).is_empty())
+        {
+            let wobble =
+                1.0 + 0.002 * f64::from((block * block * (slot.id as u32 + 3) + 5 * block) % 7);
             let fps = rate(&slot.variant) * wobble * (1.0 - 0.02 * f64::from(block));
             all.push(trial(all.len() as u64, block, slot.id, fps, fps));
         }
@@ -59,7 +71,12 @@ fn blocks(campaign: &Campaign, rate: impl Fn(&str) -> f64) -> Vec<TrialRecord> {
 }
 
 fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
-    summary(campaign, &host(), &summarise(campaign, trials, Stopped::Budget, 0)).text(style)
+    summary(
+        campaign,
+        &host(),
+        &summarise(campaign, trials, Stopped::Budget, 0),
+    )
+    .text(style)
 }
 
 fn firewalls(name: &str) -> f64 {
@@ -77,11 +94,16 @@ fn variants() {
     let mut c = campaign(plan!("firewalls"), true);
     let last = c.slots.len() - 1;
     let planned = c.planned.as_mut().unwrap();
-    planned.skipped =
-        vec![Skipped { cell: last, reasons: vec!["there is no program iptables".into()], optional: true }];
+    planned.skipped = vec![Skipped {
+        cell: last,
+        reasons: vec!["there is no program iptables".into()],
+        optional: true,
+    }];
     let mut trials = blocks(&c, firewalls);
-    trials[0].audit =
-        audit(&Evidence { faults: vec!["interface g0 went down".into()], ..Evidence::default() });
+    trials[0].audit = audit(&Evidence {
+        faults: vec!["interface g0 went down".into()],
+        ..Evidence::default()
+    });
     expect_file!["firewalls.txt"].assert_eq(&text(&c, &trials, WIDE));
 }
 
@@ -97,7 +119,14 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
         };
         let offered = t.rates.unwrap().offered;
         let place = "DUT: dropped by the rule set (counter dropped)";
-        *t = lossy(t.trial, t.block, t.slot, [offered, passed * offered], place, Cause::Dropped);
+        *t = lossy(
+            t.trial,
+            t.block,
+            t.slot,
+            [offered, passed * offered],
+            place,
+            Cause::Dropped,
+        );
     }
     let text = text(&c, &trials, WIDE);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -111,8 +140,13 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
     ] {
         assert!(flat.contains(said), "no '{said}' in\n{text}");
     }
-    assert!(!flat.contains("nft-stateless forwards") && !flat.contains("-100.00"), "{text}");
-    let drops = text.lines().find(|line| line.contains("nft-stateless") && line.ends_with("drops"));
+    assert!(
+        !flat.contains("nft-stateless forwards") && !flat.contains("-100.00"),
+        "{text}"
+    );
+    let drops = text
+        .lines()
+        .find(|line| line.contains("nft-stateless") && line.ends_with("drops"));
     assert!(drops.is_some(), "{text}");
 }
 
@@ -121,13 +155,25 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
 fn a_variant_that_was_asked_for_and_not_measured_is_told_first() {
     let mut c = campaign(plan!("firewalls"), true);
     let planned = c.planned.as_mut().unwrap();
-    let all = c.slots.iter().filter(|slot| slot.plan_variant.starts_with("nft-"));
-    let lacks =
-        |optional| move |slot: &Slot| Skipped { cell: slot.id, reasons: vec!["no nft".into()], optional };
+    let all = c
+        .slots
+        .iter()
+        .filter(|slot| slot.plan_variant.starts_with("nft-"));
+    let lacks = |optional| {
+        move |slot: &Slot| Skipped {
+            cell: slot.id,
+            reasons: vec!["no nft".into()],
+            optional,
+        }
+    };
     planned.skipped = all.clone().map(lacks(false)).collect();
     let first = |c: &Campaign| {
         let text = text(c, &blocks(c, firewalls), WIDE);
-        text.lines().skip_while(|line| !line.is_empty()).nth(1).unwrap().to_string()
+        text.lines()
+            .skip_while(|line| !line.is_empty())
+            .nth(1)
+            .unwrap()
+            .to_string()
     };
     assert_eq!(c.missing().len(), 3);
     assert!(
@@ -149,7 +195,10 @@ fn a_variant_that_was_asked_for_and_not_measured_is_told_first() {
 fn what_spoils_a_figure_stands_beside_it() {
     let c = campaign(plan!("firewalls"), true);
     let mut trials = blocks(&c, firewalls);
-    trials.iter_mut().flat_map(|t| &mut t.cpus).for_each(|cpu| (cpu.user, cpu.steal) = (0.38, 0.125));
+    trials
+        .iter_mut()
+        .flat_map(|t| &mut t.cpus)
+        .for_each(|cpu| (cpu.user, cpu.steal) = (0.38, 0.125));
     let mut found = summarise(&c, &trials, Stopped::Budget, 0);
     let flat = |found: &_| {
         let text = summary(&c, &host(), found).text(WIDE);
@@ -157,15 +206,34 @@ fn what_spoils_a_figure_stands_beside_it() {
     };
     let spoiled = "disturbed: other programs took 38 % of a CPU of the lab, the hypervisor took 12.5 % of the CPUs' time";
     let rates = flat(&found);
-    let sentence = rates.split(". ").find(|sentence| sentence.contains("frames a second")).unwrap();
+    let sentence = rates
+        .split(". ")
+        .find(|sentence| sentence.contains("frames a second"))
+        .unwrap();
     assert!(sentence.contains(&format!("; {spoiled})")), "{rates}");
-    assert!(rates.contains("stop them, or give the lab other CPUs"), "{rates}");
-    let found_rate = Outcome { lower: Some(1e5), upper: None, conditional: Some(1e5), irregular: None };
-    let irregular = Outcome { irregular: Some(Irregular::Unfinished), ..found_rate };
+    assert!(
+        rates.contains("stop them, or give the lab other CPUs"),
+        "{rates}"
+    );
+    let found_rate = Outcome {
+        lower: Some(1e5),
+        upper: None,
+        conditional: Some(1e5),
+        irregular: None,
+    };
+    let irregular = Outcome {
+        irregular: Some(Irregular::Unfinished),
+        ..found_rate
+    };
     let goal = Goal::new(0.0, 0, 1_000_000_000, 1_000_000_000);
     found.searches = vec![Searched {
         slot: 1,
-        goals: vec![SearchedGoal { name: "ndr".into(), goal, outcome: irregular, interval: [None; 2] }],
+        goals: vec![SearchedGoal {
+            name: "ndr".into(),
+            goal,
+            outcome: irregular,
+            interval: [None; 2],
+        }],
         limits: Limits::new(1e3, 1e6).unwrap(),
         stalls: None,
         loads: Vec::new(),
@@ -181,25 +249,52 @@ fn what_spoils_a_figure_stands_beside_it() {
 /// Before a search's first trial of the DUT, and on its page.
 #[test]
 fn stalls_that_make_a_goal_without_loss_meaningless_are_named() {
-    let outcome =
-        Outcome { lower: None, upper: None, conditional: None, irregular: Some(Irregular::MinLoad) };
+    let outcome = Outcome {
+        lower: None,
+        upper: None,
+        conditional: None,
+        irregular: Some(Irregular::MinLoad),
+    };
     let goal = |name: &str, loss, ms: u64| SearchedGoal {
         name: name.into(),
-        goal: Goal { loss, exceed: 500_000_000, ..Goal::new(0.0, 0, ms * 1_000_000, ms * 1_000_000) },
+        goal: Goal {
+            loss,
+            exceed: 500_000_000,
+            ..Goal::new(0.0, 0, ms * 1_000_000, ms * 1_000_000)
+        },
         outcome,
         interval: [None; 2],
     };
     let said = |stalls, goals| {
         let limits = Limits::new(1e3, 1e6).unwrap();
-        let search = Searched { slot: 1, goals, limits, stalls, loads: Vec::new(), ended: None };
-        let trials = Trials { duration_ns: 1_000_000_000, ..Trials::default() };
+        let search = Searched {
+            slot: 1,
+            goals,
+            limits,
+            stalls,
+            loads: Vec::new(),
+            ended: None,
+        };
+        let trials = Trials {
+            duration_ns: 1_000_000_000,
+            ..Trials::default()
+        };
         super::stalls(&trials, &[search]).unwrap_or_default()
     };
     assert_eq!(said(None, vec![goal("ndr", 0.0, 1000)]), "");
     assert_eq!(said(Some(0.0), vec![goal("ndr", 0.0, 1000)]), "");
     let shorter = "the tester alone lost frames 2.8 times a second at half of its rate. Trials of ndr and pdr therefore last 240 ms instead of 1 s.";
-    assert_eq!(said(Some(2.77), vec![goal("ndr", 0.0, 240), goal("pdr", 0.005, 240)]), shorter);
-    let only = said(Some(40.0), vec![goal("ndr", 0.0, 50), goal("pdr", 0.005, 50)]);
+    assert_eq!(
+        said(
+            Some(2.77),
+            vec![goal("ndr", 0.0, 240), goal("pdr", 0.005, 240)]
+        ),
+        shorter
+    );
+    let only = said(
+        Some(40.0),
+        vec![goal("ndr", 0.0, 50), goal("pdr", 0.005, 50)],
+    );
     let why = "disturb 86 % of all trials of 50 ms, so ndr measures the machine, and not the DUT: use pdr";
     assert!(only.contains(why), "{only}");
     let fixed = said(Some(0.2), vec![goal("rfc2544", 0.0, 60_000)]);
@@ -218,10 +313,24 @@ fn sweeps_and_speed_ups() {
         "0" | "10" => 1e6,
         _ => 5e6,
     };
-    let rules = text(&c, &blocks(&c, rate), Style { color: false, width: 100 });
+    let rules = text(
+        &c,
+        &blocks(&c, rate),
+        Style {
+            color: false,
+            width: 100,
+        },
+    );
     let c = campaign(plan!("nat"), false);
     let rate = |name: &str| if name.ends_with("all") { 1.9e6 } else { 1e6 };
-    let nat = text(&c, &blocks(&c, rate), Style { color: false, width: 100 });
+    let nat = text(
+        &c,
+        &blocks(&c, rate),
+        Style {
+            color: false,
+            width: 100,
+        },
+    );
     let until = |text: &str, end: &str| text.split_once(end).map(|(t, _)| t.to_string()).unwrap();
     let both = until(&rules, "What was expected") + "\n---\n" + &until(&nat, "What was expected");
     expect_file!["sweeps.txt"].assert_eq(&both);
@@ -234,14 +343,26 @@ fn many_cells_fit_any_width_and_all_is_ascii() {
     c.planned.as_mut().unwrap().experiment.title = "a \u{1b}[31m title".into();
     for width in [40, 60, 80, 100, 200] {
         for trials in [&all[..], &all[..1], &[]] {
-            let text = text(&c, trials, Style { color: false, width });
+            let text = text(
+                &c,
+                trials,
+                Style {
+                    color: false,
+                    width,
+                },
+            );
             assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)));
             let longest = text.lines().max_by_key(|l| l.len()).unwrap();
             assert!(longest.len() <= width, "{width}: {longest}");
         }
     }
     let lines = text(&c, &all, WIDE).lines().count();
-    assert!(lines < 150, "{lines} lines for {} cells:\n{}", c.slots.len(), text(&c, &all, WIDE));
+    assert!(
+        lines < 150,
+        "{lines} lines for {} cells:\n{}",
+        c.slots.len(),
+        text(&c, &all, WIDE)
+    );
 }
 
 /// Whatever a campaign has, its first page is one screen, and nothing on it is cut at the right.
@@ -278,13 +399,29 @@ fn the_first_page_of_every_plan_is_one_screen() {
             let mut found = summarise(&c, trials, Stopped::Budget, 0);
             found.warnings.extend((0..4).map(|n| Warning {
                 slot: None,
-                text: format!("warning {n}: {}", "something disturbed the trials; ".repeat(9)),
+                text: format!(
+                    "warning {n}: {}",
+                    "something disturbed the trials; ".repeat(9)
+                ),
                 spoils: Some("other programs took 38 % of a CPU of the lab".into()),
             }));
-            let page = first(&c, &host(), &found, "linerate-results/20260101T000000Z-something").unwrap();
-            let text = page.text(Style { color: false, width: 80 });
+            let page = first(
+                &c,
+                &host(),
+                &found,
+                "linerate-results/20260101T000000Z-something",
+            )
+            .unwrap();
+            let text = page.text(Style {
+                color: false,
+                width: 80,
+            });
             let lines: Vec<&str> = text.lines().collect();
-            assert!(lines.len() <= LINES, "{name}: {} lines\n{text}", lines.len());
+            assert!(
+                lines.len() <= LINES,
+                "{name}: {} lines\n{text}",
+                lines.len()
+            );
             assert!(lines.iter().all(|line| line.len() <= 80), "{name}\n{text}");
             for what in ["trust", "records  linerate-results/", "--full"] {
                 assert!(text.contains(what), "{name}: no {what}\n{text}");
@@ -297,19 +434,54 @@ fn the_first_page_of_every_plan_is_one_screen() {
 fn nothing_measured_is_said_and_nothing_is_claimed() {
     let mut c = campaign(plan!("firewalls"), true);
     let none = text(&c, &[], WIDE);
-    assert!(none.contains("\nNo trial was run, so there is no figure.\n"), "{none}");
-    assert!(none.contains("4 not judged") && !none.contains("proven"), "{none}");
+    assert!(
+        none.contains("\nNo trial was run, so there is no figure.\n"),
+        "{none}"
+    );
+    assert!(
+        none.contains("4 not judged") && !none.contains("proven"),
+        "{none}"
+    );
     let mut failed = blocks(&c, firewalls);
-    failed.iter_mut().for_each(|t| t.audit = audit(&Evidence::default()));
-    let failed = text(&c, &failed, Style { color: false, width: 400 });
-    assert!(failed.contains("\nNo valid trial of a DUT, so no figure.\n"), "{failed}");
-    assert_eq!(failed.matches("could not be measured: all 10 trials failed").count(), 1, "{failed}");
+    failed
+        .iter_mut()
+        .for_each(|t| t.audit = audit(&Evidence::default()));
+    let failed = text(
+        &c,
+        &failed,
+        Style {
+            color: false,
+            width: 400,
+        },
+    );
+    assert!(
+        failed.contains("\nNo valid trial of a DUT, so no figure.\n"),
+        "{failed}"
+    );
+    assert_eq!(
+        failed
+            .matches("could not be measured: all 10 trials failed")
+            .count(),
+        1,
+        "{failed}"
+    );
     let few = text(&c, &blocks(&c, firewalls)[..16], WIDE);
-    assert!(few.contains("\nToo short for 8 comparisons: use a longer --budget.\n"), "{few}");
+    assert!(
+        few.contains("\nToo short for 8 comparisons: use a longer --budget.\n"),
+        "{few}"
+    );
     let cells = 0..c.slots.len();
     let planned = c.planned.as_mut().unwrap();
-    planned.skipped =
-        cells.map(|cell| Skipped { cell, reasons: vec!["no nft".into()], optional: false }).collect();
+    planned.skipped = cells
+        .map(|cell| Skipped {
+            cell,
+            reasons: vec!["no nft".into()],
+            optional: false,
+        })
+        .collect();
     let skipped = text(&c, &[], WIDE);
-    assert!(skipped.contains("            no nft\n") && skipped.contains("Not measured"), "{skipped}");
+    assert!(
+        skipped.contains("            no nft\n") && skipped.contains("Not measured"),
+        "{skipped}"
+    );
 }

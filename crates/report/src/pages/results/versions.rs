@@ -13,7 +13,11 @@ struct Mixed {
 /// The loss of each IP version; nothing where no load mixes them.
 pub fn versions(page: &mut Document, shown: &Shown<'_>) {
     let mixed = |slot: usize| {
-        let mut all = Mixed { slot, sent: [0; 2], received: [0; 2] };
+        let mut all = Mixed {
+            slot,
+            sent: [0; 2],
+            received: [0; 2],
+        };
         for trial in shown.valid(slot) {
             let (sent, received) = trial.generator.ipv6(&trial.receiver);
             let [frames, unique] = [trial.generator.frames, trial.receiver.unique()];
@@ -24,7 +28,11 @@ pub fn versions(page: &mut Document, shown: &Shown<'_>) {
         (all.sent[1] > 0).then_some(all)
     };
     let slots = shown.campaign.slots.iter();
-    let mixes = slots.filter(|slot| slot.traffic.as_ref().is_some_and(|traffic| traffic.ipv6.is_some()));
+    let mixes = slots.filter(|slot| {
+        slot.traffic
+            .as_ref()
+            .is_some_and(|traffic| traffic.ipv6.is_some())
+    });
     let rows: Vec<Mixed> = mixes.filter_map(|slot| mixed(slot.id)).collect();
     if rows.is_empty() {
         return;
@@ -35,7 +43,9 @@ pub fn versions(page: &mut Document, shown: &Shown<'_>) {
     };
     let table = Table::of(rows.iter())
         .column("cell", "", |mixed| shown.numbered(mixed.slot))
-        .column("IPv6", "share", |mixed| share(mixed.sent[1] as f64 / (mixed.sent[0] + mixed.sent[1]) as f64))
+        .column("IPv6", "share", |mixed| {
+            share(mixed.sent[1] as f64 / (mixed.sent[0] + mixed.sent[1]) as f64)
+        })
         .column("IPv4", "sent", |mixed| count(mixed.sent[0]))
         .column("IPv4", "lost", move |mixed| loss(mixed, 0))
         .column("IPv6", "sent", |mixed| count(mixed.sent[1]))

@@ -26,11 +26,23 @@ pub(super) fn places(topic: &str, sets: &[&Set]) -> Option<Places> {
         return None;
     }
     let families: BTreeSet<&str> = sets.iter().map(|set| set.family.as_str()).collect();
-    let family = |set: &Set| if families.len() > 1 { set.family.clone() } else { String::new() };
+    let family = |set: &Set| {
+        if families.len() > 1 {
+            set.family.clone()
+        } else {
+            String::new()
+        }
+    };
     let found = revisions(sets, &family).or_else(|| numbers(topic, sets, &family));
     found.or_else(|| {
-        let of = sets.iter().map(|set| (family(set), Place::Name(set.variant.clone()))).collect();
-        Some(Places { label: quantity(topic).unwrap_or("set").into(), of })
+        let of = sets
+            .iter()
+            .map(|set| (family(set), Place::Name(set.variant.clone())))
+            .collect();
+        Some(Places {
+            label: quantity(topic).unwrap_or("set").into(),
+            of,
+        })
     })
 }
 
@@ -38,26 +50,62 @@ pub(super) fn places(topic: &str, sets: &[&Set]) -> Option<Places> {
 fn revisions(sets: &[&Set], family: &dyn Fn(&Set) -> String) -> Option<Places> {
     let parsed = |set: &&Set| {
         let words: Vec<&str> = set.variant.split('.').collect();
-        let at = words.iter().position(|word| Revision::parse(word).is_some())?;
-        let rest: Vec<&str> = words.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, w)| *w).collect();
+        let at = words
+            .iter()
+            .position(|word| Revision::parse(word).is_some())?;
+        let rest: Vec<&str> = words
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != at)
+            .map(|(_, w)| *w)
+            .collect();
         let (revision, patch) = Revision::parse(words[at])?;
-        Some((revision, words[at].to_string(), patch.to_string(), rest.join("."), family(set)))
+        Some((
+            revision,
+            words[at].to_string(),
+            patch.to_string(),
+            rest.join("."),
+            family(set),
+        ))
     };
     let parsed: Vec<_> = sets.iter().map(parsed).collect::<Option<_>>()?;
     let revisions: BTreeSet<&Revision> = parsed.iter().map(|(revision, ..)| revision).collect();
-    let one_counter = parsed.iter().all(|(revision, ..)| revision.counter == parsed[0].0.counter);
+    let one_counter = parsed
+        .iter()
+        .all(|(revision, ..)| revision.counter == parsed[0].0.counter);
     if revisions.len() >= MANY_REVISIONS && one_counter {
-        let of = parsed.into_iter().map(|(revision, _, patch, rest, family)| {
-            (join([&rest, &patch, &family]), Place::Number(f64::from(revision.number)))
+        let of = parsed
+            .into_iter()
+            .map(|(revision, _, patch, rest, family)| {
+                (
+                    join([&rest, &patch, &family]),
+                    Place::Number(f64::from(revision.number)),
+                )
+            });
+        return Some(Places {
+            label: "source revision".into(),
+            of: of.collect(),
         });
-        return Some(Places { label: "source revision".into(), of: of.collect() });
     }
-    let rests: BTreeSet<&str> = parsed.iter().map(|(_, _, _, rest, _)| rest.as_str()).collect();
+    let rests: BTreeSet<&str> = parsed
+        .iter()
+        .map(|(_, _, _, rest, _)| rest.as_str())
+        .collect();
     (rests.len() > 1 && parsed.len() > rests.len()).then(|| {
         let of = parsed.iter().map(|(_, word, _, rest, family)| {
-            (join([word, family]), Place::Name(if rest.is_empty() { "-".into() } else { rest.clone() }))
+            (
+                join([word, family]),
+                Place::Name(if rest.is_empty() {
+                    "-".into()
+                } else {
+                    rest.clone()
+                }),
+            )
         });
-        Places { label: "set".into(), of: of.collect() }
+        Places {
+            label: "set".into(),
+            of: of.collect(),
+        }
     })
 }
 
@@ -75,7 +123,8 @@ fn numbers(topic: &str, sets: &[&Set], family: &dyn Fn(&Set) -> String) -> Optio
         })
         .collect::<Option<_>>()?;
     let mut series: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    of.iter().for_each(|(name, number)| series.entry(name).or_default().push(*number));
+    of.iter()
+        .for_each(|(name, number)| series.entry(name).or_default().push(*number));
     let long = |numbers: &mut Vec<f64>| {
         numbers.sort_by(f64::total_cmp);
         let all = numbers.len();
@@ -85,12 +134,28 @@ fn numbers(topic: &str, sets: &[&Set], family: &dyn Fn(&Set) -> String) -> Optio
     if !series.values_mut().all(long) {
         return None;
     }
-    let lengths =
-        sets.iter().zip(&of).all(|(set, (_, number))| set.frame.is_some_and(|f| f64::from(f) == *number));
-    let label = if lengths { "frame length with FCS, B" } else { quantity(topic).unwrap_or(topic) };
-    let label = if label.is_empty() { "number in the set's name" } else { label };
-    let of = of.into_iter().map(|(name, number)| (name, Place::Number(number))).collect();
-    Some(Places { label: label.into(), of })
+    let lengths = sets
+        .iter()
+        .zip(&of)
+        .all(|(set, (_, number))| set.frame.is_some_and(|f| f64::from(f) == *number));
+    let label = if lengths {
+        "frame length with FCS, B"
+    } else {
+        quantity(topic).unwrap_or(topic)
+    };
+    let label = if label.is_empty() {
+        "number in the set's name"
+    } else {
+        label
+    };
+    let of = of
+        .into_iter()
+        .map(|(name, number)| (name, Place::Number(number)))
+        .collect();
+    Some(Places {
+        label: label.into(),
+        of,
+    })
 }
 
 /// The quantity that a topic varies, by words that the archive's topics have.
@@ -101,10 +166,16 @@ fn quantity(topic: &str) -> Option<&'static str> {
         (&["hashsize"], "size of the hash table, B"),
         (&["table"], "table entries"),
         (&["statefull", "stateful", "states"], "states"),
-        (&["rfc2544", "frame", "packet-size", "packetsize"], "frame length with FCS, B"),
+        (
+            &["rfc2544", "frame", "packet-size", "packetsize"],
+            "frame length with FCS, B",
+        ),
     ];
     let topic = topic.to_lowercase();
-    WORDS.iter().find(|(words, _)| words.iter().any(|word| topic.contains(word))).map(|(_, what)| *what)
+    WORDS
+        .iter()
+        .find(|(words, _)| words.iter().any(|word| topic.contains(word)))
+        .map(|(_, what)| *what)
 }
 
 /// `ipfw-stateful.1M` is 1,000,000 of `ipfw-stateful`: the last number that stands by itself, and the name without it.
@@ -128,7 +199,10 @@ pub fn numbered(name: &str) -> Option<(String, f64)> {
     let mut found = None;
     let mut at = 0;
     while at < bytes.len() {
-        let digits = bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let digits = bytes[at..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count();
         if digits == 0 {
             at += 1;
             continue;
@@ -136,8 +210,11 @@ pub fn numbered(name: &str) -> Option<(String, f64)> {
         let (before, rest) = (&name[..at], &name[at + digits..]);
         let alone = before.strip_suffix('q').unwrap_or(before);
         let stands = !alone.ends_with(|c: char| c.is_alphanumeric());
-        let unit = UNITS.iter().find(|(unit, _)| rest.strip_prefix(unit).is_some_and(ends));
-        if let (true, Some((unit, scale)), Ok(number)) = (stands, unit, name[at..at + digits].parse::<f64>())
+        let unit = UNITS
+            .iter()
+            .find(|(unit, _)| rest.strip_prefix(unit).is_some_and(ends));
+        if let (true, Some((unit, scale)), Ok(number)) =
+            (stands, unit, name[at..at + digits].parse::<f64>())
         {
             found = Some((alone.len(), at + digits + unit.len(), number * scale));
         }
@@ -145,6 +222,9 @@ pub fn numbered(name: &str) -> Option<(String, f64)> {
     }
     let (start, end, number) = found?;
     let marks = ['-', '_', '.', ' ', ','];
-    let parts = [name[..start].trim_end_matches(marks), name[end..].trim_start_matches(marks)];
+    let parts = [
+        name[..start].trim_end_matches(marks),
+        name[end..].trim_start_matches(marks),
+    ];
     Some((join(parts), number))
 }

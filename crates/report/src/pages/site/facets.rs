@@ -12,7 +12,10 @@ impl Site {
     /// The names of a facet with their campaigns, those with most sets first.
     pub(super) fn rows(&self, facet: Facet) -> Vec<(&str, Vec<&Entry>)> {
         let mut rows: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-        let named = self.entries.iter().filter(|entry| facet.has_page(facet.of(entry)));
+        let named = self
+            .entries
+            .iter()
+            .filter(|entry| facet.has_page(facet.of(entry)));
         named.for_each(|entry| rows.entry(facet.of(entry)).or_default().push(entry));
         let mut rows: Vec<(&str, Vec<&Entry>)> = rows.into_iter().collect();
         rows.sort_by_key(|(_, entries)| std::cmp::Reverse(sets_of(entries)));
@@ -32,16 +35,34 @@ impl Site {
                 facet_table(facet, rows, &self.files[facet as usize], "../")
             }));
         }
-        Paged { title, first: Document::default(), sections: all }
+        Paged {
+            title,
+            first: Document::default(),
+            sections: all,
+        }
     }
 
     /// A machine or a card: its facts, and its campaigns by card or machine.
-    pub(super) fn facet(&self, facet: Facet, name: &str, entries: &[&Entry], times: &Times<'_>) -> Paged {
-        let other = if facet == Facet::Machine { Facet::Card } else { Facet::Machine };
+    pub(super) fn facet(
+        &self,
+        facet: Facet,
+        name: &str,
+        entries: &[&Entry],
+        times: &Times<'_>,
+    ) -> Paged {
+        let other = if facet == Facet::Machine {
+            Facet::Card
+        } else {
+            Facet::Machine
+        };
         let all = || entries.iter().copied();
         let mut first = opened(name, entries, "");
         first.fact(
-            if other == Facet::Card { "cards" } else { "machines" },
+            if other == Facet::Card {
+                "cards"
+            } else {
+                "machines"
+            },
             listed(all().map(|entry| other.of(entry))),
         );
         first.fact("topics", listed(all().map(|entry| entry.topic.as_str())));
@@ -55,12 +76,18 @@ impl Site {
         let table = |entries: &[&Entry]| -> Table {
             let high = extremes(entries.iter().copied()).map_or(0.0, |[_, high]| high);
             let unit = RateUnit::of([high]);
-            let end_of =
-                |entry: &&Entry, end: usize| extremes([*entry]).map(|ends| rate(ends[end], unit.scale, 4));
+            let end_of = |entry: &&Entry, end: usize| {
+                extremes([*entry]).map(|ends| rate(ends[end], unit.scale, 4))
+            };
             Table::of(entries.iter().copied())
-                .column("campaign", "", |entry| Link::new(shown(&entry.label), up(&entry.page)))
+                .column("campaign", "", |entry| {
+                    Link::new(shown(&entry.label), up(&entry.page))
+                })
                 .column("topic", "", |entry| {
-                    Link::new(shown(&entry.topic), up(&self.files[2][entry.topic.as_str()]))
+                    Link::new(
+                        shown(&entry.topic),
+                        up(&self.files[2][entry.topic.as_str()]),
+                    )
                 })
                 .if_any("system", "", |entry| some(&entry.system))
                 .if_any("begun", "", |entry| entry.started.get(..10))
@@ -69,9 +96,15 @@ impl Site {
                 .if_any("fastest", unit.name, |entry| end_of(entry, 1))
                 .into()
         };
-        let sections =
-            groups.into_iter().flat_map(|(name, entries)| sections(shown(name), &entries, table)).collect();
-        Paged { title: shown(name).into(), first, sections }
+        let sections = groups
+            .into_iter()
+            .flat_map(|(name, entries)| sections(shown(name), &entries, table))
+            .collect();
+        Paged {
+            title: shown(name).into(),
+            first,
+            sections,
+        }
     }
 }
 
@@ -79,10 +112,17 @@ impl Site {
 pub fn opened(name: &str, entries: &[&Entry], on: &str) -> Document {
     let mut page = Document::default();
     warn_of_simulation(&mut page, entries.iter().any(|entry| entry.simulated));
-    let rates =
-        range(entries.iter().copied()).map_or(String::new(), |rates| format!(", with median rates {rates}"));
-    let (sets, campaigns) = (counted(sets_of(entries), "set"), counted(entries.len(), "campaign"));
-    page.answer(format!("{}: {sets} of {campaigns}{on}{rates}.", shown(name)));
+    let rates = range(entries.iter().copied()).map_or(String::new(), |rates| {
+        format!(", with median rates {rates}")
+    });
+    let (sets, campaigns) = (
+        counted(sets_of(entries), "set"),
+        counted(entries.len(), "campaign"),
+    );
+    page.answer(format!(
+        "{}: {sets} of {campaigns}{on}{rates}.",
+        shown(name)
+    ));
     page
 }
 
@@ -102,7 +142,9 @@ pub fn facet_table(
     let unit = RateUnit::of(rows.iter().filter_map(|(_, entries)| fastest(entries)));
     let others = Facet::ALL.into_iter().filter(|other| *other != facet);
     let table = Table::of(rows)
-        .column(facet.name(), "", |(name, _)| Link::new(shown(name), format!("{place}{}", files[*name])))
+        .column(facet.name(), "", |(name, _)| {
+            Link::new(shown(name), format!("{place}{}", files[*name]))
+        })
         .column("sets", "", |(_, entries)| count(sets_of(entries) as u64))
         .column("campaigns", "", |(_, entries)| count(entries.len() as u64));
     others
@@ -115,7 +157,9 @@ pub fn facet_table(
                 .iter()
                 .flat_map(|entry| &entry.sets)
                 .filter(|set| set.unit.is_mbits() && set.counts());
-            sets.map(|set| set.rate.median).reduce(f64::max).map(|rate| number(rate, 4))
+            sets.map(|set| set.rate.median)
+                .reduce(f64::max)
+                .map(|rate| number(rate, 4))
         })
         .if_any("systems", "", |(_, entries)| {
             Some(systems(entries.iter().copied())).filter(|s| !s.is_empty())

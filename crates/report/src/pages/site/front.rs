@@ -22,7 +22,11 @@ impl Site {
             (0, _) => " on ".into(),
             (machines, 0) => format!(": {} on ", counted(machines, "machine")),
             (machines, cards) => {
-                format!(": {} with {} on ", counted(machines, "machine"), counted(cards, "network card"))
+                format!(
+                    ": {} with {} on ",
+                    counted(machines, "machine"),
+                    counted(cards, "network card")
+                )
             }
         };
         page.answer(format!(
@@ -44,20 +48,27 @@ impl Site {
         }
         said.push("A set is the runs of one configuration; a campaign is the sets that were measured together. Rates are medians of runs; their 95 % intervals need six runs.".into());
         page.say(said.join(" "));
-        page.blocks.push(Block::Search { index: INDEX.into() });
+        page.blocks.push(Block::Search {
+            index: INDEX.into(),
+        });
         let mut links = Vec::new();
         if !self.history.timelines.is_empty() {
             links.push(Link::new("History: where results changed", history));
         }
         if !self.problems.is_empty() {
             links.push(Link::new(
-                format!("{} that cannot be used, or only in part", counted(self.problems.len(), "file")),
+                format!(
+                    "{} that cannot be used, or only in part",
+                    counted(self.problems.len(), "file")
+                ),
                 problems,
             ));
         }
         let published = documents.iter();
-        links
-            .extend(published.map(|(file, found)| Link::new(format!("Published: {}", found.document), file)));
+        links.extend(
+            published
+                .map(|(file, found)| Link::new(format!("Published: {}", found.document), file)),
+        );
         if !links.is_empty() {
             page.links(links);
         }

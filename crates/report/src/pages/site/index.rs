@@ -13,10 +13,13 @@ pub fn index<'a>(site: &'a Site) -> String {
     });
     let mut index = Index::default();
     for (at, entry) in site.entries.iter().enumerate() {
-        let place =
-            Facet::ALL.map(|facet| names[facet as usize].partition_point(|name| *name < facet.of(entry)));
-        index.pages.push((&entry.page, place, &entry.label, &entry.system));
-        let set = |set: &'a Set| IndexSet(&set.name, at, set.rate.median, set.rate.n, set.unit as u8);
+        let place = Facet::ALL
+            .map(|facet| names[facet as usize].partition_point(|name| *name < facet.of(entry)));
+        index
+            .pages
+            .push((&entry.page, place, &entry.label, &entry.system));
+        let set =
+            |set: &'a Set| IndexSet(&set.name, at, set.rate.median, set.rate.n, set.unit as u8);
         index.sets.extend(entry.sets.iter().map(set));
     }
     index.names = names;

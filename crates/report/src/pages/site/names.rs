@@ -25,7 +25,10 @@ impl Names {
             }
         }
         let slug = slug.trim_end_matches('-');
-        let base = format!("{folder}/{}", if slug.is_empty() { "unnamed" } else { slug });
+        let base = format!(
+            "{folder}/{}",
+            if slug.is_empty() { "unnamed" } else { slug }
+        );
         let mut name = base.clone();
         while let Some(times) = self.0.get_mut(&name) {
             *times += 1;
@@ -48,10 +51,22 @@ mod tests {
     fn hostile_names_become_plain_and_unique_ones() {
         let mut names = Names::default();
         let mut taken = |text: &str| names.take("sets", text);
-        assert_eq!(taken("Xeon_E5-2650 firewalls"), "sets/xeon-e5-2650-firewalls.html");
-        assert_eq!(taken("XEON e5 2650 Firewalls"), "sets/xeon-e5-2650-firewalls-2.html");
-        assert_eq!(taken("xeon-e5-2650-firewalls-2"), "sets/xeon-e5-2650-firewalls-2-2.html");
-        assert_eq!(taken("xeon-e5-2650-firewalls"), "sets/xeon-e5-2650-firewalls-3.html");
+        assert_eq!(
+            taken("Xeon_E5-2650 firewalls"),
+            "sets/xeon-e5-2650-firewalls.html"
+        );
+        assert_eq!(
+            taken("XEON e5 2650 Firewalls"),
+            "sets/xeon-e5-2650-firewalls-2.html"
+        );
+        assert_eq!(
+            taken("xeon-e5-2650-firewalls-2"),
+            "sets/xeon-e5-2650-firewalls-2-2.html"
+        );
+        assert_eq!(
+            taken("xeon-e5-2650-firewalls"),
+            "sets/xeon-e5-2650-firewalls-3.html"
+        );
         assert_eq!(taken("../../etc/passwd"), "sets/etc-passwd.html");
         assert_eq!(taken("</script>\n\"\u{0}"), "sets/script.html");
         assert_eq!(taken("\u{4e2d}\u{6587}"), "sets/unnamed.html");

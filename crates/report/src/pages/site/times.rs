@@ -32,7 +32,12 @@ impl Site {
     pub(super) fn timelines<'a>(&'a self, names: &mut Names) -> OfPlaces<'a> {
         let mut times: OfPlaces<'a> = BTreeMap::new();
         for timeline in self.history.timelines.iter().filter(|t| t.p.is_some()) {
-            let place = [&timeline.key.machine, &timeline.key.card, &timeline.key.topic].map(String::as_str);
+            let place = [
+                &timeline.key.machine,
+                &timeline.key.card,
+                &timeline.key.topic,
+            ]
+            .map(String::as_str);
             times.entry(place).or_default().1.push(timeline);
         }
         for (place, (file, _)) in &mut times {
@@ -67,7 +72,11 @@ impl Site {
                 .column("changes", "", |row| row.changes)
                 .into()
         };
-        Paged { title: "History".into(), first, sections: sections("Time lines", &rows, table) }
+        Paged {
+            title: "History".into(),
+            first,
+            sections: sections("Time lines", &rows, table),
+        }
     }
 }
 
@@ -95,12 +104,29 @@ pub fn history_page(place: &[&str; 3], timelines: &[&Judged], all: &str) -> Docu
     // Each stands below the place.
     let bare = |timeline: &Judged| {
         let [machine, card, topic] = Default::default();
-        Judged { key: Key { machine, card, topic, ..timeline.key.clone() }, ..timeline.clone() }
+        Judged {
+            key: Key {
+                machine,
+                card,
+                topic,
+                ..timeline.key.clone()
+            },
+            ..timeline.clone()
+        }
     };
     let timelines: Vec<Judged> = timelines.iter().map(|timeline| bare(timeline)).collect();
-    let some = History { long_enough: timelines.len(), timelines, expected_by_chance: 0.0 };
+    let some = History {
+        long_enough: timelines.len(),
+        timelines,
+        expected_by_chance: 0.0,
+    };
     let mut page = Document::titled(format!("History: {}", place_of(place)));
-    page.links(home().into_iter().chain([Link::new("All time lines", up(all))]).collect());
+    page.links(
+        home()
+            .into_iter()
+            .chain([Link::new("All time lines", up(all))])
+            .collect(),
+    );
     page.append(history::history(&some));
     page
 }

@@ -33,7 +33,12 @@ impl Site {
             first.note(format!("Measured {span}."));
         }
         let mut groups: BTreeMap<[&str; 2], Vec<&Entry>> = BTreeMap::new();
-        all().for_each(|entry| groups.entry([&entry.machine, &entry.card]).or_default().push(entry));
+        all().for_each(|entry| {
+            groups
+                .entry([&entry.machine, &entry.card])
+                .or_default()
+                .push(entry)
+        });
         let of_all = pictures(name, name, entries);
         // Each machine and card has a picture of its own where one has no room for all.
         let apart = of_all.left_out() > 0 && groups.len() > 1;
@@ -42,23 +47,38 @@ impl Site {
         } else {
             "The tables have all sets."
         });
-        first.blocks.extend(of_all.charts.into_iter().map(Block::Chart));
+        first
+            .blocks
+            .extend(of_all.charts.into_iter().map(Block::Chart));
         note.into_iter().for_each(|note| first.note(note));
         first.append(times.links(|place| place[2] == name));
         first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler, of the tester alone, and with a fault are left out.");
         let place = |[machine, card]: [&str; 2]| {
-            let known: Vec<&str> = [machine, card].into_iter().filter(|n| !n.is_empty()).collect();
-            if known.is_empty() { "Sets".into() } else { known.join(", ") }
+            let known: Vec<&str> = [machine, card]
+                .into_iter()
+                .filter(|n| !n.is_empty())
+                .collect();
+            if known.is_empty() {
+                "Sets".into()
+            } else {
+                known.join(", ")
+            }
         };
         let mut all_sections = Vec::new();
         for (names, entries) in groups {
             let [machine, card] = names;
-            let rows: Vec<Compared<'_>> = entries.iter().flat_map(|entry| compared(entry)).collect();
+            let rows: Vec<Compared<'_>> =
+                entries.iter().flat_map(|entry| compared(entry)).collect();
             let mut of_group = sections(&place(names), &rows, comparison);
             if let Some((weight, section)) = of_group.first_mut() {
                 let mut head = Document::default();
                 let links = [(Facet::Machine, machine), (Facet::Card, card)];
-                head.links(links.into_iter().filter_map(|(facet, name)| self.link(facet, name)).collect());
+                head.links(
+                    links
+                        .into_iter()
+                        .filter_map(|(facet, name)| self.link(facet, name))
+                        .collect(),
+                );
                 if apart {
                     let own = pictures(&place(names), name, &entries);
                     let note = own.told("The table has all sets.");
@@ -70,7 +90,11 @@ impl Site {
             }
             all_sections.extend(of_group);
         }
-        Paged { title: shown(name).into(), first, sections: all_sections }
+        Paged {
+            title: shown(name).into(),
+            first,
+            sections: all_sections,
+        }
     }
 }
 
@@ -93,16 +117,22 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
         let (stem, number) = sets::numbered(&set.variant).unwrap_or((set.variant.clone(), 0.0));
         sets.push((stem, number, set));
     }
-    sets.sort_by(|a, b| a.0.cmp(&b.0).then(six(a.2).cmp(&six(b.2))).then(a.1.total_cmp(&b.1)));
+    sets.sort_by(|a, b| {
+        a.0.cmp(&b.0)
+            .then(six(a.2).cmp(&six(b.2)))
+            .then(a.1.total_cmp(&b.1))
+    });
     let of = |(stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
         let alike = |other: &Set| {
             !none && other.unit == set.unit && set.unit != Unit::Unnamed && six(other) == six(set)
         };
         let first = |is: &dyn Fn(&str, &Set) -> bool| {
-            sets.iter().position(|(stem, _, other)| alike(other) && is(stem, other))
+            sets.iter()
+                .position(|(stem, _, other)| alike(other) && is(stem, other))
         };
         let by_plan = set.baseline.and_then(|at| entry.sets.get(at));
-        let by_plan = by_plan.and_then(|other| sets.iter().position(|(.., set)| std::ptr::eq(*set, other)));
+        let by_plan =
+            by_plan.and_then(|other| sets.iter().position(|(.., set)| std::ptr::eq(*set, other)));
         let numbered = sets.iter().filter(|(other, ..)| other == stem).count() > 2;
         by_plan
             .or_else(|| first(&|_, other| other.variant.contains("default")))
@@ -111,19 +141,30 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
             .or_else(|| first(&|_, _| true))
     };
     let compared = sets.iter().map(|one| {
-        let reference = of(one).map(|at| sets[at].2).filter(|other| !std::ptr::eq(*other, one.2));
-        Compared { entry, set: one.2, reference }
+        let reference = of(one)
+            .map(|at| sets[at].2)
+            .filter(|other| !std::ptr::eq(*other, one.2));
+        Compared {
+            entry,
+            set: one.2,
+            reference,
+        }
     });
     compared.collect()
 }
 
 pub fn comparison(rows: &[Compared<'_>]) -> Table {
-    let rates = rows.iter().filter(|row| row.set.unit == Unit::Frames).map(|row| row.set.rate.median);
+    let rates = rows
+        .iter()
+        .filter(|row| row.set.unit == Unit::Frames)
+        .map(|row| row.set.rate.median);
     let RateUnit { scale, name: unit } = RateUnit::of(rates);
     let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
     let frames = |row: &Compared<'_>| row.set.unit == Unit::Frames;
     Table::of(rows)
-        .column("set", "", |row| Link::new(row.set.name.as_str(), up(&row.entry.page)))
+        .column("set", "", |row| {
+            Link::new(row.set.name.as_str(), up(&row.entry.page))
+        })
         .column("campaign", "", |row| row.entry.label.as_str())
         .if_any("median", unit, |row| {
             frames(row).then(|| number(row.set.rate.median / scale, precision(row)))
@@ -132,19 +173,34 @@ pub fn comparison(rows: &[Compared<'_>]) -> Table {
             let known = frames(row) && row.set.rate.low.is_some();
             known.then(|| rate_interval(&row.set.rate, scale, precision(row)))
         })
-        .if_any("median", "Mbit/s", |row| row.set.unit.is_mbits().then(|| number(row.set.rate.median, 4)))
+        .if_any("median", "Mbit/s", |row| {
+            row.set
+                .unit
+                .is_mbits()
+                .then(|| number(row.set.rate.median, 4))
+        })
         .if_any("median", "without a unit", |row| {
             (row.set.unit == Unit::Unnamed).then(|| number(row.set.rate.median, 4))
         })
-        .if_any("runs", "", |row| (!row.set.samples).then(|| count(row.set.rate.n as u64)))
-        .if_any("samples", "", |row| row.set.samples.then(|| count(row.set.rate.n as u64)))
-        .if_any("least and", "greatest run", |row| spread(row.set, if frames(row) { scale } else { 1.0 }))
+        .if_any("runs", "", |row| {
+            (!row.set.samples).then(|| count(row.set.rate.n as u64))
+        })
+        .if_any("samples", "", |row| {
+            row.set.samples.then(|| count(row.set.rate.n as u64))
+        })
+        .if_any("least and", "greatest run", |row| {
+            spread(row.set, if frames(row) { scale } else { 1.0 })
+        })
         .if_any("compared with", "", |row| {
-            row.reference.map(|other| format!("{} {}", other.variant, other.family))
+            row.reference
+                .map(|other| format!("{} {}", other.variant, other.family))
         })
         .if_any("by ministat", "", |row| match row.reference {
             Some(other) => Some(verdict(other, row.set)),
-            None => row.set.aside.then(|| "in no comparison: see its page".into()),
+            None => row
+                .set
+                .aside
+                .then(|| "in no comparison: see its page".into()),
         })
         .into()
 }
@@ -163,7 +219,8 @@ fn verdict(reference: &Set, set: &Set) -> Cell {
     if reference.runs.len() < ENOUGH || set.runs.len() < ENOUGH {
         return "too few runs".into();
     }
-    let [reference, set] = [reference, set].map(|set| Dataset::new("", set.runs.clone()).summary(Era::New));
+    let [reference, set] =
+        [reference, set].map(|set| Dataset::new("", set.runs.clone()).summary(Era::New));
     if reference.avg <= 0.0 {
         return "the other forwards nothing".into();
     }
@@ -171,7 +228,11 @@ fn verdict(reference: &Set, set: &Set) -> Cell {
     match found.proven {
         true => Cell::number(
             found.percent,
-            format!("{:+.1} % +/- {} %", found.percent, significant(found.percent_error, 2)),
+            format!(
+                "{:+.1} % +/- {} %",
+                found.percent,
+                significant(found.percent_error, 2)
+            ),
         ),
         false => "no difference proven".into(),
     }
@@ -186,19 +247,37 @@ pub struct Pictures {
 
 /// The picture of a topic: of its only campaign, or of all together.
 pub fn pictures(title: &str, topic: &str, entries: &[&Entry]) -> Pictures {
-    let all = entries.iter().flat_map(|entry| &entry.sets).filter(|set| set.is_comparable()).count();
+    let all = entries
+        .iter()
+        .flat_map(|entry| &entry.sets)
+        .filter(|set| set.is_comparable())
+        .count();
     let charts = match entries {
-        [only] => sets::pictures(&format!("{}: {}", shown(title), only.label), topic, &only.sets),
-        _ => Unit::ALL.into_iter().flat_map(|unit| of_unit(title, topic, entries, unit)).collect(),
+        [only] => sets::pictures(
+            &format!("{}: {}", shown(title), only.label),
+            topic,
+            &only.sets,
+        ),
+        _ => Unit::ALL
+            .into_iter()
+            .flat_map(|unit| of_unit(title, topic, entries, unit))
+            .collect(),
     };
-    Pictures { drawn: sets::drawn(&charts), charts, all }
+    Pictures {
+        drawn: sets::drawn(&charts),
+        charts,
+        all,
+    }
 }
 
 fn of_unit(title: &str, topic: &str, entries: &[&Entry], unit: Unit) -> Vec<Chart> {
     let name = names_of(entries);
     let mut campaigns: Vec<(String, Vec<&Set>)> = Vec::new();
     for entry in entries {
-        let sets = entry.sets.iter().filter(|set| set.is_comparable() && set.unit == unit);
+        let sets = entry
+            .sets
+            .iter()
+            .filter(|set| set.is_comparable() && set.unit == unit);
         campaigns.push((name(entry), sets.collect()));
     }
     campaigns.retain(|(_, sets)| !sets.is_empty());
@@ -211,7 +290,8 @@ fn of_unit(title: &str, topic: &str, entries: &[&Entry], unit: Unit) -> Vec<Char
         // The campaigns have too little in common.
         None => {
             let own = campaigns.iter().take(FEW_CAMPAIGNS);
-            own.filter_map(|(name, sets)| sets::picture(name, topic, sets)).collect()
+            own.filter_map(|(name, sets)| sets::picture(name, topic, sets))
+                .collect()
         }
     }
 }
@@ -247,19 +327,38 @@ fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
         [false, true, true],
         [true, true, true],
     ];
-    let several = entries.iter().map(|entry| &entry.machine).collect::<BTreeSet<_>>().len() > 1;
+    let several = entries
+        .iter()
+        .map(|entry| &entry.machine)
+        .collect::<BTreeSet<_>>()
+        .len()
+        > 1;
     let name = |entry: &Entry, used: [bool; 3]| {
         // `Xeon_E5-2650_8Cores` is long where three names stand beside each other.
-        let machine = entry.machine.rsplit_once('_').filter(|(_, cores)| cores.ends_with("Cores"));
+        let machine = entry
+            .machine
+            .rsplit_once('_')
+            .filter(|(_, cores)| cores.ends_with("Cores"));
         let machine = machine.map_or(entry.machine.as_str(), |(cpu, _)| cpu);
         let parts = [machine, &entry.card, &entry.label].into_iter().zip(used);
-        let parts = parts.filter(|(part, used)| *used && !part.is_empty()).map(|(part, _)| part);
+        let parts = parts
+            .filter(|(part, used)| *used && !part.is_empty())
+            .map(|(part, _)| part);
         parts.joined(", ")
     };
     let tells = |used: &[bool; 3]| {
-        entries.iter().map(|entry| name(entry, *used)).collect::<BTreeSet<_>>().len() == entries.len()
+        entries
+            .iter()
+            .map(|entry| name(entry, *used))
+            .collect::<BTreeSet<_>>()
+            .len()
+            == entries.len()
     };
     // Of several machines, the machine says most.
-    let used = USED.into_iter().filter(|used| used[0] || !several).find(tells).unwrap_or([true; 3]);
+    let used = USED
+        .into_iter()
+        .filter(|used| used[0] || !several)
+        .find(tells)
+        .unwrap_or([true; 3]);
     move |entry| name(entry, used)
 }

@@ -11,12 +11,17 @@ use std::collections::BTreeSet;
 /// `FreeBSD 11.1` of the label of an archive's folder, or of uname's words.
 pub fn release(text: &str) -> Option<String> {
     let Release { major, minor, .. } = Release::of_label(text)?;
-    Some(minor.map_or(format!("FreeBSD {major}"), |minor| format!("FreeBSD {major}.{minor}")))
+    Some(minor.map_or(format!("FreeBSD {major}"), |minor| {
+        format!("FreeBSD {major}.{minor}")
+    }))
 }
 
 /// From the oldest to the newest version of FreeBSD, or the few systems that there are.
 pub fn systems<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
-    let mut systems: BTreeSet<&str> = entries.into_iter().map(|entry| entry.system.as_str()).collect();
+    let mut systems: BTreeSet<&str> = entries
+        .into_iter()
+        .map(|entry| entry.system.as_str())
+        .collect();
     systems.remove("");
     let mut versions: Vec<(u32, Option<u32>)> = Vec::new();
     for system in &systems {
@@ -41,28 +46,46 @@ pub fn shown(name: &str) -> &str {
 }
 
 pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let names: BTreeSet<String> =
-        names.into_iter().map(|n| n.as_ref().to_string()).filter(|n| !n.is_empty()).collect();
+    let names: BTreeSet<String> = names
+        .into_iter()
+        .map(|n| n.as_ref().to_string())
+        .filter(|n| !n.is_empty())
+        .collect();
     some_of(names, 12, ", ")
 }
 
 /// From the first to the last day of campaigns, and how many of them say when they began.
 pub fn span<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
-    let days: Vec<Option<&str>> = entries.into_iter().map(|entry| entry.started.get(..10)).collect();
+    let days: Vec<Option<&str>> = entries
+        .into_iter()
+        .map(|entry| entry.started.get(..10))
+        .collect();
     let known: BTreeSet<&str> = days.iter().copied().flatten().collect();
     let (first, last) = (known.first()?, known.last()?);
-    let span = if first == last { format!("on {first}") } else { format!("from {first} to {last}") };
+    let span = if first == last {
+        format!("on {first}")
+    } else {
+        format!("from {first} to {last}")
+    };
     let dated = days.iter().flatten().count();
     Some(match days.len() {
         all if all == dated => span,
-        all => format!("{span} ({} of {} campaigns say when)", grouped(dated as u64), grouped(all as u64)),
+        all => format!(
+            "{span} ({} of {} campaigns say when)",
+            grouped(dated as u64),
+            grouped(all as u64)
+        ),
     })
 }
 
 /// The least and the greatest median in frames/s, in words.
 pub fn range<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
     let [low, high] = extremes(entries)?;
-    Some(format!("from {} to {}", rate_with_unit(low), rate_with_unit(high)))
+    Some(format!(
+        "from {} to {}",
+        rate_with_unit(low),
+        rate_with_unit(high)
+    ))
 }
 
 pub fn extremes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<[f64; 2]> {
@@ -79,7 +102,9 @@ pub fn sets_of(entries: &[&Entry]) -> usize {
 
 pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 pub fn some(text: &str) -> Option<&str> {
@@ -96,6 +121,10 @@ pub fn home() -> Vec<Link> {
 }
 
 pub fn place_of(place: &[&str; 3]) -> String {
-    let known = place.iter().copied().filter(|name| !name.is_empty()).joined(", ");
+    let known = place
+        .iter()
+        .copied()
+        .filter(|name| !name.is_empty())
+        .joined(", ");
     shown(&known).to_string()
 }

@@ -21,20 +21,33 @@ const PLAN: &[u8] = b"title = \"t\"\nquestion = \"q\"\n[traffic]\nsize = \"64 B\
 fn words(text: &str) -> Vec<&str> {
     let marks = |c: char| "(),;:'".contains(c);
     text.split_whitespace()
-        .map(|word| word.trim_matches(marks).trim_end_matches('.').trim_matches(marks))
+        .map(|word| {
+            word.trim_matches(marks)
+                .trim_end_matches('.')
+                .trim_matches(marks)
+        })
         .collect()
 }
 
 /// A printed number: its value and how far the figure may be from it.
 fn number(word: &str) -> Option<(f64, f64)> {
     let plain = word.trim_start_matches(['+', '>', '<']).replace(',', "");
-    if !plain.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
+    if !plain
+        .trim_start_matches('-')
+        .starts_with(|c: char| c.is_ascii_digit())
+    {
         return None;
     }
     let value: f64 = plain.parse().ok()?;
-    let decimals = plain.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+    let decimals = plain
+        .split_once('.')
+        .map_or(0, |(_, decimals)| decimals.len() as i32);
     let zeros = plain.len() - plain.trim_end_matches('0').len();
-    let last = if decimals > 0 { -decimals } else { zeros.min(plain.len() - 1) as i32 };
+    let last = if decimals > 0 {
+        -decimals
+    } else {
+        zeros.min(plain.len() - 1) as i32
+    };
     Some((value, 0.501 * 10f64.powi(last)))
 }
 
@@ -50,7 +63,11 @@ fn figures(record: &Value, pool: &mut Vec<f64>) {
         Value::Number(n) => pool.extend(n.as_f64()),
         Value::Array(all) => all.iter().for_each(|one| figures(one, pool)),
         Value::Object(all) => all.values().for_each(|one| figures(one, pool)),
-        Value::String(text) => pool.extend(words(text).into_iter().filter_map(|word| Some(number(word)?.0))),
+        Value::String(text) => pool.extend(
+            words(text)
+                .into_iter()
+                .filter_map(|word| Some(number(word)?.0)),
+        ),
         _ => {}
     }
 }
@@ -82,17 +99,31 @@ fn sentences(page: &Document) -> Vec<String> {
 /// The answers of a page, and all that calls something faster or slower, more or less.
 fn answers(page: &Document) -> Vec<String> {
     let mut answers = said(page, |tone| tone == Tone::Strong);
-    answers.extend(said(page, |tone| tone != Tone::Strong).into_iter().filter(|text| claim(text).is_some()));
+    answers.extend(
+        said(page, |tone| tone != Tone::Strong)
+            .into_iter()
+            .filter(|text| claim(text).is_some()),
+    );
     answers
 }
 
 fn said(page: &Document, wanted: impl Fn(Tone) -> bool) -> Vec<String> {
     let text = |block: &&Block| match block {
-        Block::Text { text, tone } | Block::Item { text, tone, .. } if wanted(*tone) => Some(text.clone()),
+        Block::Text { text, tone } | Block::Item { text, tone, .. } if wanted(*tone) => {
+            Some(text.clone())
+        }
         _ => None,
     };
-    let split = |text: String| text.split_inclusive(". ").map(String::from).collect::<Vec<_>>();
-    page.flat().iter().filter_map(text).flat_map(split).collect()
+    let split = |text: String| {
+        text.split_inclusive(". ")
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    page.flat()
+        .iter()
+        .filter_map(text)
+        .flat_map(split)
+        .collect()
 }
 
 /// The figure of a sentence that calls something faster or slower, more or less, with its interval if it names one.
@@ -105,10 +136,16 @@ fn claim(sentence: &str) -> Option<(f64, Option<[f64; 2]>)> {
         unit && sign(next(2)) || next(1) == "times" && next(2) == "as"
     };
     let by = |at: usize| at > 1 && words[at - 1] == "by" && sentence.contains(" the DUT faster");
-    let at = (0..words.len()).find(|at| number(words[*at]).is_some() && (called(*at) || by(*at)))?;
+    let at =
+        (0..words.len()).find(|at| number(words[*at]).is_some() && (called(*at) || by(*at)))?;
     let named = words.iter().position(|word| *word == "interval")?;
     let ends = range(words.get(named + 1)?).map(|ends| ends.map(|(value, _)| value));
-    let apart = || Some([number(words.get(named + 1)?)?.0, number(words.get(named + 3)?)?.0]);
+    let apart = || {
+        Some([
+            number(words.get(named + 1)?)?.0,
+            number(words.get(named + 3)?)?.0,
+        ])
+    };
     Some((number(words[at])?.0, ends.or_else(apart)))
 }
 
@@ -119,8 +156,8 @@ fn contradictions(sentences: &[String], records: &[Value]) -> Vec<String> {
     let mut wrong = Vec::new();
     for sentence in sentences {
         for word in words(sentence) {
-            let printed =
-                range(word).map_or_else(|| number(word).into_iter().collect(), |ends| ends.to_vec());
+            let printed = range(word)
+                .map_or_else(|| number(word).into_iter().collect(), |ends| ends.to_vec());
             if let Some(figure) = printed.into_iter().find(|figure| !is_there(&pool, *figure)) {
                 wrong.push(format!("{} is in no record: {sentence}", figure.0));
             }
@@ -143,8 +180,16 @@ fn contradictions(sentences: &[String], records: &[Value]) -> Vec<String> {
         match found {
             Some((figure, Some(ends))) => {
                 // The ratio of something that is so many times as fast is above 1.
-                let none = if sentence.contains(" times as ") { 1.0 } else { 0.0 };
-                let ends = if ends[1] < 0.0 { [-ends[1], -ends[0]] } else { ends };
+                let none = if sentence.contains(" times as ") {
+                    1.0
+                } else {
+                    0.0
+                };
+                let ends = if ends[1] < 0.0 {
+                    [-ends[1], -ends[0]]
+                } else {
+                    ends
+                };
                 if !excludes(ends, none) || !(ends[0]..=ends[1]).contains(&figure.abs()) {
                     wrong.push(format!("the interval does not show it: {sentence}"));
                 }
@@ -176,13 +221,23 @@ fn trials(
     let mut all = Vec::new();
     for block in 0..blocks {
         for slot in &campaign.slots {
-            let at = campaign.variants().iter().position(|variant| *variant == slot.plan_variant);
+            let at = campaign
+                .variants()
+                .iter()
+                .position(|variant| *variant == slot.plan_variant);
             let n = all.len();
             let fps = at.map_or(5e6, |at| rates[at]) * (1.0 + noise[n % noise.len()]);
-            let passed = if at == Some(2) { fps * (1.0 - dropped) } else { fps };
+            let passed = if at == Some(2) {
+                fps * (1.0 - dropped)
+            } else {
+                fps
+            };
             let mut trial = super::trial(n as u64, block, slot.id, fps, passed);
             if at.is_some() {
-                trial.losses.iter_mut().for_each(|loss| loss.cause = linerate_measure::audit::Cause::Dropped);
+                trial
+                    .losses
+                    .iter_mut()
+                    .for_each(|loss| loss.cause = linerate_measure::audit::Cause::Dropped);
             }
             trial.audit.valid &= valid[n % valid.len()];
             all.push(trial);
@@ -193,7 +248,9 @@ fn trials(
 
 /// The stacks of a profile of a variant: a part of the time of each that is its own.
 fn profile(slot: usize, own: u64, rate: f64) -> (SlotProfile, Profile) {
-    let stacks = Profile::of_folded(&format!("a;veth_poll 500\na;ip_rcv 400\na;nft_do_chain {own}\n"));
+    let stacks = Profile::of_folded(&format!(
+        "a;veth_poll 500\na;ip_rcv 400\na;nft_do_chain {own}\n"
+    ));
     let rates = [1.0, 0.99, 1.01, 1.0].map(|wobble| wobble * rate).to_vec();
     let of = SlotProfile {
         slot,
@@ -208,10 +265,22 @@ fn profile(slot: usize, own: u64, rate: f64) -> (SlotProfile, Profile) {
 }
 
 /// The parts of a record and its stacks.
-type Made<'a> = (&'a Campaign, &'a HostFacts, &'a [TrialRecord], &'a BTreeMap<usize, Profile>);
+type Made<'a> = (
+    &'a Campaign,
+    &'a HostFacts,
+    &'a [TrialRecord],
+    &'a BTreeMap<usize, Profile>,
+);
 
 fn read<'a>((campaign, host, trials, stacks): Made<'a>, summary: &'a Summary) -> Records<'a> {
-    Records { campaign, host, summary, trials, facts: &[], stacks }
+    Records {
+        campaign,
+        host,
+        summary,
+        trials,
+        facts: &[],
+        stacks,
+    }
 }
 
 proptest! {
@@ -328,7 +397,9 @@ proptest! {
 /// Sentences that stood on pages.
 #[test]
 fn sentences_that_contradict_their_numbers_are_found() {
-    let record = json!([3280.0, -3280.5, 10791.0, 20993.0, -471.0, 2182.0, 330.0, 1, 10, 0.299, 4013, 3586]);
+    let record = json!([
+        3280.0, -3280.5, 10791.0, 20993.0, -471.0, 2182.0, 330.0, 1, 10, 0.299, 4013, 3586
+    ]);
     for sentence in [
         "A frame takes 3280 ns more with b than with a: 10791 instead of 20993 ns (95 % interval -3280 to +2182 ns).",
         "A frame takes 330 ns more with b than with a: 4013 instead of 3586 ns (95 % interval -471 to +2182 ns).",
@@ -338,9 +409,15 @@ fn sentences_that_contradict_their_numbers_are_found() {
     ] {
         let mut page = Document::default();
         page.say(sentence);
-        assert!(!contradictions(&sentences(&page), std::slice::from_ref(&record)).is_empty(), "{sentence}");
+        assert!(
+            !contradictions(&sentences(&page), std::slice::from_ref(&record)).is_empty(),
+            "{sentence}"
+        );
     }
     let mut page = Document::default();
     page.say("A frame takes 330 ns more with b than with a (95 % interval +330 to +2182 ns).");
-    assert_eq!(contradictions(&sentences(&page), &[record]), Vec::<String>::new());
+    assert_eq!(
+        contradictions(&sentences(&page), &[record]),
+        Vec::<String>::new()
+    );
 }

@@ -5,8 +5,15 @@ use expect_test::expect;
 
 /// The paragraphs that begin so.
 fn paragraphs(page: &str, beginnings: &[&str]) -> String {
-    let wanted = |paragraph: &&str| beginnings.iter().any(|beginning| paragraph.starts_with(beginning));
-    page.split("\n\n").filter(wanted).collect::<Vec<_>>().join("\n\n")
+    let wanted = |paragraph: &&str| {
+        beginnings
+            .iter()
+            .any(|beginning| paragraph.starts_with(beginning))
+    };
+    page.split("\n\n")
+        .filter(wanted)
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 #[test]
@@ -17,7 +24,10 @@ fn the_tester_was_the_limit() {
         WIDE,
     );
     same(
-        &paragraphs(&t, &["This machine", "cell ", "Offered", "Warnings", "Where"]),
+        &paragraphs(
+            &t,
+            &["This machine", "cell ", "Offered", "Warnings", "Where"],
+        ),
         expect![[r#"
 
             This machine's kernel forwards 9.552 million 64-byte IPv4 frames a second on one CPU (95 % interval 9.514..9.590
@@ -55,7 +65,11 @@ fn nothing_valid_is_no_figure() {
     let mut trials = blocks(&INLINE);
     for t in &mut trials {
         let faults = vec!["interface g0 went down".into()];
-        t.audit = audit(&Evidence { generator: t.generator.clone(), faults, ..Evidence::default() });
+        t.audit = audit(&Evidence {
+            generator: t.generator.clone(),
+            faults,
+            ..Evidence::default()
+        });
     }
     same(
         &text(&campaign(Mode::Inline), &trials, WIDE),
@@ -90,7 +104,10 @@ fn nothing_valid_is_no_figure() {
         "#]],
     );
     let empty = text(&campaign(Mode::Inline), &[], WIDE);
-    assert!(empty.contains("\nNo trial was run, so there is no figure.\n"), "{empty}");
+    assert!(
+        empty.contains("\nNo trial was run, so there is no figure.\n"),
+        "{empty}"
+    );
 }
 
 #[test]
@@ -110,17 +127,31 @@ fn simulated_is_said_first_and_loudly() {
         "#]],
     );
     assert!(!t.contains("This machine's kernel"));
-    assert!(trials(&c, &blocks(&INLINE)).text(WIDE).starts_with("SIMULATED"));
+    assert!(
+        trials(&c, &blocks(&INLINE))
+            .text(WIDE)
+            .starts_with("SIMULATED")
+    );
 }
 
 #[test]
 fn paced_low_rates_and_imix() {
     let mut c = campaign(Mode::Inline);
     for s in &mut c.slots {
-        (s.asked_fps, s.frame, s.lengths_fcs) = (Some(500.0), "IMIX".into(), vec![64, 64, 594, 1518]);
+        (s.asked_fps, s.frame, s.lengths_fcs) =
+            (Some(500.0), "IMIX".into(), vec![64, 64, 594, 1518]);
     }
     c.slots[3].asked_fps = Some(250.0);
-    let t = text(&c, &blocks(&[(500.0, 500.0), (500.0, 500.0), (500.0, 500.0), (250.0, 250.0)]), WIDE);
+    let t = text(
+        &c,
+        &blocks(&[
+            (500.0, 500.0),
+            (500.0, 500.0),
+            (500.0, 500.0),
+            (250.0, 250.0),
+        ]),
+        WIDE,
+    );
     same(
         &t.lines().take(9).collect::<Vec<_>>().join("\n"),
         expect![[r#"

@@ -36,13 +36,22 @@ impl SequentialLabs {
             Lab::File { .. } => None,
         });
         let fastest = |cell: &usize| !plan.is_ceiling(*cell) && plan.cells[*cell].rate == Rate::Max;
-        let to_try = prepared.measured().find(fastest).filter(|_| known.is_none());
+        let to_try = prepared
+            .measured()
+            .find(fastest)
+            .filter(|_| known.is_none());
         let batch = known.unwrap_or(if to_try.is_some() { 64 } else { PACED_BATCH });
-        let mut labs = SequentialLabs { prepared: Rc::new(prepared.clone()), batch, standing: None };
+        let mut labs = SequentialLabs {
+            prepared: Rc::new(prepared.clone()),
+            batch,
+            standing: None,
+        };
         if let Some(cell) = to_try {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
-            prepared.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
+            prepared.notes.push(format!(
+                "batch size {batch} chosen by measurement ({measured})"
+            ));
         }
         Ok(labs)
     }
@@ -50,7 +59,11 @@ impl SequentialLabs {
     /// The lab of a cell, built if another one stood.
     fn stand(&mut self, cell: usize) -> Result<&mut Embedded> {
         let group = self.prepared.group(cell);
-        if self.standing.as_ref().is_none_or(|(standing, _)| *standing != group) {
+        if self
+            .standing
+            .as_ref()
+            .is_none_or(|(standing, _)| *standing != group)
+        {
             // Down before the next one is up: each puts the host back as it was.
             self.standing = None;
             let mut embedded = Embedded::build(Rc::clone(&self.prepared), group, self.batch)?;
@@ -82,7 +95,9 @@ impl Testbed for SequentialLabs {
 
 /// Refuses kinds of traffic that a backend cannot send side by side.
 fn check(backend: Backend, kinds: &[(usize, &TrafficKind)]) -> Result<()> {
-    kinds.iter().try_for_each(|(_, kind)| backend.check(&kind.traffic))?;
+    kinds
+        .iter()
+        .try_for_each(|(_, kind)| backend.check(&kind.traffic))?;
     let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
     if streams > STREAMS {
         bail!(

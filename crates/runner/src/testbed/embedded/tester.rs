@@ -23,20 +23,36 @@ impl Tester {
     ///
     /// # Errors
     /// No privilege, or frames that this backend cannot carry.
-    pub fn new(lab: &EmbeddedLab, prepared: &Prepared, kinds: &[(usize, &TrafficKind)]) -> Result<Self> {
+    pub fn new(
+        lab: &EmbeddedLab,
+        prepared: &Prepared,
+        kinds: &[(usize, &TrafficKind)],
+    ) -> Result<Self> {
         let (backend, campaign) = (prepared.backend, prepared.campaign());
         let streams: usize = kinds.iter().map(|(_, kind)| kind.streams()).sum();
-        let filter = Filter { streams: streams as u16, ..Filter::of_campaign(campaign) };
+        let filter = Filter {
+            streams: streams as u16,
+            ..Filter::of_campaign(campaign)
+        };
         let cpu = prepared.roles.receiver.first().copied();
         let receivers = lab.lanes.iter().map(|lane| {
-            let end = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
-            let beginning = Arrival { ifindex: lane.generator.index, queues: lane.generator_queues };
+            let end = Arrival {
+                ifindex: lane.receiver.index,
+                queues: lane.receiver_queues,
+            };
+            let beginning = Arrival {
+                ifindex: lane.generator.index,
+                queues: lane.generator_queues,
+            };
             let inside = lab.spec.both_ways.then_some((&lab.generator, beginning));
             let all = [(&lab.receiver, end)].into_iter().chain(inside);
-            let made = all.map(|(node, at)| ports::receiver(backend, &node.namespace, at, filter, cpu));
+            let made =
+                all.map(|(node, at)| ports::receiver(backend, &node.namespace, at, filter, cpu));
             made.collect::<Result<_, _>>().map(Ends::new)
         });
-        let receivers = receivers.collect::<Result<_, _>>().context("setting up the receiver")?;
+        let receivers = receivers
+            .collect::<Result<_, _>>()
+            .context("setting up the receiver")?;
         let targets = targets(lab);
         let back = lab.lanes.iter().map(|lane| Target {
             ifindex: lane.receiver.index,
@@ -46,7 +62,11 @@ impl Tester {
         let back: Vec<Target> = back.collect();
         let (mut first_stream, mut generators) = (0, BTreeMap::new());
         for (number, kind) in kinds {
-            let traffic = Traffic { campaign, first_stream, ..kind.traffic.clone() };
+            let traffic = Traffic {
+                campaign,
+                first_stream,
+                ..kind.traffic.clone()
+            };
             let (inside, outside) = (&lab.generator.namespace, &lab.receiver.namespace);
             let made = match kind.direction {
                 Direction::Both => {
@@ -59,12 +79,18 @@ impl Tester {
             generators.insert(*number, (made, kind.direction.ways().len()));
             first_stream += kind.streams() as u8;
         }
-        Ok(Tester { generators, receivers })
+        Ok(Tester {
+            generators,
+            receivers,
+        })
     }
 
     /// The generator of a kind of traffic, sending into a lane, and the receiver at its end.
     pub fn pair(&mut self, kind: usize, lane: usize) -> (&mut dyn Port, &mut dyn Port) {
-        let (generator, directions) = self.generators.get_mut(&kind).expect("each kind has its generator");
+        let (generator, directions) = self
+            .generators
+            .get_mut(&kind)
+            .expect("each kind has its generator");
         generator.aim(lane);
         self.receivers[lane].use_first(*directions);
         (generator.as_mut(), &mut self.receivers[lane])

@@ -19,14 +19,27 @@ use std::path::Path;
 /// # Errors
 /// Impossible rates or flows.
 pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
-    let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
-    let sends = lab.iter().flat_map(|lab| lab.generators()).flat_map(|host| &host.send);
-    let threads: Vec<usize> = sends.map(|interface| interface.threads.unwrap_or(1) as usize).collect();
+    let nobody = Roles {
+        generator: vec![],
+        dut: vec![],
+        receiver: vec![],
+        control: vec![],
+    };
+    let sends = lab
+        .iter()
+        .flat_map(|lab| lab.generators())
+        .flat_map(|host| &host.send);
+    let threads: Vec<usize> = sends
+        .map(|interface| interface.threads.unwrap_or(1) as usize)
+        .collect();
     let source = Source {
         cpus: Vec::new(),
         threads: Some(threads.iter().sum::<usize>().max(1)),
         generators: threads.len(),
-        speed: plan.experiment.link_speed.or(lab.and_then(|lab| lab.link_speed)),
+        speed: plan
+            .experiment
+            .link_speed
+            .or(lab.and_then(|lab| lab.link_speed)),
         origins: lab.map(origins).transpose()?.unwrap_or_default(),
     };
     Prepared::new(plan, nobody, Mode::Hosts, &source)
@@ -57,23 +70,36 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         );
     }
     let Some(site) = site else {
-        check_tests(plan, |test| (test == Benchmark::Reset).then(|| NO_EVENTS.into()))?;
+        check_tests(plan, |test| {
+            (test == Benchmark::Reset).then(|| NO_EVENTS.into())
+        })?;
         return Ok(prepared);
     };
     prepared.standing = site.standing();
     let signed = site.has_agents()?;
     let events = site.events(plan)?;
-    check_tests(plan, |test| match needs_linerate(test).filter(|_| !signed) {
-        Some(what) => {
-            Some(format!("{what} need linerate on generator and receiver, but this lab has other tools"))
+    check_tests(plan, |test| {
+        match needs_linerate(test).filter(|_| !signed) {
+            Some(what) => Some(format!(
+                "{what} need linerate on generator and receiver, but this lab has other tools"
+            )),
+            None if test == Benchmark::Reset => events
+                .iter()
+                .find_map(|event| event.as_ref().err().cloned()),
+            None => None,
         }
-        None if test == Benchmark::Reset => events.iter().find_map(|event| event.as_ref().err().cloned()),
-        None => None,
     })?;
-    if prepared.kinds.iter().any(|kind| kind.direction == Direction::Both) {
+    if prepared
+        .kinds
+        .iter()
+        .any(|kind| kind.direction == Direction::Both)
+    {
         site.check_both_ways()?;
     }
-    prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
+    prepared
+        .slots
+        .iter_mut()
+        .for_each(|slot| slot.signed = signed);
     if !signed && prepared.kinds.iter().any(|kind| kind.traffic.card_stamps) {
         prepared.notes.push(
             "no stamps of cards: they need linerate on generator and receiver, with tool = \"af-packet\""
@@ -84,7 +110,13 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     prepared.notes.extend(notes(&site.lab));
     let mut of_lanes = Vec::new();
     for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
-        of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());
+        of_lanes.push(
+            [
+                site.unmet(&lane.requirements)?,
+                steps.err().unwrap_or_default(),
+            ]
+            .concat(),
+        );
     }
     let of_plan = site.unmet(&plan.requirements)?;
     let mut lacking = lacking_of_cells(plan, &of_plan, of_lanes);
@@ -98,8 +130,12 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
 /// Remarks on shared hosts, and on those that nobody can log in to.
 fn notes(lab: &Lab) -> Vec<String> {
     let mut notes = Vec::new();
-    let shared: Vec<&str> =
-        lab.hosts.iter().filter(|host| host.reach.ssh().is_none()).map(|host| &*host.name).collect();
+    let shared: Vec<&str> = lab
+        .hosts
+        .iter()
+        .filter(|host| host.reach.ssh().is_none())
+        .map(|host| &*host.name)
+        .collect();
     if !shared.is_empty() {
         notes.push(format!(
             "{}: network namespaces of this machine, which share its CPUs: the rates compare variants, and are below those of a \
@@ -121,7 +157,10 @@ fn notes(lab: &Lab) -> Vec<String> {
 /// # Errors
 /// Images that cannot be read, all at once.
 fn images(plan: &Campaign, folder: &Path) -> Result<BTreeMap<String, String>> {
-    let named = plan.lanes.iter().filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str()));
+    let named = plan
+        .lanes
+        .iter()
+        .filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str()));
     let (mut images, mut unread) = (BTreeMap::new(), Vec::new());
     for file in named.collect::<BTreeSet<_>>() {
         let path = folder.join(file);

@@ -33,21 +33,33 @@ pub fn rehearse(plan: &Campaign, lab: &Lab, folder: &Path) -> Result<Vec<Part>> 
 
 /// The name of an interface, or its placeholder if only the host knows it.
 fn name(interface: Option<&Interface>, key: &str) -> String {
-    interface.and_then(|i| i.name.clone()).unwrap_or_else(|| format!("{{{key}}}"))
+    interface
+        .and_then(|i| i.name.clone())
+        .unwrap_or_else(|| format!("{{{key}}}"))
 }
 
 /// An action for which no program runs on a host.
 fn words(what: &str, command: String) -> Action {
-    Action { what: what.into(), argv: Vec::new(), command, undo: None }
+    Action {
+        what: what.into(),
+        argv: Vec::new(),
+        command,
+        undo: None,
+    }
 }
 
 fn of_dut(plan: &Campaign, lab: &Lab, dut: &Host, folder: &Path) -> Vec<Part> {
     let port = |end: End, key: &str| {
         let interface = dut.end(end);
-        let addresses = interface.map(|i| i.addresses.as_slice()).unwrap_or_default();
+        let addresses = interface
+            .map(|i| i.addresses.as_slice())
+            .unwrap_or_default();
         port_of(lab, end, name(interface, key), addresses)
     };
-    let saved = dut.system.and_then(|system| system.config_save()).map(String::from);
+    let saved = dut
+        .system
+        .and_then(|system| system.config_save())
+        .map(String::from);
     let target = Target {
         system: plan.experiment.system,
         inside: port(End::In, "in"),
@@ -69,18 +81,38 @@ fn of_dut(plan: &Campaign, lab: &Lab, dut: &Host, folder: &Path) -> Vec<Part> {
                     .chain(others.iter().map(Action::from))
                     .collect()
             }
-            Err(why) => why.into_iter().map(|why| words("cannot be measured", why)).collect(),
+            Err(why) => why
+                .into_iter()
+                .map(|why| words("cannot be measured", why))
+                .collect(),
         };
         let when = format!("for lane {}: {}", number + 1, lane.variants.join(", "));
-        parts.push(Part { host: host.clone(), when, actions });
+        parts.push(Part {
+            host: host.clone(),
+            when,
+            actions,
+        });
     }
     let filled = |command: &String| fill(command, &target.inside.name, &target.outside.name);
-    let shell = |what: &str, command| Action::of(what, &Program::new(["sh", "-c", &filled(command)]));
-    let during = plan.collect.during.iter().map(|command| shell("collected under load", command));
-    let after = plan.collect.commands.iter().map(|command| shell("collected after the load", command));
+    let shell =
+        |what: &str, command| Action::of(what, &Program::new(["sh", "-c", &filled(command)]));
+    let during = plan
+        .collect
+        .during
+        .iter()
+        .map(|command| shell("collected under load", command));
+    let after = plan
+        .collect
+        .commands
+        .iter()
+        .map(|command| shell("collected after the load", command));
     let actions: Vec<Action> = during.chain(after).collect();
     if !actions.is_empty() {
-        parts.push(Part { host, when: "in each trial".into(), actions });
+        parts.push(Part {
+            host,
+            when: "in each trial".into(),
+            actions,
+        });
     }
     parts
 }
@@ -88,11 +120,16 @@ fn of_dut(plan: &Campaign, lab: &Lab, dut: &Host, folder: &Path) -> Vec<Part> {
 /// Generators and receiver, for every kind of traffic and rate.
 fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     let prepared = cells(plan, Some(lab))?;
-    let sending: Vec<(&Host, &Interface)> =
-        lab.generators().flat_map(|host| host.send.iter().map(move |i| (host, i))).collect();
+    let sending: Vec<(&Host, &Interface)> = lab
+        .generators()
+        .flat_map(|host| host.send.iter().map(move |i| (host, i)))
+        .collect();
     let receiver = lab.receiver();
-    let tools: Vec<Option<Backend>> =
-        sending.iter().map(|(host, _)| host.tool).chain([receiver.tool]).collect();
+    let tools: Vec<Option<Backend>> = sending
+        .iter()
+        .map(|(host, _)| host.tool)
+        .chain([receiver.tool])
+        .collect();
     let agents = tools.iter().all(|tool| tool.is_none_or(Backend::is_own));
     let to = match lab.device() {
         Some(dut) => dut.inside.as_ref(),
@@ -111,7 +148,13 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
         let frames = &prepared.kinds[*kind];
         let task = |tool, near: &Side<'_>, at: &str| {
             let task = task(frames, tool, [near, &far], at, to.unwrap_or(UNKNOWN))?;
-            Ok(Task { load: Load { rate: share(*rate), ..lasting }, ..task })
+            Ok(Task {
+                load: Load {
+                    rate: share(*rate),
+                    ..lasting
+                },
+                ..task
+            })
         };
         let when = format!("in each trial of cells {}", cells.join(", "));
         for (host, interface) in &sending {
@@ -122,16 +165,26 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
                 false => by_tool(host, &at, true, |tool| task(tool, &near, &at)),
             };
             let host = format!("{} (generator)", host.name);
-            parts.push(Part { host, when: when.clone(), actions: vec![action] });
+            parts.push(Part {
+                host,
+                when: when.clone(),
+                actions: vec![action],
+            });
         }
         let action = match (agents, sending.first()) {
             (false, Some((_, interface))) => {
                 let near = name(Some(interface), "send");
-                by_tool(receiver, &counting, false, |tool| task(tool, &side(&near, interface), &counting))
+                by_tool(receiver, &counting, false, |tool| {
+                    task(tool, &side(&near, interface), &counting)
+                })
             }
             _ => by_agent(receiver, "counts at", &counting),
         };
-        parts.push(Part { host: format!("{} (receiver)", receiver.name), when, actions: vec![action] });
+        parts.push(Part {
+            host: format!("{} (receiver)", receiver.name),
+            when,
+            actions: vec![action],
+        });
     }
     Ok(parts)
 }
@@ -140,17 +193,36 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
 const UNKNOWN: MacAddr = MacAddr([0; 6]);
 
 fn side<'a>(name: &'a str, wanted: &'a Interface) -> Side<'a> {
-    Side { name, wanted, addresses: wanted.addresses.iter().map(|a| a.address).collect() }
+    Side {
+        name,
+        wanted,
+        addresses: wanted.addresses.iter().map(|a| a.address).collect(),
+    }
 }
 
 fn by_agent(host: &Host, does: &str, at: &str) -> Action {
-    let words: &[&str] =
-        if host.sudo { &["sudo", "-n", "linerate", "agent"] } else { &["linerate", "agent"] };
-    let found = if host.tool.is_none() { ", if it has linerate; else pkt-gen" } else { "" };
-    Action::of(format!("linerate {does} {at}{found}"), &Program::new(words.iter().copied()))
+    let words: &[&str] = if host.sudo {
+        &["sudo", "-n", "linerate", "agent"]
+    } else {
+        &["linerate", "agent"]
+    };
+    let found = if host.tool.is_none() {
+        ", if it has linerate; else pkt-gen"
+    } else {
+        ""
+    };
+    Action::of(
+        format!("linerate {does} {at}{found}"),
+        &Program::new(words.iter().copied()),
+    )
 }
 
-fn by_tool(host: &Host, at: &str, sends: bool, task: impl FnOnce(Backend) -> Result<Task>) -> Action {
+fn by_tool(
+    host: &Host,
+    at: &str,
+    sends: bool,
+    task: impl FnOnce(Backend) -> Result<Task>,
+) -> Action {
     let tool = host.tool.unwrap_or(Backend::PktGen);
     let (side, does) = match sends {
         true => (tools::Side::Generator, "sends from"),

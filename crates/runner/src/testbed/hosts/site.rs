@@ -43,7 +43,9 @@ static TOLD: Once = Once::new();
 
 /// The folder of a plan, which its files are relative to; the working directory for a built-in plan.
 pub fn folder(plan: &Path) -> &Path {
-    plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
+    plan.parent()
+        .filter(|_| plan.is_file())
+        .unwrap_or(Path::new(""))
 }
 
 /// Reads a lab file; - is standard input.
@@ -51,8 +53,14 @@ pub fn folder(plan: &Path) -> &Path {
 /// # Errors
 /// The lab file cannot be read, or has faults.
 pub fn read(file: &Path) -> Result<Lab> {
-    let bytes =
-        input::read(file, MOST_BYTES, ["lab file", " (`linerate lab example` prints one to begin with)"])?;
+    let bytes = input::read(
+        file,
+        MOST_BYTES,
+        [
+            "lab file",
+            " (`linerate lab example` prints one to begin with)",
+        ],
+    )?;
     Lab::read(&bytes).map_err(|faults| faulty(input::name(file), &faults))
 }
 
@@ -64,8 +72,9 @@ impl Site {
     /// Whatever would spoil the campaign, all at once.
     pub fn open(approach: Approach, plan: &Path, file: &Path, trials: &Trials) -> Result<Site> {
         let lab = read(file)?;
-        if let Some(dut) =
-            lab.dut().filter(|dut| dut.reach.ssh().is_none() && trials.reboot == Reboot::EachTrial)
+        if let Some(dut) = lab
+            .dut()
+            .filter(|dut| dut.reach.ssh().is_none() && trials.reboot == Reboot::EachTrial)
         {
             bail!(
                 "{}: a network namespace cannot be rebooted, and the plan has reboot = \"each-trial\"",
@@ -78,8 +87,9 @@ impl Site {
         let mut site = Site::reach(lab, approach, folder(plan), &progress)?;
         // Settings that an interrupted run left may make the lab unfit. A DUT with too few known facts is left to the later
         // checks.
-        let is_known =
-            |dut: &Host| site.place(dut).is_ok() && site.ends(dut).is_ok() && site.kernel(dut).is_ok();
+        let is_known = |dut: &Host| {
+            site.place(dut).is_ok() && site.ends(dut).is_ok() && site.kernel(dut).is_ok()
+        };
         if site.lab.dut().is_some_and(is_known)
             && let Some(earlier) = site.put_back(trials.reboot)?
         {
@@ -87,13 +97,17 @@ impl Site {
             site.ask()?;
         }
         let problems = preflight::check(&site.lab, &site.facts);
-        let (faults, notes): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.is_fault());
+        let (faults, notes): (Vec<_>, Vec<_>) =
+            problems.iter().partition(|problem| problem.is_fault());
         let check = format!("`linerate lab check {}`", file.display());
         progress.aside(|| {
             faults.iter().for_each(tell);
             if !notes.is_empty() {
                 TOLD.call_once(|| {
-                    tell(format!("{} about the hosts: {check} shows them", counted(notes.len(), "note")))
+                    tell(format!(
+                        "{} about the hosts: {check} shows them",
+                        counted(notes.len(), "note")
+                    ))
                 });
             }
         });
@@ -114,7 +128,14 @@ impl Site {
         progress.say(format!("connecting to {} hosts", lab.hosts.len()));
         let (places, unreached) = survey::connect(&lab, &approach, Some(&STOP));
         let facts = BTreeMap::new();
-        let mut site = Site { lab, approach, places, unreached, facts, folder: folder.into() };
+        let mut site = Site {
+            lab,
+            approach,
+            places,
+            unreached,
+            facts,
+            folder: folder.into(),
+        };
         progress.say("asking the hosts");
         site.ask()?;
         Ok(site)
@@ -125,7 +146,8 @@ impl Site {
         if interrupted() {
             bail!("interrupted");
         }
-        let why = |(name, error): (&String, &RemoteError)| (name.clone(), survey::unreachable(error));
+        let why =
+            |(name, error): (&String, &RemoteError)| (name.clone(), survey::unreachable(error));
         self.facts.extend(self.unreached.iter().map(why));
         Ok(())
     }
@@ -139,11 +161,14 @@ impl Site {
         }
         let mut problems = preflight::check(&self.lab, &self.facts);
         problems.extend(frames::judge(&sent.tried));
-        if send && self.lab.isolated && !problems.iter().any(Diagnostic::is_fault) && !interrupted() {
+        if send && self.lab.isolated && !problems.iter().any(Diagnostic::is_fault) && !interrupted()
+        {
             match self.try_ports() {
                 Ok(tried) => sent.ports = tried,
                 Err(error) => {
-                    let host = error.downcast_ref::<RemoteError>().map(|error| error.host.clone());
+                    let host = error
+                        .downcast_ref::<RemoteError>()
+                        .map(|error| error.host.clone());
                     let remedy = "see linerate and its privileges there, or choose another port: tool = \"af-packet\" in the lab file";
                     let fault = Diagnostic::new("the tester's ports cannot be used");
                     let fault = fault.evidence(format!("{error:#}")).remedy(remedy);
@@ -157,11 +182,15 @@ impl Site {
 
     /// Frames that an interface has received.
     pub(super) fn received(&self, at: &frames::At) -> Option<u64> {
-        survey::received(&self.lab, &self.places, &self.facts, Some(&STOP)).get(at).copied()
+        survey::received(&self.lab, &self.places, &self.facts, Some(&STOP))
+            .get(at)
+            .copied()
     }
 
     fn kernel(&self, host: &Host) -> Result<Kernel> {
-        self.of(host).kernel().with_context(|| format!("the system of {} is not known", host.name))
+        self.of(host)
+            .kernel()
+            .with_context(|| format!("the system of {} is not known", host.name))
     }
 
     fn detected(&self, host: &Host) -> Option<&Detected> {
@@ -170,27 +199,38 @@ impl Site {
 
     /// The answers of a host.
     fn of(&self, host: &Host) -> &Facts {
-        self.facts.get(&host.name).expect("each host was asked, or could not be reached")
+        self.facts
+            .get(&host.name)
+            .expect("each host was asked, or could not be reached")
     }
 
     pub(super) fn place(&self, host: &Host) -> Result<&Arc<ExecutionTarget>> {
-        self.places.get(&host.name).ok_or_else(|| match self.unreached.get(&host.name) {
-            Some(error) => anyhow!("{error}"),
-            None => anyhow!("{} is not connected", host.name),
-        })
+        self.places
+            .get(&host.name)
+            .ok_or_else(|| match self.unreached.get(&host.name) {
+                Some(error) => anyhow!("{error}"),
+                None => anyhow!("{} is not connected", host.name),
+            })
     }
 
     /// The interface that a key of the lab file means.
     pub(super) fn interface(&self, host: &Host, key: &str, nth: usize) -> Result<&Interface> {
-        let port = ports(&self.lab, host).into_iter().filter(|port| port.key == key).nth(nth);
+        let port = ports(&self.lab, host)
+            .into_iter()
+            .filter(|port| port.key == key)
+            .nth(nth);
         let port = port.with_context(|| format!("{} has no [{key}] in the lab file", host.name))?;
-        port.found(self.of(host)).map_err(|why| anyhow!("{} {key}: {why}", host.name))
+        port.found(self.of(host))
+            .map_err(|why| anyhow!("{} {key}: {why}", host.name))
     }
 
     /// The backend that sends or counts on a host.
     pub(super) fn tool(&self, host: &Host) -> Result<Backend> {
         preflight::tool(host, self.of(host)).with_context(|| {
-            format!("{} has neither linerate nor pkt-gen, nor does the lab file name a tool", host.name)
+            format!(
+                "{} has neither linerate nor pkt-gen, nor does the lab file name a tool",
+                host.name
+            )
         })
     }
 
@@ -235,14 +275,25 @@ impl Site {
         let facts = self.of(self.lab.dut().unwrap_or(self.lab.receiver()));
         let medium = |i: &Interface| {
             let speed = i.speed.map(|bits| format!("{} Mbit/s", bits / 1e6));
-            [i.media.clone(), speed].into_iter().flatten().collect::<Vec<_>>().join(", ")
+            [i.media.clone(), speed]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         HostFacts {
             version: VERSION,
-            kernel: facts.system.as_ref().map_or(String::new(), |system| system.kernel.clone()),
+            kernel: facts
+                .system
+                .as_ref()
+                .map_or(String::new(), |system| system.kernel.clone()),
             os: facts.system.as_ref().map_or(String::new(), product),
             cpus: facts.cpus.unwrap_or(0),
-            interfaces: facts.interfaces.iter().map(|i| (i.name.clone(), medium(i))).collect(),
+            interfaces: facts
+                .interfaces
+                .iter()
+                .map(|i| (i.name.clone(), medium(i)))
+                .collect(),
             ..HostFacts::default()
         }
     }
@@ -252,33 +303,59 @@ impl Site {
         let one = |host: &Host| {
             let facts = self.of(host);
             let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
-            let system = self.detected(host).map(|system| format!("{} {}", product(system), system.kernel));
+            let system = self
+                .detected(host)
+                .map(|system| format!("{} {}", product(system), system.kernel));
             let mut parts = vec![system.unwrap_or("an unknown system".into())];
             parts.extend(facts.cpus.map(|cpus| format!("{cpus} CPUs")));
             let is_dut = self.lab.dut().is_some_and(|dut| dut.name == host.name);
-            parts.extend(self.tool(host).ok().filter(|_| !is_dut).map(|tool| format!("by {tool}")));
+            parts.extend(
+                self.tool(host)
+                    .ok()
+                    .filter(|_| !is_dut)
+                    .map(|tool| format!("by {tool}")),
+            );
             let end = |port: &Port<'_>| {
                 let found = port.found(facts).ok()?;
                 let mac = found.mac.map_or(String::new(), |mac| mac.to_string());
                 Some(format!("{} {} {mac}", port.key, found.name))
             };
             parts.extend(ports(&self.lab, host).iter().filter_map(end));
-            (format!("{} ({})", host.name, roles.join(", ")), parts.join(", "))
+            (
+                format!("{} ({})", host.name, roles.join(", ")),
+                parts.join(", "),
+            )
         };
         let statement = self.lab.device().and_then(|dut| dut.statement.clone());
         let said = statement.map(|said| (linerate_standards::STATEMENT.to_string(), said));
-        let unasked =
-            |host: &Host| (format!("{} (dut)", host.name), "a black box, which was not asked".to_string());
-        self.lab.hosts.iter().map(one).chain(self.lab.black_box.as_ref().map(unasked)).chain(said).collect()
+        let unasked = |host: &Host| {
+            (
+                format!("{} (dut)", host.name),
+                "a black box, which was not asked".to_string(),
+            )
+        };
+        self.lab
+            .hosts
+            .iter()
+            .map(one)
+            .chain(self.lab.black_box.as_ref().map(unasked))
+            .chain(said)
+            .collect()
     }
 
     /// Speed of the slower link, in bit/s: as the lab file says, or else as the hosts do, if they do for both.
     pub fn link_speed(&self) -> Option<f64> {
         let lab = &self.lab;
-        let hosts: Vec<&Host> =
-            lab.dut().map_or_else(|| lab.generators().chain([lab.receiver()]).collect(), |dut| vec![dut]);
+        let hosts: Vec<&Host> = lab.dut().map_or_else(
+            || lab.generators().chain([lab.receiver()]).collect(),
+            |dut| vec![dut],
+        );
         let of_host = |host: &&Host| {
-            let known = |port: &Port<'_>| port.wanted.speed.or_else(|| port.found(self.of(host)).ok()?.speed);
+            let known = |port: &Port<'_>| {
+                port.wanted
+                    .speed
+                    .or_else(|| port.found(self.of(host)).ok()?.speed)
+            };
             ports(lab, host).iter().map(known).collect::<Vec<_>>()
         };
         let known: Option<Vec<f64>> = hosts.iter().flat_map(of_host).collect();
@@ -287,7 +364,10 @@ impl Site {
 }
 
 fn product(system: &Detected) -> String {
-    system.product.clone().unwrap_or_else(|| system.system.key().into())
+    system
+        .product
+        .clone()
+        .unwrap_or_else(|| system.system.key().into())
 }
 
 /// The system that a plan for these systems is carried out for: the one that was asked for, or the DUT's.
@@ -295,9 +375,16 @@ fn product(system: &Detected) -> String {
 /// # Errors
 /// The plan is for others.
 pub fn system(asked: Option<System>, site: &Site, systems: &[System]) -> Result<Option<System>> {
-    let Some(dut) = site.lab.dut() else { return Ok(asked) };
-    let Some(found) = site.detected(dut).and_then(|detected| detected.system.of_plans()) else {
-        let runs = site.detected(dut).map_or("an unknown system", |s| s.system.key());
+    let Some(dut) = site.lab.dut() else {
+        return Ok(asked);
+    };
+    let Some(found) = site
+        .detected(dut)
+        .and_then(|detected| detected.system.of_plans())
+    else {
+        let runs = site
+            .detected(dut)
+            .map_or("an unknown system", |s| s.system.key());
         bail!("{} runs {runs}, which plans have no settings for", dut.name);
     };
     match asked {
@@ -305,7 +392,11 @@ pub fn system(asked: Option<System>, site: &Site, systems: &[System]) -> Result<
         _ if systems.contains(&found) => Ok(Some(found)),
         _ => {
             let names: Vec<&str> = systems.iter().map(|s| s.name()).collect();
-            Err(usage(format!("{} runs {found}, and the plan is for {}", dut.name, names.join(", "))))
+            Err(usage(format!(
+                "{} runs {found}, and the plan is for {}",
+                dut.name,
+                names.join(", ")
+            )))
         }
     }
 }
@@ -315,10 +406,16 @@ pub fn system(asked: Option<System>, site: &Site, systems: &[System]) -> Result<
 /// # Errors
 /// The user has no place for it.
 pub fn state(kind: &str) -> Result<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let root = || userns::is_root().then(|| PathBuf::from("/var/lib"));
+    let base = variable("XDG_STATE_HOME")
+        .or_else(root)
+        .or_else(|| Some(variable("HOME")?.join(".local/state")));
     let base =
-        variable("XDG_STATE_HOME").or_else(root).or_else(|| Some(variable("HOME")?.join(".local/state")));
-    let base = base.context("HOME is not set: there is no place to write changes of hosts down in")?;
+        base.context("HOME is not set: there is no place to write changes of hosts down in")?;
     Ok(base.join("linerate").join(kind))
 }

@@ -19,7 +19,9 @@ use linerate_plan::settings::End;
 use linerate_remote::agents::TrialResult;
 use linerate_remote::agents::lab::{Frames, RealLab, Shown};
 use linerate_remote::external::{ToolHost, ToolTrial};
-use linerate_wire::{FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
+use linerate_wire::{
+    FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
+};
 use std::time::{Duration, Instant};
 use tools::Tools;
 
@@ -75,8 +77,16 @@ impl Tester {
     /// they cannot count flows, and their warm-up must do. With `answer`, the receiver answers each flow if it can.
     pub fn learn(&mut self, kind: usize, flows: u64, answer: bool) -> Result<Learned> {
         let patience = self.patience;
-        let Hosts::Agents(lab) = &mut self.hosts else { return Ok(Learned::OneWay) };
-        let learned = show(lab, [kind, 0], flows, answer && lab.can_answer(kind), patience)?;
+        let Hosts::Agents(lab) = &mut self.hosts else {
+            return Ok(Learned::OneWay);
+        };
+        let learned = show(
+            lab,
+            [kind, 0],
+            flows,
+            answer && lab.can_answer(kind),
+            patience,
+        )?;
         let through = !matches!(learned, Learned::Nothing | Learned::Unsent);
         if through && lab.ways(kind) > 1 {
             // Rules may pass no frame of the other direction: the trial tells.
@@ -86,22 +96,43 @@ impl Tester {
     }
 
     /// One trial of a kind of traffic through the device as it stands. `began`: see [`RealLab::trial`].
-    pub fn trial(&mut self, kind: usize, request: &Request, began: &dyn Fn(u64)) -> Result<TrialResult> {
+    pub fn trial(
+        &mut self,
+        kind: usize,
+        request: &Request,
+        began: &dyn Fn(u64),
+    ) -> Result<TrialResult> {
         let timing = request.timing;
         match &mut self.hosts {
             Hosts::Agents(lab) => {
-                let batch = if request.rate.is_some() && request.burst == 0 { PACED_BATCH } else { BATCH };
+                let batch = if request.rate.is_some() && request.burst == 0 {
+                    PACED_BATCH
+                } else {
+                    BATCH
+                };
                 Ok(lab.trial(kind, timing, request.load(batch), &STOP, began)?)
             }
             Hosts::Tools(tools) => {
                 let (sent, received) = &tools.tasks[kind];
                 // Every generator sends its share.
                 let rate = request.rate.map(|rate| rate / sent.len() as f64);
-                let at = |task: &Task| Task { load: Load { rate, ..task.load }, ..task.clone() };
-                let generators: Vec<(ToolHost, Task)> =
-                    tools.generators.iter().cloned().zip(sent.iter().map(at)).collect();
+                let at = |task: &Task| Task {
+                    load: Load { rate, ..task.load },
+                    ..task.clone()
+                };
+                let generators: Vec<(ToolHost, Task)> = tools
+                    .generators
+                    .iter()
+                    .cloned()
+                    .zip(sent.iter().map(at))
+                    .collect();
                 let receiver = Some((&tools.receiver, at(received)));
-                let trial = ToolTrial { generators: &generators, receiver, timing, patience: self.patience };
+                let trial = ToolTrial {
+                    generators: &generators,
+                    receiver,
+                    timing,
+                    patience: self.patience,
+                };
                 Ok(trial.run(&STOP)?)
             }
         }
@@ -131,8 +162,17 @@ fn show(
         // Some drivers read their card's counters every two seconds.
         left |= shown.sent == 0 || shown.left != Some(0);
         let over = interrupted() || began.elapsed() > patience;
-        if let Some(learned) = judged(shown, answer && round < ROUNDS && !interrupted(), before, over) {
-            return Ok(if learned == Learned::Nothing && !left { Learned::Unsent } else { learned });
+        if let Some(learned) = judged(
+            shown,
+            answer && round < ROUNDS && !interrupted(),
+            before,
+            over,
+        ) {
+            return Ok(if learned == Learned::Nothing && !left {
+                Learned::Unsent
+            } else {
+                learned
+            });
         }
         if !answer || arrived == 0 {
             before = arrived;
@@ -144,7 +184,13 @@ fn show(
 
 /// The DUT's state after a round of frames. `None`: another round may teach it more. `asks`: whether answers are still waited for; `before`: frames of the round before; `over`: whether this was the last one.
 fn judged(
-    Shown { wanted, sent, arrived, answers, .. }: Shown,
+    Shown {
+        wanted,
+        sent,
+        arrived,
+        answers,
+        ..
+    }: Shown,
     asks: bool,
     before: u64,
     over: bool,
@@ -158,7 +204,11 @@ fn judged(
     }
     // Of a slow device, no more will arrive the next time.
     let steady = before > 0 && arrived <= before.saturating_add(before / 5);
-    let known = if arrived > 0 { Learned::OneWay } else { Learned::Nothing };
+    let known = if arrived > 0 {
+        Learned::OneWay
+    } else {
+        Learned::Nothing
+    };
     (over || steady || arrived.saturating_mul(2) >= sent).then_some(known)
 }
 
@@ -187,31 +237,53 @@ impl Site {
     /// A host lacks something, or its tool cannot send this traffic.
     pub fn tester(&self, prepared: &Prepared) -> Result<Tester> {
         let sending = self.sending()?;
-        let hosts = sending.iter().map(|one| one.host).chain([self.lab.receiver()]);
-        let mut backends: Vec<Backend> = hosts.map(|host| self.tool(host)).collect::<Result<_>>()?;
+        let hosts = sending
+            .iter()
+            .map(|one| one.host)
+            .chain([self.lab.receiver()]);
+        let mut backends: Vec<Backend> =
+            hosts.map(|host| self.tool(host)).collect::<Result<_>>()?;
         let has_agents = self.has_agents()?;
         if has_agents {
-            let lengths = prepared.kinds.iter().map(|kind| kind.traffic.mix.max_len_fcs());
+            let lengths = prepared
+                .kinds
+                .iter()
+                .map(|kind| kind.traffic.mix.max_len_fcs());
             let longest = lengths.max().unwrap_or(64);
-            backends.iter_mut().for_each(|backend| *backend = left_to_agents(*backend, longest));
+            backends
+                .iter_mut()
+                .for_each(|backend| *backend = left_to_agents(*backend, longest));
         }
         let (counting, sends) = backends.split_last().context("a lab has a receiver")?;
         let (hosts, sends, notes) = match has_agents {
             true => {
                 let mut lab = self.agents(&sending, sends, *counting, prepared)?;
-                let first = prepared.measured().next().map_or(0, |cell| prepared.kind_of[cell]);
+                let first = prepared
+                    .measured()
+                    .next()
+                    .map_or(0, |cell| prepared.kind_of[cell]);
                 let (sends, notes) = lab.get_ready(first)?;
                 (Hosts::Agents(Box::new(lab)), sends, notes)
             }
-            false => {
-                (Hosts::Tools(self.tools(&sending, sends, *counting, prepared)?), sends.to_vec(), Vec::new())
-            }
+            false => (
+                Hosts::Tools(self.tools(&sending, sends, *counting, prepared)?),
+                sends.to_vec(),
+                Vec::new(),
+            ),
         };
         let mut names: Vec<&str> = sends.iter().map(|backend| backend.name()).collect();
         names.dedup();
         let names = [names.join(", "), counting.resolved(0).name().into()];
-        let boot = self.lab.dut().map_or(PATIENCE, |dut| Duration::from_nanos(dut.boot.timeout_ns));
-        Ok(Tester { hosts, names, notes, patience: boot.min(PATIENCE) })
+        let boot = self
+            .lab
+            .dut()
+            .map_or(PATIENCE, |dut| Duration::from_nanos(dut.boot.timeout_ns));
+        Ok(Tester {
+            hosts,
+            names,
+            notes,
+            patience: boot.min(PATIENCE),
+        })
     }
 
     /// The other end of the generators' cables.
@@ -229,7 +301,9 @@ impl Site {
             return beside(black_box, End::In);
         }
         let (host, found) = self.far_end()?;
-        found.mac.with_context(|| format!("{}: {} has no Ethernet address", host.name, found.name))
+        found
+            .mac
+            .with_context(|| format!("{}: {} has no Ethernet address", host.name, found.name))
     }
 
     fn sending(&self) -> Result<Vec<Sending<'_>>> {
@@ -239,8 +313,17 @@ impl Site {
             for (nth, wanted) in host.send.iter().enumerate() {
                 let found = self.interface(host, "send", nth)?;
                 let addresses = found.addresses.iter().map(|a| a.address).collect();
-                let side = Side { name: &found.name, wanted, addresses };
-                all.push(Sending { host, side, to, own: found.mac });
+                let side = Side {
+                    name: &found.name,
+                    wanted,
+                    addresses,
+                };
+                all.push(Sending {
+                    host,
+                    side,
+                    to,
+                    own: found.mac,
+                });
             }
         }
         Ok(all)
@@ -279,12 +362,26 @@ impl Site {
             return Ok(Vec::new());
         }
         let sending = self.sending()?;
-        let sends: Vec<Backend> = sending.iter().map(|one| self.tool(one.host)).collect::<Result<_>>()?;
+        let sends: Vec<Backend> = sending
+            .iter()
+            .map(|one| self.tool(one.host))
+            .collect::<Result<_>>()?;
         let (nowhere, flows) = (MacAddr::default(), FlowSpace::benchmark(Family::V4, TRIED)?);
         let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
         let traffic = Traffic::new(frame, FrameMix::single(64), flows);
-        let kinds = vec![Frames { traffic, direction: Direction::Forward, bridged: false, tags: None }];
-        let mut lab = self.wire(&sending, &sends, self.tool(self.lab.receiver())?, kinds, CAMPAIGN)?;
+        let kinds = vec![Frames {
+            traffic,
+            direction: Direction::Forward,
+            bridged: false,
+            tags: None,
+        }];
+        let mut lab = self.wire(
+            &sending,
+            &sends,
+            self.tool(self.lab.receiver())?,
+            kinds,
+            CAMPAIGN,
+        )?;
         let (backends, notes) = lab.get_ready(0)?;
         let far = self.far_end()?;
         let at = (far.0.name.clone(), far.1.name.clone());
@@ -297,7 +394,9 @@ impl Site {
             arrived = rose();
         }
         let tried = sending.iter().zip(backends).map(|(one, backend)| {
-            let ours = |note: &&String| note.starts_with(&format!("{}: {} ", one.host.name, one.side.name));
+            let ours = |note: &&String| {
+                note.starts_with(&format!("{}: {} ", one.host.name, one.side.name))
+            };
             PortTried {
                 from: (one.host.name.clone(), one.side.name.into()),
                 port: backend,
@@ -327,16 +426,42 @@ mod tests {
 
     #[test]
     fn a_learning_that_sent_a_part_of_the_flows_establishes_nothing() {
-        let shown =
-            |[wanted, sent, arrived, answers]: [u64; 4]| Shown { wanted, sent, left: None, arrived, answers };
+        let shown = |[wanted, sent, arrived, answers]: [u64; 4]| Shown {
+            wanted,
+            sent,
+            left: None,
+            arrived,
+            answers,
+        };
         let judged = |counts, asks, before, over| judged(shown(counts), asks, before, over);
         let part = [5_000_000, 1_200_000, 1_200_000, 1_200_000];
         assert_eq!(judged(part, true, 0, false), None, "another round");
-        assert_eq!(judged(part, false, 0, false), Some(Learned::OneWay), "no round is left");
-        assert_eq!(judged([2000, 2000, 2000, 2000], true, 0, false), Some(Learned::Answered));
-        assert_eq!(judged([2000, 2000, 2000, 1999], false, 0, false), Some(Learned::OneWay));
-        assert_eq!(judged([2000, 2000, 0, 0], true, 0, false), None, "the link may come up");
-        assert_eq!(judged([2000, 2000, 0, 0], true, 0, true), Some(Learned::Nothing));
-        assert_eq!(judged([2000, 2000, 300, 0], false, 290, false), Some(Learned::OneWay), "a slow device");
+        assert_eq!(
+            judged(part, false, 0, false),
+            Some(Learned::OneWay),
+            "no round is left"
+        );
+        assert_eq!(
+            judged([2000, 2000, 2000, 2000], true, 0, false),
+            Some(Learned::Answered)
+        );
+        assert_eq!(
+            judged([2000, 2000, 2000, 1999], false, 0, false),
+            Some(Learned::OneWay)
+        );
+        assert_eq!(
+            judged([2000, 2000, 0, 0], true, 0, false),
+            None,
+            "the link may come up"
+        );
+        assert_eq!(
+            judged([2000, 2000, 0, 0], true, 0, true),
+            Some(Learned::Nothing)
+        );
+        assert_eq!(
+            judged([2000, 2000, 300, 0], false, 290, false),
+            Some(Learned::OneWay),
+            "a slow device"
+        );
     }
 }

@@ -12,18 +12,36 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A network has no room for that.
 pub fn origins(lab: &Lab) -> Result<Origins> {
     let ends = lab.hosts.iter().chain(&lab.black_box).flat_map(|host| {
-        host.send.iter().chain(&host.receive).chain(host.end(End::In)).chain(host.end(End::Out))
+        host.send
+            .iter()
+            .chain(&host.receive)
+            .chain(host.end(End::In))
+            .chain(host.end(End::Out))
     });
     let links: Vec<IpAddr> = ends.flat_map(|end| &end.addresses).map(network).collect();
     let of_family = |six: bool| {
-        let links: Vec<IpAddr> = links.iter().copied().filter(|link| link.is_ipv6() == six).collect();
-        let of = |end| lab.networks(end).into_iter().find(|network| network.contains(':') == six);
-        let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else { return Ok(None) };
+        let links: Vec<IpAddr> = links
+            .iter()
+            .copied()
+            .filter(|link| link.is_ipv6() == six)
+            .collect();
+        let of = |end| {
+            lab.networks(end)
+                .into_iter()
+                .find(|network| network.contains(':') == six)
+        };
+        let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else {
+            return Ok(None);
+        };
         let room = |network: &str| {
             let (first, length) = first_address(network)?;
             // Hosts of a link's own network are asked for by ARP, and there are none.
             let taken = links.iter().copied().filter(|link| *link > first).min();
-            anyhow::Ok(AddressRange { first, length, taken })
+            anyhow::Ok(AddressRange {
+                first,
+                length,
+                taken,
+            })
         };
         anyhow::Ok(Some([room(source)?, room(destination)?]))
     };
@@ -35,11 +53,15 @@ fn network(of: &HostAddress) -> IpAddr {
     let (address, length) = of.prefix();
     match address {
         IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0);
+            let mask = u32::MAX
+                .checked_shl(32 - u32::from(length.min(32)))
+                .unwrap_or(0);
             Ipv4Addr::from(u32::from(v4) & mask).into()
         }
         IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length.min(128))).unwrap_or(0);
+            let mask = u128::MAX
+                .checked_shl(128 - u32::from(length.min(128)))
+                .unwrap_or(0);
             Ipv6Addr::from(u128::from(v6) & mask).into()
         }
     }
@@ -51,7 +73,10 @@ fn first_address(network: &str) -> Result<(IpAddr, u8)> {
     let length: u8 = length.parse().with_context(wrong)?;
     let (address, longest) = match address.parse::<IpAddr>().with_context(wrong)? {
         IpAddr::V4(v4) => (IpAddr::V4(Ipv4Addr::from(u32::from(v4) | 0x0a01)), 20),
-        IpAddr::V6(v6) => (IpAddr::V6(Ipv6Addr::from(u128::from(v6) | (0x10 << 64) | 1)), 59),
+        IpAddr::V6(v6) => (
+            IpAddr::V6(Ipv6Addr::from(u128::from(v6) | (0x10 << 64) | 1)),
+            59,
+        ),
     };
     if length > longest {
         bail!(

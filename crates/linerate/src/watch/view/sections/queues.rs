@@ -1,9 +1,12 @@
 //! The queues of the interface that is shown: a line each, or cells side by side.
 
 use super::{
-    BAD, BOLD, DIM, RX, Rows, Section, Shown, TX, WARN, bar, figure, heading, section, selected, short,
+    BAD, BOLD, DIM, RX, Rows, Section, Shown, TX, WARN, bar, figure, heading, section, selected,
+    short,
 };
-use linerate_measure::watch::{InterfaceRates, QueueRates, QueueState, Rates, SideRates, queue_states};
+use linerate_measure::watch::{
+    InterfaceRates, QueueRates, QueueState, Rates, SideRates, queue_states,
+};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -28,12 +31,23 @@ pub(super) fn queues<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
     };
     let order = order_of_queues(interface, shown.by_rate);
     let count = order.len();
-    let starving = order.iter().filter(|(_, state)| *state == QueueState::Starves).count();
+    let starving = order
+        .iter()
+        .filter(|(_, state)| *state == QueueState::Starves)
+        .count();
     let most = |side: fn(&QueueRates) -> Option<SideRates>| {
-        interface.queues.iter().filter_map(|queue| Some(side(queue)?.pps)).fold(0.0, f64::max)
+        interface
+            .queues
+            .iter()
+            .filter_map(|queue| Some(side(queue)?.pps))
+            .fold(0.0, f64::max)
     };
     let sum = |side: fn(&QueueRates) -> Option<SideRates>| -> f64 {
-        interface.queues.iter().filter_map(|queue| Some(side(queue)?.pps)).sum()
+        interface
+            .queues
+            .iter()
+            .filter_map(|queue| Some(side(queue)?.pps))
+            .sum()
     };
     let (most_rx, most_tx) = (most(|queue| queue.rx), most(|queue| queue.tx));
     let (all_rx, all_tx) = (sum(|queue| queue.rx), sum(|queue| queue.tx));
@@ -63,7 +77,13 @@ pub(super) fn queues<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
             }),
             cell: Box::new(move |nth, width| {
                 let (number, state) = of_cell[nth - 1];
-                queue_cell(number, state, &interface.queues[number], most_rx.max(most_tx), width)
+                queue_cell(
+                    number,
+                    state,
+                    &interface.queues[number],
+                    most_rx.max(most_tx),
+                    width,
+                )
             }),
             narrowest: 20,
         },
@@ -80,7 +100,10 @@ const FIGURES: usize = 7 + 6 + 7;
 
 fn queue_heading(width: u16) -> Line<'static> {
     let bars = bar_width(width) + FIGURES - 7;
-    heading(format!("{:<6}{:<bars$}{:>7} {:<bars$}{:>7}", "", "rx", "drops", "tx", "drops"))
+    heading(format!(
+        "{:<6}{:<bars$}{:>7} {:<bars$}{:>7}",
+        "", "rx", "drops", "tx", "drops"
+    ))
 }
 
 fn mark(state: QueueState) -> Span<'static> {
@@ -93,7 +116,11 @@ fn mark(state: QueueState) -> Span<'static> {
 
 /// A share of all queues' frames.
 fn share(share: f64) -> Span<'static> {
-    let text = if share.is_finite() { format!("{:>4.0} %", 100.0 * share) } else { " ".repeat(6) };
+    let text = if share.is_finite() {
+        format!("{:>4.0} %", 100.0 * share)
+    } else {
+        " ".repeat(6)
+    };
     Span::styled(text, DIM)
 }
 
@@ -106,9 +133,14 @@ fn queue_line(
     width: u16,
 ) -> Line<'static> {
     let bars = bar_width(width);
-    let mut spans = vec![Span::styled(format!("{number:>4}"), BOLD), mark(state), Span::raw(" ")];
-    for (nth, (side, (most, all), style)) in
-        [(queue.rx, of_rx, RX), (queue.tx, of_tx, TX)].into_iter().enumerate()
+    let mut spans = vec![
+        Span::styled(format!("{number:>4}"), BOLD),
+        mark(state),
+        Span::raw(" "),
+    ];
+    for (nth, (side, (most, all), style)) in [(queue.rx, of_rx, RX), (queue.tx, of_tx, TX)]
+        .into_iter()
+        .enumerate()
     {
         if nth == 1 {
             spans.push(Span::raw(" "));
@@ -120,20 +152,44 @@ fn queue_line(
                 share(side.pps / all),
                 figure(side.drops, 7, BAD),
             ]),
-            None => spans.push(Span::styled(format!("{:<1$}", "not counted", bars + FIGURES), DIM)),
+            None => spans.push(Span::styled(
+                format!("{:<1$}", "not counted", bars + FIGURES),
+                DIM,
+            )),
         }
     }
     Line::from(spans)
 }
 
 /// `  12▽███▌     356k  1.2k!`: the queue's number, a bar and the rate of received frames, and drops. A queue that counts no received frames shows its sent ones.
-fn queue_cell(number: usize, state: QueueState, queue: &QueueRates, most: f64, width: u16) -> Line<'static> {
-    let side = queue.rx.filter(|rx| rx.pps > 0.0 || queue.tx.is_none()).or(queue.tx).unwrap_or_default();
-    let style = if queue.rx.is_some_and(|rx| rx.pps > 0.0) || queue.tx.is_none() { RX } else { TX };
-    let drops = [queue.rx, queue.tx].into_iter().flatten().map(|side| side.drops).sum();
+fn queue_cell(
+    number: usize,
+    state: QueueState,
+    queue: &QueueRates,
+    most: f64,
+    width: u16,
+) -> Line<'static> {
+    let side = queue
+        .rx
+        .filter(|rx| rx.pps > 0.0 || queue.tx.is_none())
+        .or(queue.tx)
+        .unwrap_or_default();
+    let style = if queue.rx.is_some_and(|rx| rx.pps > 0.0) || queue.tx.is_none() {
+        RX
+    } else {
+        TX
+    };
+    let drops = [queue.rx, queue.tx]
+        .into_iter()
+        .flatten()
+        .map(|side| side.drops)
+        .sum();
     let bars = usize::from(width).saturating_sub(17);
-    let drops =
-        if drops > 0.0 { Span::styled(format!("{:>5}!", short(drops)), BAD) } else { Span::raw("      ") };
+    let drops = if drops > 0.0 {
+        Span::styled(format!("{:>5}!", short(drops)), BAD)
+    } else {
+        Span::raw("      ")
+    };
     Line::from(vec![
         Span::styled(format!("{number:>3}"), BOLD),
         mark(state),

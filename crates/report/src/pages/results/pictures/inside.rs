@@ -16,16 +16,26 @@ const LOSS_SHOWN: f64 = 0.005;
 /// Rates inside the trials, from sample to sample.
 pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     let of = |slot: &Slot| -> Vec<&TrialRecord> {
-        let steady = shown.valid(slot.id).filter(|trial| trial.samples.len() >= FEWEST_SAMPLES);
+        let steady = shown
+            .valid(slot.id)
+            .filter(|trial| trial.samples.len() >= FEWEST_SAMPLES);
         // Trials at another load, or of another length, are others.
         let mut all: Vec<&TrialRecord> = steady.collect();
-        let last = all.last().map(|last| (last.asked_fps, last.timing, last.shape));
+        let last = all
+            .last()
+            .map(|last| (last.asked_fps, last.timing, last.shape));
         all.retain(|trial| Some((trial.asked_fps, trial.timing, trial.shape)) == last);
         all
     };
-    let with_dut = shown.campaign.slots.iter().filter(|slot| !slot.is_calibration());
-    let all: Vec<(&Slot, Vec<&TrialRecord>)> =
-        with_dut.map(|slot| (slot, of(slot))).filter(|(_, trials)| !trials.is_empty()).collect();
+    let with_dut = shown
+        .campaign
+        .slots
+        .iter()
+        .filter(|slot| !slot.is_calibration());
+    let all: Vec<(&Slot, Vec<&TrialRecord>)> = with_dut
+        .map(|slot| (slot, of(slot)))
+        .filter(|(_, trials)| !trials.is_empty())
+        .collect();
     if all.is_empty() {
         return;
     }
@@ -33,7 +43,11 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
     for (slot, trials) in all.iter().take(MOST_LOADS) {
         page.chart(inside(shown, slot, trials));
     }
-    let any = |of: fn(&TrialRecord) -> bool| all.iter().flat_map(|(_, trials)| trials).any(|trial| of(trial));
+    let any = |of: fn(&TrialRecord) -> bool| {
+        all.iter()
+            .flat_map(|(_, trials)| trials)
+            .any(|trial| of(trial))
+    };
     let warm_up = match any(|trial| trial.timing.warm_up_ns > 0) {
         false => "",
         true if any(|trial| !trial.warm_up.is_empty()) => " The shaded warm-up is in no figure.",
@@ -47,7 +61,11 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
 
 fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     let RateUnit { scale, name: unit } = shown.unit();
-    let before = trials.iter().map(|trial| trial.warm_up.len()).min().unwrap_or(0);
+    let before = trials
+        .iter()
+        .map(|trial| trial.warm_up.len())
+        .min()
+        .unwrap_or(0);
     // The window begins at the same place of all.
     let of_load = |trial: &&TrialRecord| {
         let warm_up = &trial.warm_up[trial.warm_up.len() - before..];
@@ -62,7 +80,12 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     };
     // In the warm-up, frames fill queues.
     let window = |(sent, _): &(&Spot, &Spot)| 1e9 * sent.x > trials[0].timing.warm_up_ns as f64;
-    let lost: Vec<Spot> = sent.iter().zip(&received).filter(window).filter_map(lost).collect();
+    let lost: Vec<Spot> = sent
+        .iter()
+        .zip(&received)
+        .filter(window)
+        .filter_map(lost)
+        .collect();
     let at = |x: f64| Spot::at(x, 0.0);
     let seconds = |ns: u64| ns as f64 / 1e9;
     let timing = trials[0].timing;
@@ -84,9 +107,17 @@ fn inside(shown: &Shown<'_>, slot: &Slot, trials: &[&TrialRecord]) -> Chart {
     };
     if let Some((name, after_ns)) = event {
         let span = [after_ns, timing.run_ns].map(|ns| at(seconds(timing.warm_up_ns + ns)));
-        series.push(Series::new(format!("from this time on: {name}"), Look::Span, span));
+        series.push(Series::new(
+            format!("from this time on: {name}"),
+            Look::Span,
+            span,
+        ));
     }
-    let title = format!("Inside the trials: {}, {}", shown.name(slot.id), counted(trials.len(), "trial"));
+    let title = format!(
+        "Inside the trials: {}, {}",
+        shown.name(slot.id),
+        counted(trials.len(), "trial")
+    );
     let x = Axis::from_zero("time since the load began, s");
     Chart::new(title, x, Axis::from_zero(format!("frames, {unit}")), series)
 }
@@ -101,9 +132,16 @@ fn line(loads: &[Vec<Sample>], count: fn(&Sample) -> u64, scale: f64, all: bool)
         let between = loads.iter().filter_map(|samples| samples.get(at - 1..=at));
         let rates: Vec<f64> = between.map(rate).filter(|rate| rate.is_finite()).collect();
         let y = linerate_stats::median(&rates)?;
-        let times = loads.iter().map(|samples| samples[at - 1].t_ns.midpoint(samples[at].t_ns) as f64 / 1e9);
+        let times = loads
+            .iter()
+            .map(|samples| samples[at - 1].t_ns.midpoint(samples[at].t_ns) as f64 / 1e9);
         let x = linerate_stats::median(&times.collect::<Vec<f64>>())?;
-        Some(Spot { x, y, interval: None, trials: if all { rates } else { Vec::new() } })
+        Some(Spot {
+            x,
+            y,
+            interval: None,
+            trials: if all { rates } else { Vec::new() },
+        })
     };
     let samples = loads.iter().map(Vec::len).min().unwrap_or(0);
     (1..samples).filter_map(spot).collect()

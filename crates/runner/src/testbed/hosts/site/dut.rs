@@ -27,7 +27,10 @@ pub struct Earlier {
 impl Site {
     /// The DUT's interfaces, towards generator and receiver.
     pub(in super::super) fn ends(&self, dut: &Host) -> Result<[&Interface; 2]> {
-        Ok([self.interface(dut, "in", 0)?, self.interface(dut, "out", 0)?])
+        Ok([
+            self.interface(dut, "in", 0)?,
+            self.interface(dut, "out", 0)?,
+        ])
     }
 
     pub(in super::super) fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
@@ -36,7 +39,11 @@ impl Site {
         let known = Known {
             target: self.approach.target(host),
             // Identifies a machine, whatever it is called, however it is reached, and which way frames go through it.
-            machine: ends.iter().filter_map(|end| end.mac).min_by_key(|mac| mac.0).map(|mac| mac.to_string()),
+            machine: ends
+                .iter()
+                .filter_map(|end| end.mac)
+                .min_by_key(|mac| mac.0)
+                .map(|mac| mac.to_string()),
             sudo: host.sudo,
             kernel: self.kernel(host)?,
             ends: ends.map(|end| end.name.clone()),
@@ -51,7 +58,13 @@ impl Site {
             .map(|host| anyhow::Ok((Arc::clone(self.place(host)?), self.kernel(host)?)))
             .transpose()?;
         let place = Arc::clone(self.place(host)?);
-        Ok(RemoteDut::new(known, place, &host.reach.to_string(), &state("hosts")?, witness)?)
+        Ok(RemoteDut::new(
+            known,
+            place,
+            &host.reach.to_string(),
+            &state("hosts")?,
+            witness,
+        )?)
     }
 
     /// Restores the settings of the DUT that an interrupted run had changed, if there are any.
@@ -59,17 +72,28 @@ impl Site {
     /// # Errors
     /// The host could not be put back, another linerate uses this host, or it is not known well enough.
     pub fn put_back(&mut self, reboot: Reboot) -> Result<Option<Earlier>> {
-        let Some(host) = self.lab.dut() else { return Ok(None) };
+        let Some(host) = self.lab.dut() else {
+            return Ok(None);
+        };
         let mut dut = self.dut(host, reboot)?;
         if !dut.is_changed() {
             return Ok(None);
         }
-        let told =
-            |what| format!("{}: restored settings that an interrupted run had changed: {what}", host.name);
+        let told = |what| {
+            format!(
+                "{}: restored settings that an interrupted run had changed: {what}",
+                host.name
+            )
+        };
         let undone = dut.put_back()?;
-        let waits = undone.waits(RESTORE).map(|said| format!("{}: {said}", host.name));
+        let waits = undone
+            .waits(RESTORE)
+            .map(|said| format!("{}: {said}", host.name));
         let told = undone.what.into_iter().map(told).chain(waits).collect();
-        let earlier = Earlier { told, owes_boot: dut.owes_boot() };
+        let earlier = Earlier {
+            told,
+            owes_boot: dut.owes_boot(),
+        };
         // The host may have booted.
         let (name, place) = (host.name.clone(), Arc::clone(dut.place()));
         self.places.insert(name, place);
@@ -77,30 +101,45 @@ impl Site {
     }
 
     /// The steps of every lane on the DUT, or the reasons why it cannot be set up.
-    pub(in super::super) fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
-        let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
+    pub(in super::super) fn steps(
+        &self,
+        plan: &Campaign,
+    ) -> Result<Vec<Result<Steps, Vec<String>>>> {
+        let target = self
+            .lab
+            .dut()
+            .map(|dut| self.target(dut, plan.experiment.system))
+            .transpose()?;
         let of_lane = |lane: usize| match &target {
             Some(target) => lane_steps(plan, lane, target, &self.folder),
             None if self.lab.black_box.is_some() => as_it_is(&plan.lanes[lane].settings),
             None if plan.lanes[lane].settings.dut == Dut::TesterBaseline => Ok(Steps::default()),
-            None => {
-                Err(vec!["there is no device under test in this lab: it would be a tester baseline".into()])
-            }
+            None => Err(vec![
+                "there is no device under test in this lab: it would be a tester baseline".into(),
+            ]),
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
     }
 
     /// By lane: the steps of its event, or why it cannot happen to this DUT.
-    pub(in super::super) fn events(&self, plan: &Campaign) -> Result<Vec<Result<Vec<Step>, String>>> {
+    pub(in super::super) fn events(
+        &self,
+        plan: &Campaign,
+    ) -> Result<Vec<Result<Vec<Step>, String>>> {
         let dut = self.lab.dut();
-        let target = dut.map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
+        let target = dut
+            .map(|dut| self.target(dut, plan.experiment.system))
+            .transpose()?;
         let of_lane = |lane: usize| {
             let settings = &plan.lanes[lane].settings;
             let (Some(event), Some(target), Some(dut)) = (&settings.event, &target, dut) else {
                 return Ok(Vec::new());
             };
             if event.boots() && dut.reach.ssh().is_none() {
-                return Err(format!("{} is a network namespace, which cannot be rebooted", dut.name));
+                return Err(format!(
+                    "{} is a network namespace, which cannot be rebooted",
+                    dut.name
+                ));
             }
             if event.what == EventKind::PowerOff && dut.power_cycle.is_empty() {
                 return Err(format!(
@@ -108,9 +147,16 @@ impl Site {
                     dut.name
                 ));
             }
-            let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
+            let outside =
+                dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
             let rules = plan.rule_set(lane, Some(&outside));
-            dut_changes::event(event, settings, rules.as_ref(), &plan.families(lane), target)
+            dut_changes::event(
+                event,
+                settings,
+                rules.as_ref(),
+                &plan.families(lane),
+                target,
+            )
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
     }
@@ -121,10 +167,16 @@ impl Site {
     /// The DUT cannot be set up so, or a change failed; those before it can be taken back.
     pub fn keep(&self, plan: &Campaign, lane: usize) -> Result<String> {
         let host = self.lab.dut().context("the lab has no device under test")?;
-        let steps = self.steps(plan)?.swap_remove(lane).map_err(|why| anyhow!(why.join("; ")))?;
+        let steps = self
+            .steps(plan)?
+            .swap_remove(lane)
+            .map_err(|why| anyhow!(why.join("; ")))?;
         let (address, command) = match &host.reach {
             Reach::Ssh(ssh) => (ssh.to_string(), format!("linerate apply {ssh} --revert")),
-            Reach::Namespace(name) => (name.clone(), format!("linerate apply --namespace {name} --revert")),
+            Reach::Namespace(name) => (
+                name.clone(),
+                format!("linerate apply --namespace {name} --revert"),
+            ),
         };
         let place = Arc::clone(self.place(host)?);
         let boot = mark(&place, self.kernel(host)?);
@@ -134,31 +186,51 @@ impl Site {
         changes.in_boot(boot)?;
         changes.make(others, false, Some(&STOP))?;
         if steps.reboot {
-            tell(format!("{}: some changes count from its next boot on", host.name));
+            tell(format!(
+                "{}: some changes count from its next boot on",
+                host.name
+            ));
         }
         Ok(command)
     }
 
     fn target(&self, dut: &Host, system: System) -> Result<Target> {
         let [inside, outside] = self.ends(dut)?;
-        let port =
-            |end: End, found: &Interface| port_of(&self.lab, end, found.name.clone(), &found.addresses);
+        let port = |end: End, found: &Interface| {
+            port_of(&self.lab, end, found.name.clone(), &found.addresses)
+        };
         let found = self.detected(dut).and_then(|s| s.system.config_save());
         let config_save = dut.config_save.clone().or(found.map(String::from));
-        Ok(Target { system, inside: port(End::In, inside), outside: port(End::Out, outside), config_save })
+        Ok(Target {
+            system,
+            inside: port(End::In, inside),
+            outside: port(End::Out, outside),
+            config_save,
+        })
     }
 
     /// The requirements that the DUT does not meet, in words.
     pub(in super::super) fn unmet(&self, requirements: &[Requirement]) -> Result<Vec<String>> {
-        let Some(dut) = self.lab.dut() else { return Ok(Vec::new()) };
-        let unmet = requirements.iter().map(|requirement| self.lacks(dut, requirement));
-        Ok(unmet.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        let Some(dut) = self.lab.dut() else {
+            return Ok(Vec::new());
+        };
+        let unmet = requirements
+            .iter()
+            .map(|requirement| self.lacks(dut, requirement));
+        Ok(unmet
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     fn lacks(&self, dut: &Host, requirement: &Requirement) -> Result<Option<String>> {
         let name = &dut.name;
         let lacks = |words: &[&str], what: String| -> Result<Option<String>> {
-            let succeeds = self.place(dut)?.run(&Order::program(words), Some(&STOP))?.is_success();
+            let succeeds = self
+                .place(dut)?
+                .run(&Order::program(words), Some(&STOP))?
+                .is_success();
             Ok((!succeeds).then(|| format!("{name} has no {what}")))
         };
         match requirement {
@@ -174,10 +246,13 @@ impl Site {
                 let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().ok());
                 let has = numbers.next().flatten().zip(numbers.next().flatten());
                 let enough = has.is_some_and(|has| has >= (*major, *minor));
-                let why = || format!("{name} has the kernel {release:?}, not {major}.{minor} or newer");
+                let why =
+                    || format!("{name} has the kernel {release:?}, not {major}.{minor} or newer");
                 Ok((!enough).then(why))
             }
-            Requirement::Memory(_) => Ok(Some(format!("{name} is not asked how much memory it has"))),
+            Requirement::Memory(_) => {
+                Ok(Some(format!("{name} is not asked how much memory it has")))
+            }
             // The set-up shows whether these exist.
             Requirement::Module(_) | Requirement::Link(_) => Ok(None),
         }
@@ -187,7 +262,10 @@ impl Site {
 /// An interface of the DUT, with its neighbours in the lab.
 pub fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> dut_changes::Port {
     let peers = lab.peers(end);
-    let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
+    let next_hops = peers
+        .iter()
+        .flat_map(|peer| &peer.addresses)
+        .map(|a| a.address.to_string());
     dut_changes::Port {
         name,
         addresses: addresses.iter().map(ToString::to_string).collect(),
@@ -225,7 +303,11 @@ fn not_a_baseline(settings: &Settings) -> Result<(), Vec<String>> {
 /// The steps of a lane on a black box: there are none.
 fn as_it_is(settings: &Settings) -> Result<Steps, Vec<String>> {
     not_a_baseline(settings)?;
-    let nothing = Settings { dut: settings.dut, states: settings.states, ..Settings::default() };
+    let nothing = Settings {
+        dut: settings.dut,
+        states: settings.states,
+        ..Settings::default()
+    };
     match *settings == nothing {
         true => Ok(Steps::default()),
         false => Err(vec![

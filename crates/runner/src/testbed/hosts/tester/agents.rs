@@ -26,7 +26,10 @@ impl Site {
         prepared: &Prepared,
     ) -> Result<RealLab> {
         for backend in sends.iter().chain([&counting]) {
-            prepared.kinds.iter().try_for_each(|kind| backend.resolved(0).check(&kind.traffic))?;
+            prepared
+                .kinds
+                .iter()
+                .try_for_each(|kind| backend.resolved(0).check(&kind.traffic))?;
         }
         let frames = |kind: &TrafficKind| Frames {
             traffic: kind.traffic.clone(),
@@ -48,9 +51,18 @@ impl Site {
         campaign: u8,
     ) -> Result<RealLab> {
         let receiver = self.lab.receiver();
-        let hosts: BTreeMap<&str, &Host> =
-            self.lab.generators().chain([receiver]).map(|host| (&*host.name, host)).collect();
-        let number = |host: &Host| hosts.keys().position(|name| *name == host.name).unwrap_or(0);
+        let hosts: BTreeMap<&str, &Host> = self
+            .lab
+            .generators()
+            .chain([receiver])
+            .map(|host| (&*host.name, host))
+            .collect();
+        let number = |host: &Host| {
+            hosts
+                .keys()
+                .position(|name| *name == host.name)
+                .unwrap_or(0)
+        };
         let greet = |host: &&Host| greet(self.place(host)?, host);
         let agents: Vec<Agent> = hosts.values().map(greet).collect::<Result<_>>()?;
         let card = |host, interface: &str, backend| Card {
@@ -64,16 +76,31 @@ impl Site {
         for (one, backend) in sending.iter().zip(sends) {
             let mut card = card(one.host, one.side.name, *backend);
             if let Some(threads) = one.side.wanted.threads {
-                card.cpus = agents[card.agent].cpus().iter().copied().take(threads as usize).collect();
+                card.cpus = agents[card.agent]
+                    .cpus()
+                    .iter()
+                    .copied()
+                    .take(threads as usize)
+                    .collect();
             }
-            senders.push(Sender { card, to: one.to, beyond: far.mac });
+            senders.push(Sender {
+                card,
+                to: one.to,
+                beyond: far.mac,
+            });
         }
         let receiver = card(receiver, &far.name, counting);
-        let mut ways = vec![Way { senders, receivers: vec![receiver] }];
+        let mut ways = vec![Way {
+            senders,
+            receivers: vec![receiver],
+        }];
         if kinds.iter().any(|kind| kind.direction == Direction::Both) {
             ways.push(self.back(&ways[0], sending, &agents)?);
         }
-        let cabling = Cabling { ways, isolated: self.lab.isolated };
+        let cabling = Cabling {
+            ways,
+            isolated: self.lab.isolated,
+        };
         RealLab::new(agents, cabling, kinds, campaign, tell).map_err(anyhow::Error::msg)
     }
 
@@ -89,23 +116,45 @@ impl Site {
         let from = &receivers[0];
         let cpus = agents[from.agent].cpus();
         let own = |sender: &&Sender| sender.card.agent == from.agent;
-        let mut taken: Vec<u32> = senders.iter().filter(own).flat_map(|s| working(&s.card, cpus)).collect();
+        let mut taken: Vec<u32> = senders
+            .iter()
+            .filter(own)
+            .flat_map(|s| working(&s.card, cpus))
+            .collect();
         let mut back = Vec::new();
         for (sender, one) in senders.iter().zip(sending) {
             let to = outside.unwrap_or(one.own);
-            let to = to
-                .with_context(|| format!("an interface beside {} has no Ethernet address", from.interface))?;
+            let to = to.with_context(|| {
+                format!(
+                    "an interface beside {} has no Ethernet address",
+                    from.interface
+                )
+            })?;
             let cpus = further(cpus, &taken, sender.card.cpus.len().max(1));
             taken.extend(&cpus);
-            back.push(Sender { card: Card { cpus, ..from.clone() }, to, beyond: one.own });
+            back.push(Sender {
+                card: Card {
+                    cpus,
+                    ..from.clone()
+                },
+                to,
+                beyond: one.own,
+            });
         }
-        Ok(Way { senders: back, receivers: senders.iter().map(|sender| sender.card.clone()).collect() })
+        Ok(Way {
+            senders: back,
+            receivers: senders.iter().map(|sender| sender.card.clone()).collect(),
+        })
     }
 }
 
 /// The CPUs that a sending card is worked from: the agent takes the last one where none are named.
 fn working(card: &Card, cpus: &[u32]) -> Vec<u32> {
-    if card.cpus.is_empty() { cpus.last().copied().into_iter().collect() } else { card.cpus.clone() }
+    if card.cpus.is_empty() {
+        cpus.last().copied().into_iter().collect()
+    } else {
+        card.cpus.clone()
+    }
 }
 
 /// CPUs of a host for `wanted` threads: the last ones without a thread, then CPUs with threads. The first is left to interrupts and
@@ -113,16 +162,26 @@ fn working(card: &Card, cpus: &[u32]) -> Vec<u32> {
 fn further(cpus: &[u32], taken: &[u32], wanted: usize) -> Vec<u32> {
     let usable = || cpus.iter().skip(usize::from(cpus.len() > 1)).rev().copied();
     let free = usable().filter(|cpu| !taken.contains(cpu));
-    free.chain(usable().filter(|cpu| taken.contains(cpu))).take(wanted).collect()
+    free.chain(usable().filter(|cpu| taken.contains(cpu)))
+        .take(wanted)
+        .collect()
 }
 
 /// Starts linerate on a host, over its connection.
 fn greet(place: &ExecutionTarget, host: &Host) -> Result<Agent> {
-    let (program, arguments): (&str, &[&str]) =
-        if host.sudo { ("sudo", &["-n", "linerate", "agent"]) } else { ("linerate", &["agent"]) };
+    let (program, arguments): (&str, &[&str]) = if host.sudo {
+        ("sudo", &["-n", "linerate", "agent"])
+    } else {
+        ("linerate", &["agent"])
+    };
     let command = place.program(program, arguments)?;
     let link = Link::start(command).with_context(|| format!("starting ssh to {}", host.name))?;
-    Ok(Agent::greet(&host.name, link, env!("CARGO_PKG_VERSION"), GREETING)?)
+    Ok(Agent::greet(
+        &host.name,
+        link,
+        env!("CARGO_PKG_VERSION"),
+        GREETING,
+    )?)
 }
 
 #[cfg(test)]
@@ -135,7 +194,11 @@ mod tests {
         assert_eq!(further(&four, &[], 1), [3], "the agent's own choice");
         assert_eq!(further(&four, &[3], 1), [2]);
         assert_eq!(further(&four, &[3], 2), [2, 1]);
-        assert_eq!(further(&four, &[3, 2], 3), [1, 3, 2], "then shared, but not the first");
+        assert_eq!(
+            further(&four, &[3, 2], 3),
+            [1, 3, 2],
+            "then shared, but not the first"
+        );
         assert_eq!(further(&[0, 1], &[1], 1), [1]);
         assert_eq!(further(&[5], &[5], 1), [5], "there is one");
         assert_eq!(further(&four, &[], 9), [3, 2, 1]);

@@ -31,12 +31,23 @@ impl Site {
     ) -> Result<Tools> {
         let receiver = self.lab.receiver();
         let driven = |host: &Host, tool: Backend| -> Result<ToolHost> {
-            Ok(ToolHost { place: Arc::clone(self.place(host)?), tool, sudo: host.sudo })
+            Ok(ToolHost {
+                place: Arc::clone(self.place(host)?),
+                tool,
+                sudo: host.sudo,
+            })
         };
         let found = self.interface(receiver, "receive", 0)?;
-        let wanted = receiver.receive.as_ref().context("the receiver has no [receive] in the lab file")?;
+        let wanted = receiver
+            .receive
+            .as_ref()
+            .context("the receiver has no [receive] in the lab file")?;
         let addresses = found.addresses.iter().map(|a| a.address).collect();
-        let far = Side { name: &found.name, wanted, addresses };
+        let far = Side {
+            name: &found.name,
+            wanted,
+            addresses,
+        };
         let mut tasks = Vec::new();
         for kind in &prepared.kinds {
             if kind.dut.tags().is_some() {
@@ -48,10 +59,19 @@ impl Site {
             let of = |one: &Sending<'_>, tool: Backend, at: &str| {
                 task(kind, tool, [&one.side, &far], at, beyond.unwrap_or(one.to))
             };
-            let sent = sending.iter().zip(sends).map(|(one, tool)| of(one, *tool, one.side.name));
-            tasks.push((sent.collect::<Result<_>>()?, of(&sending[0], counting, far.name)?));
+            let sent = sending
+                .iter()
+                .zip(sends)
+                .map(|(one, tool)| of(one, *tool, one.side.name));
+            tasks.push((
+                sent.collect::<Result<_>>()?,
+                of(&sending[0], counting, far.name)?,
+            ));
         }
-        let generators = sending.iter().zip(sends).map(|(one, tool)| driven(one.host, *tool));
+        let generators = sending
+            .iter()
+            .zip(sends)
+            .map(|(one, tool)| driven(one.host, *tool));
         Ok(Tools {
             generators: generators.collect::<Result<_>>()?,
             receiver: driven(receiver, counting)?,
@@ -72,8 +92,13 @@ pub struct Side<'a> {
 
 impl Side<'_> {
     fn address(&self, family: Family) -> Result<IpAddr> {
-        let found = self.addresses.iter().find(|a| a.is_ipv4() == (family == Family::V4));
-        found.copied().with_context(|| format!("{} has no {family} address", self.name))
+        let found = self
+            .addresses
+            .iter()
+            .find(|a| a.is_ipv4() == (family == Family::V4));
+        found
+            .copied()
+            .with_context(|| format!("{} has no {family} address", self.name))
     }
 }
 
