@@ -152,12 +152,13 @@ fn run_trial(
 
 #[track_caller]
 fn seen(result: &TrialResult) -> (f64, f64) {
-    assert_eq!(result.outcome.faults, [""; 0], "{result:#?}");
+    // A stall of this machine shortens a load, which is told.
+    let faults = &result.outcome.faults;
+    let is_stall = |fault: &String| fault.starts_with("the load ended ");
+    assert!(faults.iter().all(is_stall), "{result:#?}");
     let rates = rates(&result.outcome.samples).unwrap();
-    assert!(
-        (rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6,
-        "{rates:?}"
-    );
+    let is_whole = (rates.seconds - TIMING.run_ns as f64 / 1e9).abs() < 1e-6;
+    assert!(is_whole || !faults.is_empty(), "{rates:?}");
     (rates.offered, rates.received)
 }
 
