@@ -371,8 +371,7 @@ fn grown(before: &LinkStats, after: &LinkStats) -> LinkStats {
     }
 }
 
-/// Frames that the backlog had no room for. A card counts as dropped also those that its ring and its program had no room for: both
-/// are known.
+/// Frames that found the backlog full. A card's count of drops also has those of its ring and of its program, which are known.
 fn backlog(way: &Way, setup: &Setup, [card, sender]: [&LinkStats; 2], reasons: &Reasons) -> u64 {
     if way.card(setup).rps.is_none() {
         return 0;
