@@ -7,7 +7,14 @@ use std::collections::BTreeMap;
 /// Time that each CPU has spent since boot, in the kernel's ticks, by the columns of proc(5): user, nice, system, idle with iowait,
 /// nothing, irq, softirq, steal. Guest time is part of user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CpuTimes(BTreeMap<u32, [u64; 8]>);
+pub struct CpuTimes {
+    ticks: BTreeMap<u32, [u64; 8]>,
+    /// When Linux printed them, in nanoseconds of one clock.
+    read_ns: Option<u64>,
+}
+
+/// Nanoseconds of a tick in /proc/stat: proc(5) calls it USER_HZ, and only Alpha has another.
+pub const TICK_NS: f64 = 1e7;
 
 /// The line for the shell that prints the times of each CPU.
 ///
@@ -32,7 +39,7 @@ impl CpuTimes {
     /// The times in the answer of a kernel.
     pub fn of(kernel: Kernel, text: &str) -> CpuTimes {
         match kernel {
-            Kernel::Linux => CpuTimes(procnet::ticks(text).filter_map(of_linux).collect()),
+            Kernel::Linux => procnet::ticks(text).filter_map(of_linux).collect(),
             // user, nice, system, interrupt, idle
             Kernel::FreeBsd => of_bsd(text, |&[user, nice, system, irq, idle]| {
                 [user, nice, system, idle, irq]
@@ -45,28 +52,72 @@ impl CpuTimes {
         }
     }
 
+    /// The times, with the time at which Linux printed them, in nanoseconds of one clock.
+    pub fn read_at(self, ns: u64) -> CpuTimes {
+        CpuTimes {
+            read_ns: Some(ns),
+            ..self
+        }
+    }
+
     /// The ticks of each CPU.
     pub fn ticks(self) -> BTreeMap<u32, [u64; 8]> {
-        self.0
+        self.ticks
+    }
+
+    /// The ticks of each CPU since `earlier`, which had it too.
+    ///
+    /// Linux measures idle time and samples all other: a program that a timer wakes runs at more ticks than by chance. Where both times
+    /// of reading are known, samples that are too many for the time that was not idle count less.
+    pub fn gone_since(&self, earlier: &CpuTimes) -> BTreeMap<u32, [f64; 8]> {
+        let read_ns = self.read_ns.zip(earlier.read_ns);
+        let all = read_ns.map(|(now, then)| now.saturating_sub(then) as f64 / TICK_NS);
+        let of = |(cpu, now): (&u32, &[u64; 8])| {
+            let then = earlier.ticks.get(cpu)?;
+            let mut gone: [f64; 8] =
+                std::array::from_fn(|part| now[part].saturating_sub(then[part]) as f64);
+            let idle = std::mem::take(&mut gone[IDLE]);
+            let sampled: f64 = gone.iter().sum();
+            let measured = all.map_or(sampled, |all| (all - idle).clamp(0.0, sampled));
+            if measured < sampled {
+                gone.iter_mut().for_each(|part| *part *= measured / sampled);
+            }
+            gone[IDLE] = idle;
+            Some((*cpu, gone))
+        };
+        self.ticks.iter().filter_map(of).collect()
     }
 
     /// The CPUs.
     pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.keys().copied()
+        self.ticks.keys().copied()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ticks.is_empty()
     }
 
     /// Time shares of each CPU of such a kernel between `earlier` and this. A CPU without a tick in between, or without earlier
     /// times, is left out, because its shares are unknown.
     pub fn since(&self, earlier: &CpuTimes, kernel: Kernel) -> Vec<CpuShare> {
-        let share = |(cpu, now): (&u32, &[u64; 8])| share(kernel, *cpu, now, earlier.0.get(cpu)?);
-        self.0.iter().filter_map(share).collect()
+        let gone = self.gone_since(earlier).into_iter();
+        gone.filter_map(|(cpu, gone)| share(kernel, cpu, gone))
+            .collect()
     }
 }
+
+impl FromIterator<(u32, [u64; 8])> for CpuTimes {
+    fn from_iter<T: IntoIterator<Item = (u32, [u64; 8])>>(ticks: T) -> CpuTimes {
+        CpuTimes {
+            ticks: ticks.into_iter().collect(),
+            read_ns: None,
+        }
+    }
+}
+
+/// The number of idle time among a CPU's ticks.
+const IDLE: usize = 3;
 
 fn of_linux((cpu, values): (u32, Vec<u64>)) -> Option<(u32, [u64; 8])> {
     let mut ticks = [0; 8];
@@ -75,7 +126,7 @@ fn of_linux((cpu, values): (u32, Vec<u64>)) -> Option<(u32, [u64; 8])> {
         .zip(&values)
         .for_each(|(to, from)| *to = *from);
     // Either may go backwards (proc(5)).
-    ticks[3] = ticks[3].saturating_add(std::mem::take(&mut ticks[4]));
+    ticks[IDLE] = ticks[IDLE].saturating_add(std::mem::take(&mut ticks[4]));
     (values.len() >= 4).then_some((cpu, ticks))
 }
 
@@ -85,7 +136,7 @@ fn of_bsd<const STATES: usize>(text: &str, order: impl Fn(&[u64; STATES]) -> [u6
         let [user, nice, system, idle, irq] = order(states);
         [user, nice, system, idle, 0, irq, 0, 0]
     };
-    CpuTimes((0..).zip(states(text).iter().map(of)).collect())
+    (0..).zip(states(text).iter().map(of)).collect()
 }
 
 /// The ticks of so many states for each CPU, of a setting such as kern.cp_times.
@@ -98,8 +149,7 @@ pub(crate) fn states<const STATES: usize>(text: &str) -> Vec<[u64; STATES]> {
     ticks.as_chunks().0.to_vec()
 }
 
-fn share(kernel: Kernel, cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<CpuShare> {
-    let gone: [f64; 8] = std::array::from_fn(|part| now[part].saturating_sub(then[part]) as f64);
+fn share(kernel: Kernel, cpu: u32, gone: [f64; 8]) -> Option<CpuShare> {
     let [user, nice, system, idle, _, irq, softirq, steal] = gone;
     let total: f64 = gone.iter().sum();
     // Threads of the kernel and its interrupts forward on BSD.
@@ -146,6 +196,20 @@ mod tests {
         ] {
             assert!((share - expected).abs() < 1e-9, "{s:?}");
         }
+    }
+
+    /// A port that slept half of a second, and a timer woke it at each tick: 49 ticks of idle time, and 98 in which it ran.
+    #[test]
+    fn ticks_beyond_the_time_that_was_not_idle_count_less() {
+        let at = |user: u64, idle: u64, ms: u64| {
+            linux(&format!("cpu0 {user} 0 0 {idle}")).read_at(ms * 1_000_000)
+        };
+        let busy = |later: CpuTimes| later.since(&at(0, 0, 500), Kernel::Linux)[0].busy;
+        assert_eq!(busy(at(98, 49, 1500)), 0.51);
+        assert_eq!(busy(at(51, 49, 1500)), 0.51);
+        // Fewer than the time that was not idle, or a clock that stood still.
+        assert_eq!(busy(at(50, 50, 2500)), 0.5);
+        assert_eq!(busy(at(50, 50, 500)), 0.0);
     }
 
     /// The numbers before `kern.cp_times: ` and `kern.cp_time=` of systems at work; the later ones have 100 ticks more.

@@ -53,14 +53,12 @@ fn invalid_trials(duts: &[&Row]) -> Option<String> {
 
 fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let limited = duts.iter().any(|r| r.limit == Limit::Tester);
-    limited.then(|| match campaign.asked.generator.as_str() {
-        "af-packet" => {
-            "the tester was the limit: sudo linerate bench has one that is some ten times faster"
-                .into()
-        }
-        _ => "the tester was the limit: give it a CPU of its own: linerate bench --mode threaded"
-            .to_string(),
-    })
+    let faster = match (campaign.asked.generator.as_str(), campaign.asked.mode) {
+        ("af-packet", _) => "sudo linerate bench has one that is some ten times faster",
+        (_, Mode::Threaded) => "give it more CPUs (--cpus)",
+        _ => "give it a CPU of its own: linerate bench --mode threaded",
+    };
+    limited.then(|| format!("the tester was the limit: {faster}"))
 }
 
 fn lost_inside(duts: &[&Row]) -> Option<String> {

@@ -120,7 +120,9 @@ pub fn summarise(
         let ceiling = slot
             .ceiling
             .and_then(|c| Some((*rates.get(c)?, ratios.bounds(slot.id, c))));
-        judge_limit(row, slot, ceiling, campaign.asked.mode);
+        // A search chooses its loads.
+        let faster = maybe_faster(row, slot, campaign).filter(|_| searches.is_empty());
+        judge_limit(row, slot, ceiling, campaign.asked.mode, faster.is_some());
     }
     for (at, slot) in campaign.slots.iter().enumerate() {
         let [ceiling, baseline] =
@@ -385,12 +387,29 @@ fn hottest_rules(trials: &[&TrialRecord], sent: u64) -> Vec<(String, f64)> {
 /// The share of lost frames below which a DUT counts as not overloaded.
 const LOSSLESS: f64 = 0.001;
 
-/// `ceiling`: the tester's rate alone, and bounds of the ratio to it, paired by block; a search has no blocks.
+/// Why the DUT may be faster than the highest rate of an open loop, whatever the tester does alone; `None` where nothing says so.
+/// (A closed loop waits for the DUT, and hosts may send pause frames.)
+fn maybe_faster(row: &Row, slot: &Slot, campaign: &Campaign) -> Option<&'static str> {
+    let (roles, asked) = (&campaign.roles, &campaign.asked);
+    let open = asked.mode == Mode::Threaded && asked.lab == LabKind::Namespaces;
+    let most = slot.asked_fps.is_none() && slot.connections().is_none();
+    let shared =
+        asked.receiver != "xdp" && roles.receiver.iter().any(|cpu| roles.dut.contains(cpu));
+    let carried = row.loss_ratio < LOSSLESS && row.received.median > 0.99 * row.offered;
+    match open && most {
+        true if shared => Some("the receiver's program has a CPU of the DUT"),
+        true if carried => Some("the DUT lost no frame"),
+        _ => None,
+    }
+}
+
+/// `maybe_faster`: the DUT may be, whatever the tester does alone. `ceiling`: the tester's rate alone, and bounds of the ratio to it, paired by block; a search has no blocks.
 fn judge_limit(
     row: &mut Row,
     slot: &Slot,
     ceiling: Option<(Estimate, Option<[f64; 2]>)>,
     mode: Mode,
+    maybe_faster: bool,
 ) {
     // The audit of each valid trial has compared the offered load with the requested one.
     let paced = slot.asked_fps.is_some() && row.loss_ratio < LOSSLESS;
@@ -406,6 +425,7 @@ fn judge_limit(
         None => Limit::Calibration,
         Some(_) if row.drops() => Limit::DutDrops,
         Some((c, _)) if c.n == 0 => Limit::Tester,
+        Some(_) if maybe_faster => Limit::Tester,
         Some((c, bounds)) => {
             let Estimate {
                 median, low, high, ..

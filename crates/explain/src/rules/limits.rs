@@ -7,7 +7,7 @@ use super::path::NO_QUEUE;
 use super::{Found, Looked, RULE, Rule, Try, Ways, percent};
 use crate::case::Case;
 use linerate_measure::audit::{Cause, Loss};
-use linerate_measure::record::{Limit, Strength};
+use linerate_measure::record::{Limit, Mode, Strength};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -46,10 +46,17 @@ fn tester(case: &Case<'_>) -> Looked {
                 "the trials scatter too much to tell whether the tester was the limit".into(),
             );
         }
-        (Limit::Tester, Some(ratio)) => (
-            Strength::Observed,
-            format!("its rate is {} of the tester's own", percent(ratio.median)),
-        ),
+        (Limit::Tester, Some(ratio)) => {
+            let lost = match case.mode() {
+                Mode::Threaded if case.row.loss_ratio == 0.0 => ", and the DUT lost none of its frames",
+                _ => "",
+            };
+            let of_own = percent(ratio.median);
+            (
+                Strength::Observed,
+                format!("its rate is {of_own} of the tester's own{lost}"),
+            )
+        }
         (Limit::Tester, None) if case.slot.no_ceiling => {
             return Err(
                 "the DUT lost no frame, and the rate of the tester without the DUT is not known"

@@ -198,27 +198,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         cause: "packet-tap",
-        look: Cost(
-            &[
-                "packet_rcv*",
-                "tpacket_rcv",
-                "dev_queue_xmit_nit",
-                "bpf_mtap*",
-                "bpf_tap*",
-                "run_filter",
-            ],
-            0.01,
-            Asked(&["interfaces"], |found| {
-                let tapped = found.cards.iter().find(|card| card.taps > Some(0));
-                tapped.map(|card| {
-                    format!(
-                        "{} packet sockets see the frames of {}",
-                        card.taps.unwrap_or(0),
-                        card.name
-                    )
-                })
-            }),
-        ),
+        look: By(tap),
         says: "A program captures the DUT's frames.",
         mechanism: "The kernel offers each frame to every packet socket: its filter runs, and the frames that it wants are cloned and copied.",
         changes: &[[
@@ -336,6 +316,36 @@ pub const SLOW_PATHS: &[&str] = &[
     "__rm_rlock*",
     "lock_delay",
 ];
+
+/// Functions of packet sockets.
+const TAP: [&str; 6] = [
+    "packet_rcv*",
+    "tpacket_rcv",
+    "dev_queue_xmit_nit",
+    "bpf_mtap*",
+    "bpf_tap*",
+    "run_filter",
+];
+const TAPS: Setting = Asked(&["interfaces"], |found| {
+    let tapped = found.cards.iter().find(|card| card.taps > Some(0));
+    tapped.map(|card| {
+        format!(
+            "{} packet sockets see the frames of {}",
+            card.taps.unwrap_or(0),
+            card.name
+        )
+    })
+});
+
+fn tap(case: &Case<'_>) -> Looked {
+    // On this machine, the profile has the receiver's own socket.
+    let of_tester = case.is_embedded() && case.records.campaign.asked.receiver == "af-packet";
+    let spent = match of_tester {
+        true => Err("the receiver is a packet socket as well".into()),
+        false => case.spent(&TAP),
+    };
+    cost(case, spent, 0.01, TAPS)
+}
 
 fn queueing(case: &Case<'_>) -> Looked {
     /// Disciplines that cost next to nothing, or that cards have from the start.

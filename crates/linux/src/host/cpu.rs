@@ -1,15 +1,17 @@
 //! CPUs: their numbers, their roles, and how busy they were.
 
 use crate::error::{Doing, Error};
+use crate::ports::monotonic_ns;
 pub use linerate_hosts::cpus::CpuTimes;
+use linerate_hosts::cpus::TICK_NS;
 use linerate_hosts::systems::Kernel;
 pub use linerate_hosts::systems::cpu_list as parse_list;
 use linerate_measure::record::{Mode, Roles};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The times of each CPU, by `proc/stat` below `root`.
 ///
@@ -18,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 pub fn times(root: &Path) -> Result<CpuTimes, Error> {
     let path = root.join("proc/stat");
     let times = fs::read_to_string(&path).doing(format_args!("read {}", path.display()));
-    Some(CpuTimes::of(Kernel::Linux, &times?))
+    Some(CpuTimes::of(Kernel::Linux, &times?).read_at(monotonic_ns()))
         .filter(|times| !times.is_empty())
         .ok_or_else(|| Error::Refused(format!("{} lists no CPU", path.display())))
 }
@@ -62,14 +64,26 @@ pub fn own_tasks(bound: &[i32]) -> BTreeMap<i32, TaskTime> {
         .flatten()
         .flatten();
     let threads = threads.filter_map(|thread| task_time(&thread.path(), false));
-    let bound = bound
-        .iter()
-        .map(|pid| Path::new("/proc").join(pid.to_string()));
-    ended
-        .into_iter()
-        .chain(threads)
-        .chain(bound.filter_map(|task| task_time(&task, true)))
-        .collect()
+    let bound = bound.iter().map(|pid| (pid, true));
+    let softirqs = SOFTIRQ_THREADS.get_or_init(softirq_threads).iter();
+    let kernels = bound
+        .chain(softirqs.map(|pid| (pid, false)))
+        .filter_map(|(pid, bound)| task_time(&Path::new("/proc").join(pid.to_string()), bound));
+    ended.into_iter().chain(threads).chain(kernels).collect()
+}
+
+/// The kernel's threads that carry out softirqs which are too many for the time of an interrupt: of frames, on the lab's CPUs.
+static SOFTIRQ_THREADS: OnceLock<Vec<i32>> = OnceLock::new();
+
+/// One for each CPU, where /proc shows the kernel's threads.
+fn softirq_threads() -> Vec<i32> {
+    let tasks = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_one = |task: &DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        name.starts_with("ksoftirqd/")
+    };
+    let pid = |task: DirEntry| task.file_name().to_str()?.parse().ok();
+    tasks.filter(is_one).filter_map(pid).collect()
 }
 
 fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
@@ -115,25 +129,19 @@ pub fn own_ticks() -> [u64; 2] {
     [of([14, 16]), of([15, 17])]
 }
 
-/// Nanoseconds of a tick in /proc/stat: proc(5) calls it USER_HZ, and only Alpha has another.
-const TICK_NS: f64 = 1e7;
-
 /// The share of each CPU's time between two readings that others used. `own`: the measurement's tasks then and now.
 ///
 /// While a task waits, others have its CPU, in whatever context. Ticks show user time and system time that are more than our own:
 /// the kernel samples them, so less than three standard deviations may be chance.
 pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> BTreeMap<u32, f64> {
-    let [earlier, later] = times.map(|times| times.clone().ticks());
+    let [earlier, later] = times;
     let [then, now] = own;
-    let of_cpu = |(cpu, ticks): (&u32, &[u64; 8])| {
-        let before = earlier.get(cpu)?;
-        let gone: [f64; 8] =
-            std::array::from_fn(|part| ticks[part].saturating_sub(before[part]) as f64);
+    let of_cpu = |(cpu, gone): (u32, [f64; 8])| {
         let [user, nice, system, ..] = gone;
         let total: f64 = gone.iter().sum();
         let ticks_of = |ns: u64| ns as f64 / TICK_NS;
         let mut tasks: Vec<TaskTime> = Vec::new();
-        for (pid, task) in now.iter().filter(|(_, task)| task.cpu == *cpu) {
+        for (pid, task) in now.iter().filter(|(_, task)| task.cpu == cpu) {
             let before = then.get(pid).copied().unwrap_or_default();
             let ran_ns = task.ran_ns.saturating_sub(before.ran_ns);
             tasks.push(TaskTime {
@@ -154,9 +162,10 @@ pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> B
         let own_user = tasks.iter().map(|task| task.user).sum::<u64>() as f64;
         let by_ticks = beyond(user + nice, own_user, own_user, total)
             + beyond(system, ticks_of(ran) - own_user, system, total);
-        (total > 0.0).then(|| (*cpu, (by_ticks.max(ticks_of(waits)) / total).min(1.0)))
+        (total > 0.0).then(|| (cpu, (by_ticks.max(ticks_of(waits)) / total).min(1.0)))
     };
-    later.iter().filter_map(of_cpu).collect()
+    let gone = later.gone_since(earlier).into_iter();
+    gone.filter_map(of_cpu).collect()
 }
 
 /// Ticks beyond our own, less what may be chance where `sampled` of `total` ticks are this time or another.
@@ -168,11 +177,10 @@ fn beyond(ticks: f64, own: f64, sampled: f64, total: f64) -> f64 {
 /// The share of the time of all CPUs between two readings that others used, where our own programs may run anywhere. `own`: what
 /// [`own_ticks`] said then and now.
 pub fn of_others_anywhere(times: [&CpuTimes; 2], own: [[u64; 2]; 2]) -> Option<f64> {
-    let [earlier, later] = times.map(|times| times.clone().ticks());
+    let [earlier, later] = times;
     let mut gone = [0.0; 8];
-    for (cpu, ticks) in &later {
-        let before = earlier.get(cpu)?;
-        (0..8).for_each(|part| gone[part] += ticks[part].saturating_sub(before[part]) as f64);
+    for of_cpu in later.gone_since(earlier).values() {
+        (0..8).for_each(|part| gone[part] += of_cpu[part]);
     }
     let [user, nice, system, ..] = gone;
     let total: f64 = gone.iter().sum();

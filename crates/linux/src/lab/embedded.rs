@@ -210,8 +210,10 @@ impl Lane {
         let (spec, setup) = (wiring.spec.clone(), wiring.setup.clone());
         let mut dut = wiring.connect()?;
         let [generator, receiver] = wiring.tester_interfaces()?;
-        generator.set_up()?;
-        receiver.set_up()?;
+        for end in [&generator, &receiver] {
+            end.set_up()?;
+            end.send_to_napi()?;
+        }
         let mut host = BTreeSet::new();
         // A veth shows a carrier before its queues are live, and loses frames sent in between.
         if let Some(dut) = &mut dut {

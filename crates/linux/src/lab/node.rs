@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::host::cpu;
-use crate::net::ethtool::Ethtool;
+use crate::net::ethtool::{Ethtool, Feature};
 use crate::net::napi::{self, NapiThread};
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::{MacAddr, Netns, sysctl};
@@ -205,6 +205,17 @@ impl Interface {
     /// Turns GRO on, which gives a veth the NAPI that redirected frames need.
     pub(super) fn enable_napi(&self) -> Result<(), Error> {
         self.ethtool()?.set_feature(&self.name, "rx-gro", true)
+    }
+
+    /// Takes from a veth what makes its frames pass by the NAPI of its peer: the offload of TCP segmentation
+    /// (`veth_skb_is_eligible_for_gro` in drivers/net/veth.c). Redirected frames take the NAPI in any case.
+    pub(super) fn send_to_napi(&self) -> Result<(), Error> {
+        let ethtool = self.ethtool()?;
+        let segments = |feature: &Feature| feature.name.starts_with("tx-tcp") && feature.active;
+        let features = ethtool.features(&self.name)?.into_iter();
+        features
+            .filter(segments)
+            .try_for_each(|feature| ethtool.set_feature(&self.name, &feature.name, false))
     }
 
     /// The kernel's threads that poll it; none if it is not threaded.

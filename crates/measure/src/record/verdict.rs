@@ -246,7 +246,7 @@ pub enum Limit {
     /// The DUT dropped frames that it had taken in: the rate is the number of frames that pass, and does not give the cost of a
     /// frame.
     DutDrops,
-    /// The tester was too close to its own ceiling: the DUT may be faster.
+    /// The tester, near its own ceiling or in an open loop whose frames all arrived: the DUT may be faster.
     Tester,
     /// The trials scatter too much to tell whether the DUT or the tester was the limit.
     Noisy,

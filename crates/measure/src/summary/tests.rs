@@ -179,6 +179,30 @@ fn near_the_ceiling_the_tester_is_the_limit_and_that_is_said() {
     );
 }
 
+#[test]
+fn an_open_loop_without_a_loss_is_limited_by_the_tester() {
+    let mut campaign = campaign();
+    campaign.asked.mode = Mode::Threaded;
+    campaign.asked.lab = LabKind::Namespaces;
+    campaign.asked.receiver = "xdp".into();
+    let mut all = trials(1.5e6);
+    let s = summarise(&campaign, &all, Stopped::Budget, 0);
+    assert_eq!(s.rows[1].limit, Limit::Tester);
+    let warned = |w: &Warning| w.slot == Some(1) && w.text.contains("lost no frame");
+    assert!(s.warnings.iter().any(warned), "{:?}", s.warnings);
+    all.iter_mut().for_each(|trial| trial.receiver.frames -= 10);
+    let s = summarise(&campaign, &all, Stopped::Budget, 0);
+    assert_eq!(s.rows[1].limit, Limit::Dut);
+    // The receiver's program shares a CPU with the DUT.
+    campaign.asked.receiver = "af-packet".into();
+    campaign.roles.dut = vec![1];
+    campaign.roles.receiver = vec![1];
+    let s = summarise(&campaign, &all, Stopped::Budget, 0);
+    assert_eq!(s.rows[1].limit, Limit::Tester);
+    let warned = |w: &Warning| w.slot == Some(1) && w.text.contains("has a CPU of the DUT");
+    assert!(s.warnings.iter().any(warned), "{:?}", s.warnings);
+}
+
 /// The DUT has between a fifth and all of the tester's rate, by block: the threshold is within.
 #[test]
 fn where_blocks_scatter_about_the_threshold_no_limit_is_named() {

@@ -19,7 +19,12 @@ pub(super) fn warnings(
         let searched = !summary.searches.is_empty();
         if row.valid_trials > 0 || slot.imported.is_some() || searched {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
-            let warnings = slot_warnings(row, slot, &of_slot, searched).into_iter();
+            let faster = match slot.no_ceiling {
+                true => "the DUT lost no frame",
+                false => super::maybe_faster(row, slot, campaign)
+                    .unwrap_or("too close to what the tester can do without a DUT"),
+            };
+            let warnings = slot_warnings(row, slot, &of_slot, searched, faster).into_iter();
             out.extend(warnings.map(|(text, spoils)| Warning {
                 slot: Some(slot.id),
                 text,
@@ -40,8 +45,15 @@ pub(super) fn warnings(
 /// A warning, and [`Warning::spoils`].
 pub(super) type Said = (String, Option<String>);
 
-/// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval.
-fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool) -> Vec<Said> {
+/// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval. `faster`: why the DUT may be
+/// faster where the tester is the limit.
+fn slot_warnings(
+    row: &Row,
+    slot: &Slot,
+    trials: &[&TrialRecord],
+    searched: bool,
+    faster: &str,
+) -> Vec<Said> {
     let mut out: Vec<Said> = Vec::new();
     let mut plain: Vec<String> = Vec::new();
     let (valid_trials, all) = (row.valid_trials, trials.len());
@@ -74,13 +86,7 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord], searched: bool
         );
     }
     if row.limit == Limit::Tester && !searched {
-        plain.push(match slot.no_ceiling {
-            true => "the DUT lost no frame; it may be faster than this".into(),
-            false => {
-                "too close to what the tester can do without a DUT; the DUT may be faster than this"
-                    .into()
-            }
-        });
+        plain.push(format!("{faster}; the DUT may be faster than this"));
     }
     if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() && !searched {
         let are = if valid_trials == 1 { "is" } else { "are" };

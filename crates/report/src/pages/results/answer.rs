@@ -350,9 +350,9 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
                 "The DUT drops {dropped} % of the frames it takes in: the rate counts the frames that pass, and does not show the cost of a frame."
             )
         }
-        (Limit::Tester, Some(alone)) => format!(
-            "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."
-        ),
+        (Limit::Tester, Some(alone)) => {
+            format!("The tester, which does {alone} alone, was the limit: the DUT may be faster.")
+        }
         (Limit::Tester, None) => NO_CEILING.into(),
         (Limit::Noisy, _) => NOISY.into(),
         (Limit::OfferedLoad, _) => {
