@@ -48,7 +48,9 @@ fn tester(case: &Case<'_>) -> Looked {
         }
         (Limit::Tester, Some(ratio)) => {
             let lost = match case.mode() {
-                Mode::Threaded if case.row.loss_ratio == 0.0 => ", and the DUT lost none of its frames",
+                Mode::Threaded if case.row.loss_ratio == 0.0 => {
+                    ", and the DUT lost none of its frames"
+                }
                 _ => "",
             };
             let of_own = percent(ratio.median);
