@@ -6,7 +6,7 @@ mod kind;
 
 pub use kind::{AddressRange, Format, Kind, Origins, STAMP_EVERY, StampedBy};
 
-use super::settings::{Cpus, Feature, Interface, Settings};
+use super::settings::{CardSetting, Cpus, Interface, Settings};
 use super::text_form;
 use crate::backend::Backend;
 use crate::names::Named;
@@ -187,7 +187,7 @@ impl Campaign {
             }
         );
         let hands_over = |end: &Interface| {
-            end.rps.is_some() || end.features.get(&Feature::ThreadedNapi) == Some(&true)
+            end.rps.is_some() || end.is_on(CardSetting::ThreadedNapi) == Some(true)
         };
         let open = move |lane: &&Lane| {
             inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))

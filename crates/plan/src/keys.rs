@@ -14,7 +14,7 @@ use linerate_measure::strategy::ORDERS;
 use linerate_wire::LARGEST_OBJECT;
 
 const MS: u64 = 1_000_000;
-const S: u64 = 1_000_000_000;
+pub(crate) const S: u64 = 1_000_000_000;
 const H: u64 = 3600 * S;
 
 /// Blocks at most.

@@ -9,6 +9,7 @@ mod author;
 pub mod backend;
 mod built_in;
 pub mod campaign;
+pub mod card;
 pub mod changes;
 mod checks;
 pub mod diagnostic;

@@ -82,7 +82,7 @@ impl<'de> Deserializer<'de> for Asked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Feature;
+    use crate::settings::CardSetting;
     use linerate_measure::experiment::System;
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"]
         );
         assert!(System::all().all(|system| System::of_name(system.name()) == Some(system)));
-        assert_eq!(Feature::UdpGroForwarding.name(), "udp-gro-forwarding");
+        assert_eq!(CardSetting::UdpGroForwarding.name(), "udp-gro-forwarding");
         assert_eq!(System::of_name("Linux"), None);
         let wrong = System::parse_name("freebds", "a system").unwrap_err();
         assert_eq!(

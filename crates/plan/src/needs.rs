@@ -1,7 +1,7 @@
 //! Requirements of a configuration, and its settings that reach beyond a network namespace: both follow from the settings.
 
 use super::campaign::Requirement;
-use super::settings::{Cpus, Dut, Feature, Settings};
+use super::settings::{CardSetting, Cpus, Dut, Settings};
 use crate::rules::{Kind, RuleSet};
 use std::collections::BTreeSet;
 
@@ -153,8 +153,10 @@ fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
     };
     needs.extend(link.map(|l| Requirement::Link(l.into())));
     let ends = [&settings.inside, &settings.outside];
-    let has = |feature: Feature| ends.iter().any(|e| e.features.get(&feature) == Some(&true));
-    if has(Feature::ThreadedNapi) {
+    if ends
+        .iter()
+        .any(|end| end.is_on(CardSetting::ThreadedNapi) == Some(true))
+    {
         // veth has it since then; see drivers/net/veth.c and dev_set_threaded.
         needs.insert(Requirement::Kernel(5, 17));
     }

@@ -1,15 +1,17 @@
 //! The offloads of cards: their names in plans, in facts, in each system's programs and files, and in the kernel. A new one is a row here
-//! and, where plans have it, a [`Feature`] with its key.
+//! and, where plans have it, one of [`crate::card`].
 
-use crate::settings::Feature;
-use Feature::{Gro, Gso, Lro, RxChecksum, Tso, TxChecksum, UdpGroForwarding, VlanOffload, VlanTso};
+use crate::card::CardSetting;
+use CardSetting::{
+    Gro, Gso, Lro, RxChecksum, Tso, TxChecksum, UdpGroForwarding, VlanOffload, VlanTso,
+};
 use linerate_measure::experiment::System;
 
 /// An offload, as far as one switch sets it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Offload {
-    /// The feature of plans that it is a part of; `None`: plans have none.
-    pub feature: Option<Feature>,
+    /// The setting of plans that it is a part of; `None`: plans have none.
+    pub feature: Option<CardSetting>,
     /// Name in the facts of hosts: the one that `ethtool -k` shows, else ifconfig(8).
     pub name: &'static str,
     /// Word for `ethtool -K`; empty where Linux has no switch for it.
@@ -40,7 +42,7 @@ const NONE: Offload = Offload {
 };
 
 /// A switch of FreeBSD alone, named as ifconfig(8) shows it.
-const fn freebsd(feature: Feature, freebsd: Flag) -> Offload {
+const fn freebsd(feature: CardSetting, freebsd: Flag) -> Offload {
     Offload {
         feature: Some(feature),
         name: freebsd[0],
@@ -51,7 +53,7 @@ const fn freebsd(feature: Feature, freebsd: Flag) -> Offload {
 
 /// A switch of Linux alone, with its name in facts, and its word for ethtool(8).
 const fn linux(
-    feature: Option<Feature>,
+    feature: Option<CardSetting>,
     [name, ethtool]: [&'static str; 2],
     parts: &'static [&'static str],
 ) -> Offload {
@@ -152,8 +154,8 @@ pub static OFFLOADS: [&Offload; 17] = [
 ];
 
 impl Offload {
-    /// The switches of a feature.
-    pub fn of(feature: Feature) -> impl Iterator<Item = &'static Offload> {
+    /// The switches of a setting.
+    pub fn of(feature: CardSetting) -> impl Iterator<Item = &'static Offload> {
         OFFLOADS
             .into_iter()
             .filter(move |offload| offload.feature == Some(feature))
@@ -169,8 +171,8 @@ impl Offload {
         (flag != NO_FLAG).then_some(flag)
     }
 
-    /// The words for `ethtool -K` that set a feature; none where Linux has no such offload.
-    pub fn words(feature: Feature) -> Vec<&'static str> {
+    /// The words for `ethtool -K` that set it; none where Linux has no such offload.
+    pub fn words(feature: CardSetting) -> Vec<&'static str> {
         let mut words: Vec<&str> = Offload::of(feature)
             .map(|offload| offload.ethtool)
             .collect();
@@ -183,10 +185,9 @@ impl Offload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Named;
 
     #[test]
-    fn every_switch_is_set_somewhere_and_every_offload_of_plans_has_one() {
+    fn every_switch_is_set_somewhere() {
         for offload in OFFLOADS {
             let linux = !offload.ethtool.is_empty();
             assert!(
@@ -200,21 +201,11 @@ mod tests {
                 offload.name
             );
         }
-        let others = [
-            Feature::FlowControl,
-            Feature::AdaptiveInterrupts,
-            Feature::ThreadedNapi,
-        ];
-        for feature in Feature::all() {
-            assert_eq!(
-                Offload::of(feature).next().is_none(),
-                others.contains(&feature),
-                "{}",
-                feature.key()
-            );
-        }
-        assert_eq!(Offload::words(Feature::Tso), ["tso"]);
-        assert_eq!(Offload::words(Feature::VlanOffload), ["rxvlan", "txvlan"]);
-        assert!(Offload::words(Feature::VlanTso).is_empty());
+        assert_eq!(Offload::words(CardSetting::Tso), ["tso"]);
+        assert_eq!(
+            Offload::words(CardSetting::VlanOffload),
+            ["rxvlan", "txvlan"]
+        );
+        assert!(Offload::words(CardSetting::VlanTso).is_empty());
     }
 }

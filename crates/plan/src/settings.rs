@@ -1,5 +1,7 @@
 //! Settings of a variant on the device under test, fully resolved: without inheritance, and for a single operating system.
 
+use crate::card::{self, CardSettings};
+pub use crate::card::{CardSetting, CardValue};
 pub use crate::lab::End;
 use crate::lab::HostAddress;
 use crate::names::Named;
@@ -250,65 +252,17 @@ pub fn cpu_mask(cpus: &[u32]) -> String {
         .join(",")
 }
 
-/// A feature of a card that is on or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Feature {
-    /// Generic receive offload: several frames of a flow go through the stack as one.
-    Gro,
-    /// Generic segmentation offload: large packets are cut up just before the driver.
-    Gso,
-    /// TCP segmentation offload (FreeBSD: tso4 and tso6).
-    Tso,
-    /// Large receive offload, by the card.
-    Lro,
-    /// The card verifies checksums.
-    RxChecksum,
-    /// The card writes checksums.
-    TxChecksum,
-    /// The card takes VLAN tags off and puts them on.
-    VlanOffload,
-    /// TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso).
-    VlanTso,
-    /// UDP frames of a flow are merged when they are to be forwarded (Linux).
-    UdpGroForwarding,
-    /// Ethernet pause frames.
-    FlowControl,
-    /// The interrupt rate adapts itself.
-    AdaptiveInterrupts,
-    /// NAPI polls in kernel threads instead of softirqs (Linux).
-    ThreadedNapi,
-}
-
-impl Feature {
-    /// The name of its key in a plan.
-    pub fn key(self) -> &'static str {
-        self.name()
-    }
-}
-
 /// Settings of one end of the device under test. Absent settings stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
     /// Largest packet in bytes, without Ethernet header and FCS.
     pub mtu: Option<u32>,
-    /// Features that are turned on or off.
-    #[serde(flatten)]
-    pub features: BTreeMap<Feature, bool>,
+    /// Those of the catalogue.
+    #[serde(flatten, deserialize_with = "card::known")]
+    pub set: CardSettings,
     /// Features that only this driver has (`ethtool --set-priv-flags`).
     pub private_flags: BTreeMap<String, bool>,
-    /// Receive and transmit queues.
-    pub queues: Option<u32>,
-    /// Descriptors of each receive queue.
-    pub rx_ring: Option<u32>,
-    /// Descriptors of each transmit queue.
-    pub tx_ring: Option<u32>,
-    /// A receive interrupt waits at most this long for more frames, in nanoseconds.
-    #[serde(rename = "rx-wait-ns", alias = "rx-wait")]
-    pub rx_wait_ns: Option<u64>,
-    /// A receive interrupt waits for at most this many frames.
-    pub rx_wait_frames: Option<u32>,
     /// CPUs that received frames are spread over in software (receive packet steering).
     pub rps: Option<Vec<u32>>,
     /// Flows that each queue remembers the CPU of (receive flow steering).
@@ -317,6 +271,24 @@ pub struct Interface {
     pub xps: Option<Vec<u32>>,
     /// CPUs that serve the interrupts (in threaded NAPI: run the threads) of the queues, in turn.
     pub irq: Option<Vec<u32>>,
+}
+
+impl Interface {
+    /// Whether a setting is on; `None` where it stays as it is.
+    pub fn is_on(&self, setting: CardSetting) -> Option<bool> {
+        match self.set.get(&setting)? {
+            CardValue::Switch(on) => Some(*on),
+            CardValue::Number(_) => None,
+        }
+    }
+
+    /// Receive and transmit queues.
+    pub fn queues(&self) -> Option<u32> {
+        match self.set.get(&CardSetting::Queues)? {
+            CardValue::Number(queues) => u32::try_from(*queues).ok(),
+            CardValue::Switch(_) => None,
+        }
+    }
 }
 
 /// A route beyond those that the traffic needs.

@@ -7,7 +7,7 @@ mod schema;
 
 use super::campaign::Requirement;
 use super::rules::{Firewall, Kind};
-use super::settings::{Cpus, Dut, Feature, cpu_mask};
+use super::settings::{CardSetting, CardValue, Cpus, Dut, cpu_mask};
 use super::*;
 use linerate_measure::experiment::{Claim, Interest, Order};
 use linerate_measure::strategy::first_blocks;
@@ -119,11 +119,12 @@ fn what_a_variant_says_beats_what_it_is_from_and_lists_are_added_to() {
         (linux.inside.mtu, linux.outside.mtu),
         (Some(1500), Some(9000))
     );
+    const OFF: CardValue = CardValue::Switch(false);
     assert_eq!(
-        freebsd.inside.features,
-        [(Feature::Tso, false), (Feature::Lro, false)].into()
+        freebsd.inside.set,
+        [(CardSetting::Tso, OFF), (CardSetting::Lro, OFF)].into()
     );
-    assert_eq!(freebsd.outside.features, [(Feature::Tso, false)].into());
+    assert_eq!(freebsd.outside.set, [(CardSetting::Tso, OFF)].into());
 }
 
 #[test]

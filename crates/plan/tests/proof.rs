@@ -3,7 +3,7 @@
 use linerate_measure::experiment::System;
 use linerate_plan::campaign::{Campaign, Lane};
 use linerate_plan::proof::{AS_MEASURED, CHANGED, Change};
-use linerate_plan::settings::{Dut, Feature};
+use linerate_plan::settings::{CardSetting, Dut};
 use linerate_plan::{Plan, Proof};
 use serde_json::{Value, json};
 
@@ -148,12 +148,7 @@ fn settings_are_removed_overridden_and_added() {
         (Dut::Forwarding, &None, &None)
     );
     for end in [&changed.inside, &changed.outside] {
-        assert_eq!(
-            end.features.get(&Feature::Gro),
-            Some(&false),
-            "{}",
-            proof.text
-        );
+        assert_eq!(end.is_on(CardSetting::Gro), Some(false), "{}", proof.text);
     }
     let commands: Vec<&str> = changed
         .commands

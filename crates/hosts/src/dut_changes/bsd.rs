@@ -6,7 +6,7 @@ use linerate_measure::experiment::System;
 use linerate_plan::offload::{Flag, OFFLOADS, Offload};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
-use linerate_plan::settings::{Feature, Interface, Settings};
+use linerate_plan::settings::{CardSetting, CardValue, Interface, Settings};
 use std::net::Ipv6Addr;
 
 /// The file that the loader reads after its own configuration (loader.conf(5)).
@@ -128,10 +128,12 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     if let Some(mtu) = wanted.mtu {
         list.mtu(name, mtu);
     }
-    if wanted.features.contains_key(&Feature::TxChecksum) {
+    if wanted.set.contains_key(&CardSetting::TxChecksum) {
         // The kernel turns TSO off with txcsum, and does not turn it on again with it. The first value read is the last one
         // restored.
-        for [shown, given] in Offload::of(Feature::Tso).filter_map(|offload| offload.flag(system)) {
+        for [shown, given] in
+            Offload::of(CardSetting::Tso).filter_map(|offload| offload.flag(system))
+        {
             let (read, form) = (
                 Program::new(["ifconfig", name]),
                 Form::Flag { shown, given },
@@ -146,27 +148,30 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
             );
         }
     }
-    for (feature, on) in &wanted.features {
-        let flags: Vec<Flag> = Offload::of(*feature)
+    for (setting, value) in &wanted.set {
+        let flags: Vec<Flag> = Offload::of(*setting)
             .filter_map(|offload| offload.flag(system))
             .collect();
-        flags.iter().for_each(|flag| list.flag(name, *flag, *on));
+        let on = *value == CardValue::Switch(true);
+        flags.iter().for_each(|flag| list.flag(name, *flag, on));
         if flags.is_empty() {
             list.refuse(
-                format!("{} of {name}", feature.key()),
-                format!("{system} has no switch for it"),
+                format!("{} of {name}", setting.key()),
+                format!(
+                    "{system} has no switch for it: its driver's own sysctls and boot settings may"
+                ),
             );
         }
     }
     // Plans name nothing else there.
     let known = Interface {
         mtu: wanted.mtu,
-        features: wanted.features.clone(),
+        set: wanted.set.clone(),
         ..Interface::default()
     };
     if *wanted != known {
         let why = "its driver's own sysctls and boot settings have these";
-        list.refuse(format!("queues, interrupts and steering of {name}"), why);
+        list.refuse(format!("interrupts and steering of {name}"), why);
     }
 }
 

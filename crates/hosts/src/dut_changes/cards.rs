@@ -3,8 +3,9 @@
 use super::shared::LINES_BACK;
 use super::{Form, Input, List, Program, Read, Step, WAS};
 use crate::configuration::INTERFACES;
-use linerate_plan::offload::{self, Offload};
-use linerate_plan::settings::{Feature, Interface, cpu_list, cpu_mask};
+use linerate_plan::card::{CardSetting, CardValue, Linux, ROWS, Row};
+use linerate_plan::offload::{OFFLOADS as OFFLOADS_OF_CARDS, Offload};
+use linerate_plan::settings::{Interface, cpu_list, cpu_mask};
 
 /// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with its content.
 const QUEUES_READ: &str = r#"for f in /sys/class/net/"$1"/queues/"$2"-*/"$3"; do [ -e "$f" ] && echo "$f $(cat "$f")"; done"#;
@@ -143,18 +144,8 @@ is Autonegotiate "$2" && { [ "$2" = on ] || { is RX "$4" && is TX "$6"; }; } || 
 	echo "it is not as it was: $*" >&2; exit 1
 }"#;
 
-/// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
-const ADAPTIVE_TX: &str = "Adaptive RX/TX";
-
 pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
-    let resets = wanted
-        .queues
-        .or(wanted.rx_ring)
-        .or(wanted.tx_ring)
-        .or(wanted.mtu)
-        .is_some()
-        || !wanted.features.is_empty();
-    if resets {
+    if wanted.mtu.is_some() || !wanted.set.is_empty() {
         // Some drivers ask for their interrupts anew, and they may come elsewhere.
         all_interrupts(list, name);
     }
@@ -165,8 +156,8 @@ pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
             &mtu.to_string(),
         );
     }
-    for (feature, on) in &wanted.features {
-        feature_of(list, name, *feature, *on);
+    for (setting, value) in &wanted.set {
+        set(list, name, *setting, *value);
     }
     for (flag, on) in &wanted.private_flags {
         let set = |to: &str| Program::new(["ethtool", "--set-priv-flags", name, flag, to]);
@@ -176,56 +167,39 @@ pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
             read,
             Form::Line(flag.clone()),
             set,
-            on_off(*on),
+            &CardValue::Switch(*on).per(1),
         );
-    }
-    let wait = wanted.rx_wait_ns.map(|ns| (ns / 1000) as u32);
-    for (value, what, option, given) in [
-        (wanted.queues, "queues", CHANNELS, "combined"),
-        (wanted.rx_ring, "receive ring", RINGS, "rx"),
-        (wanted.tx_ring, "transmit ring", RINGS, "tx"),
-        (wait, "receive interrupt wait", COALESCING, "rx-usecs"),
-        (
-            wanted.rx_wait_frames,
-            "frames per receive interrupt",
-            COALESCING,
-            "rx-frames",
-        ),
-    ] {
-        if let Some(value) = value {
-            list.steps.steps.push(ethtool(
-                format!("{what} of {name}"),
-                option,
-                name,
-                given,
-                &value.to_string(),
-            ));
-        }
     }
     steering(list, name, wanted);
 }
 
-/// Options of ethtool that set something. The one that shows it is the small letter.
+/// Options of ethtool for offloads and pause frames. The one that shows them is the small letter.
 const OFFLOADS: &str = "-K";
-const CHANNELS: &str = "-L";
-const RINGS: &str = "-G";
-const COALESCING: &str = "-C";
 const PAUSE: &str = "-A";
 
 /// The name by which ethtool shows what it is given by another.
 fn shown<'a>(option: &str, given: &'a str) -> &'a str {
-    match (option, given) {
-        (CHANNELS, "combined") => "Combined",
-        (CHANNELS | RINGS | PAUSE, "rx") => "RX",
-        (CHANNELS | RINGS | PAUSE, "tx") => "TX",
-        (PAUSE, "autoneg") => "Autonegotiate",
-        (COALESCING, "adaptive-rx") => "Adaptive RX",
-        (COALESCING, "adaptive-tx") => ADAPTIVE_TX,
-        (OFFLOADS, given) => offload::OFFLOADS
+    let words = |row: &Row| match row.linux {
+        Linux::Ethtool {
+            option: of, words, ..
+        } if of == option => words.iter().find(|[word, _]| *word == given),
+        _ => None,
+    };
+    let of_offload = |given| {
+        OFFLOADS_OF_CARDS
             .iter()
             .find(|offload| offload.ethtool == given)
-            .map_or(given, |offload| offload.name),
-        (_, given) => given,
+    };
+    match option {
+        OFFLOADS => of_offload(given).map_or(given, |offload| offload.name),
+        PAUSE => PAUSES
+            .iter()
+            .find(|(word, _)| *word == given)
+            .map_or(given, |(_, shown)| *shown),
+        _ => ROWS
+            .iter()
+            .find_map(words)
+            .map_or(given, |[_, shown]| *shown),
     }
 }
 
@@ -397,49 +371,48 @@ fn queues(
     list.steps.steps.push(step.checked(shown, wanted));
 }
 
-fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
-fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
-    let (option, all) = match feature {
-        Feature::AdaptiveInterrupts => (COALESCING, vec!["adaptive-rx", "adaptive-tx"]),
-        Feature::FlowControl => {
-            let to = on_off(on);
-            let apply = Program::script(PAUSE_PUT, [name, to]);
+/// A setting of the catalogue.
+fn set(list: &mut List<'_>, name: &str, setting: CardSetting, value: CardValue) {
+    let row = setting.row();
+    let what = format!("{} of {name}", row.what);
+    match row.linux {
+        Linux::Offloads => {
+            for given in Offload::words(setting) {
+                let what = format!("{given} of {name}");
+                let step = ethtool(what, OFFLOADS, name, given, &value.per(1));
+                list.steps.steps.push(step);
+            }
+        }
+        Linux::Ethtool {
+            option,
+            words,
+            unit,
+        } => {
+            for [given, _] in words {
+                let what = match words {
+                    [_] => what.clone(),
+                    _ => format!("{} ({given}) of {name}", row.what),
+                };
+                let step = ethtool(what, option, name, given, &value.per(unit));
+                list.steps.steps.push(step);
+            }
+        }
+        Linux::File(file) => {
+            let path = format!("/sys/class/net/{name}/{file}");
+            list.kernel_file(what, &path, &value.to_string());
+        }
+        Linux::Pauses => {
+            let to = value.per(1);
+            let apply = Program::script(PAUSE_PUT, [name, &to]);
             let shown = Read {
                 program: Program::new(["ethtool", "-a", name]),
                 form: Form::Lines(&PAUSES[1..]),
             };
-            let step = pause(format!("flow-control of {name}"), name, apply);
-            return list
-                .steps
+            let step = pause(what, name, apply);
+            list.steps
                 .steps
                 .push(step.checked(shown, [format!("rx {to} tx {to}")]));
         }
-        Feature::ThreadedNapi => {
-            let path = format!("/sys/class/net/{name}/threaded");
-            return list.kernel_file(
-                format!("threaded NAPI of {name}"),
-                &path,
-                if on { "1" } else { "0" },
-            );
-        }
-        Feature::VlanTso => {
-            return list.refuse(
-                "vlan-tso",
-                "Linux has no such switch: tso is for tagged frames as well",
-            );
-        }
-        offload => (OFFLOADS, Offload::words(offload)),
-    };
-    for given in all {
-        let what = match option {
-            OFFLOADS => format!("{given} of {name}"),
-            _ => format!("{} ({given}) of {name}", feature.key()),
-        };
-        list.steps
-            .steps
-            .push(ethtool(what, option, name, given, on_off(on)));
+        Linux::Nothing(why) => list.refuse(setting.key(), why),
     }
 }

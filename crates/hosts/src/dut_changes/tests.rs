@@ -4,7 +4,9 @@ mod firewalls;
 
 use super::*;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
-use linerate_plan::settings::{Command, Feature, File, Image, Interface, More, Route};
+use linerate_plan::settings::{
+    CardSetting, CardValue, Command, File, Image, Interface, More, Route,
+};
 use linerate_wire::Family;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -63,7 +65,10 @@ fn a_router_of_freebsd() {
         .insert("dev.{in.driver}.{in.unit}.fc".into(), "0".into());
     settings.inside = Interface {
         mtu: Some(9000),
-        features: BTreeMap::from([(Feature::Tso, false), (Feature::Lro, true)]),
+        set: BTreeMap::from([
+            (CardSetting::Tso, CardValue::Switch(false)),
+            (CardSetting::Lro, CardValue::Switch(true)),
+        ]),
         ..Interface::default()
     };
     settings.routes.explicit.push(Route {
@@ -158,10 +163,10 @@ fn an_image_comes_before_what_it_would_replace() {
 
 #[test]
 fn segmentation_that_goes_with_checksums_is_put_back_after_them() {
-    let features = BTreeMap::from([(Feature::TxChecksum, false)]);
+    let set = BTreeMap::from([(CardSetting::TxChecksum, CardValue::Switch(false))]);
     let settings = Settings {
         inside: Interface {
-            features,
+            set,
             ..Interface::default()
         },
         ..Settings::default()
@@ -203,8 +208,13 @@ fn modules_that_were_absent_are_taken_away() {
 fn a_router_of_linux() {
     let interface = Interface {
         mtu: Some(1500),
-        features: BTreeMap::from([(Feature::Gro, true), (Feature::ThreadedNapi, true)]),
-        rx_ring: Some(1024),
+        set: BTreeMap::from([
+            (CardSetting::Gro, CardValue::Switch(true)),
+            (CardSetting::ThreadedNapi, CardValue::Switch(true)),
+            (CardSetting::RxRing, CardValue::Number(1024)),
+            (CardSetting::TxWait, CardValue::Number(20_000)),
+            (CardSetting::NapiDeferHardIrqs, CardValue::Number(2)),
+        ]),
         rps: Some(vec![0, 1]),
         irq: Some(vec![2, 3]),
         ..Interface::default()
@@ -221,6 +231,8 @@ fn a_router_of_linux() {
             "gro of eth2: ethtool -K eth2 gro on / sh",
             "threaded NAPI of eth2: sh /sys/class/net/eth2/threaded 1 / sh /sys/class/net/eth2/threaded 7",
             "receive ring of eth2: ethtool -G eth2 rx 1024 / ethtool -G eth2 rx 7",
+            "transmit interrupt wait of eth2: ethtool -C eth2 tx-usecs 20 / ethtool -C eth2 tx-usecs 7",
+            "deferral of interrupts of eth2: sh /sys/class/net/eth2/napi_defer_hard_irqs 2 / sh /sys/class/net/eth2/napi_defer_hard_irqs 7",
             "receive packet steering of eth2: sh eth2 rx rps_cpus 00000003 / sh",
             "interrupts of eth2: sh 2 3 / sh",
         ]
@@ -236,7 +248,7 @@ fn what_cannot_be_set_is_told_at_once() {
             explicit: Vec::new(),
         },
         inside: Interface {
-            queues: Some(2),
+            set: BTreeMap::from([(CardSetting::Queues, CardValue::Number(2))]),
             ..Interface::default()
         },
         ..Settings::default()
@@ -249,7 +261,7 @@ fn what_cannot_be_set_is_told_at_once() {
     assert_eq!(
         told,
         [
-            "queues, interrupts and steering of ix0",
+            "queues of ix0",
             "dut macvlan",
             "generated routes and neighbours"
         ]

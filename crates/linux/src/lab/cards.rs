@@ -5,8 +5,9 @@ use crate::error::Error;
 use crate::net::ethtool::Ethtool;
 use crate::net::{Netns, sysfs};
 use linerate_measure::record::Mode;
+use linerate_plan::card::{CardSetting, CardValue, Linux};
 use linerate_plan::offload::Offload;
-use linerate_plan::settings::{Dut, Feature, Interface as Settings, cpu_mask};
+use linerate_plan::settings::{Dut, Interface as Settings, cpu_mask};
 
 /// A card of a DUT with its settings.
 struct Card<'a> {
@@ -19,13 +20,7 @@ struct Card<'a> {
 
 fn cards<'a>(dut: &'a DutEnd, setup: &'a Setup, spec: &LabSpec) -> Result<[Card<'a>; 2], Error> {
     let card = |interface: &'a Interface, settings: &'a Settings| {
-        // A new setting must be applied below, or refused for veth links by `veth` in plan's checks.
-        #[rustfmt::skip]
-        let Settings {
-            mtu: _, features: _, queues: _, rps: _, rfs: _, xps: _, irq: _,
-            private_flags: _, rx_ring: _, tx_ring: _, rx_wait_ns: _, rx_wait_frames: _,
-        } = settings;
-        let queues = settings.queues.unwrap_or(spec.queues());
+        let queues = settings.queues().unwrap_or(spec.queues());
         interface.ethtool().map(|ethtool| Card {
             interface,
             ethtool,
@@ -44,7 +39,7 @@ fn cards<'a>(dut: &'a DutEnd, setup: &'a Setup, spec: &LabSpec) -> Result<[Card<
 pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
     for card in cards(dut, setup, spec)?
         .iter()
-        .filter(|card| card.settings.queues.is_some())
+        .filter(|card| card.settings.queues().is_some())
     {
         card.ethtool
             .set_channels(&card.interface.name, card.queues, card.queues)?;
@@ -56,8 +51,8 @@ pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<
 pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
     let cards = cards(dut, setup, spec)?;
     for card in &cards {
-        for (feature, on) in &card.settings.features {
-            card.set_feature(*feature, *on)?;
+        for (setting, value) in &card.settings.set {
+            card.set(*setting, *value)?;
         }
     }
     let [inside, outside] = &cards;
@@ -91,9 +86,26 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), E
 }
 
 impl Card<'_> {
-    fn set_feature(&self, feature: Feature, on: bool) -> Result<(), Error> {
+    /// A setting of the catalogue. Queues and threads are set elsewhere; plans refuse what virtual links lack.
+    fn set(&self, setting: CardSetting, value: CardValue) -> Result<(), Error> {
+        match setting.row().linux {
+            Linux::Offloads => self.set_offload(setting, value == CardValue::Switch(true)),
+            Linux::File(file) if setting != CardSetting::ThreadedNapi => {
+                let (file, value) = (
+                    format!("class/net/{}/{file}", self.interface.name),
+                    value.to_string(),
+                );
+                sysfs::set(&self.interface.node.namespace, &file, &value, |kept| {
+                    kept == value
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn set_offload(&self, setting: CardSetting, on: bool) -> Result<(), Error> {
         let card = &self.interface.name;
-        let names: Vec<&str> = Offload::of(feature)
+        let names: Vec<&str> = Offload::of(setting)
             .flat_map(|offload| offload.parts)
             .copied()
             .collect();
@@ -116,7 +128,7 @@ impl Card<'_> {
 
     /// Polls a card in threads, if the lab is laid out so, with these CPUs for them, or the setup wants it.
     fn threads(&self, lab: Option<&Vec<u32>>) -> Result<(), Error> {
-        let wanted = self.settings.features.get(&Feature::ThreadedNapi).copied();
+        let wanted = self.settings.is_on(CardSetting::ThreadedNapi);
         if lab.is_some() && wanted == Some(false) {
             return Err(Error::Refused(format!(
                 "{} cannot be without threaded NAPI in a lab in threaded mode, which is just that: choose inline mode",
@@ -136,8 +148,8 @@ impl Card<'_> {
                 .map_or(&[][..], Vec::as_slice),
         )?;
         // Threads need NAPI, and NAPI a program or GRO; the setting of GRO still holds.
-        let gro = self.settings.features.get(&Feature::Gro);
-        gro.map_or(Ok(()), |on| self.set_feature(Feature::Gro, *on))
+        let gro = self.settings.is_on(CardSetting::Gro);
+        gro.map_or(Ok(()), |on| self.set_offload(CardSetting::Gro, on))
     }
 
     /// Receive packet and flow steering: every receive queue to all of the CPUs.

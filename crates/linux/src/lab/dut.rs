@@ -12,7 +12,7 @@ use crate::net::{MacAddr, Netns, sysctl};
 use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};
-use linerate_plan::settings::{Dut, End, Feature, Segment, Settings};
+use linerate_plan::settings::{CardSetting, Dut, End, Segment, Settings};
 use linerate_wire::Family;
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -397,7 +397,7 @@ pub(super) fn attach_programs(
     // A DUT with a known answer has it in one direction: forward, unless it loses frames of servers.
     let reverse = match setup.settings.dut {
         dut if of_server || dut == Dut::Xdp => program(dut),
-        _ => pass(setup.settings.outside.features.contains_key(&Feature::Gro)),
+        _ => pass(setup.settings.outside.set.contains_key(&CardSetting::Gro)),
     };
     let reverse = reverse
         .filter(|_| both_ways)

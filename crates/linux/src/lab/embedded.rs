@@ -217,14 +217,14 @@ impl Lane {
         let mut host = BTreeSet::new();
         // A veth shows a carrier before its queues are live, and loses frames sent in between.
         if let Some(dut) = &mut dut {
-            if let Some(queues) = setup.settings.inside.queues {
+            if let Some(queues) = setup.settings.inside.queues() {
                 // The generator redirects, which needs no queue of its own end.
                 let own = spec.queues().max(queues);
                 generator
                     .ethtool()?
                     .set_channels(&generator.name, own, queues)?;
             }
-            if let Some(queues) = setup.settings.outside.queues.filter(|_| spec.both_ways) {
+            if let Some(queues) = setup.settings.outside.queues().filter(|_| spec.both_ways) {
                 let own = spec.queues().max(queues);
                 receiver
                     .ethtool()?
@@ -238,7 +238,7 @@ impl Lane {
         let receiver_queues = receiver.link()?.num_rx_queues;
         let generator_queues = generator.link()?.num_rx_queues;
         let ends = [&setup.settings.inside, &setup.settings.outside];
-        let shared_queue = ends.map(|end| end.queues.is_some_and(|queues| spec.shares(queues)));
+        let shared_queue = ends.map(|end| end.queues().is_some_and(|queues| spec.shares(queues)));
         Ok(Lane {
             setup,
             generator,

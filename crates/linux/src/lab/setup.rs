@@ -10,7 +10,7 @@ use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::RuleSet;
 use linerate_plan::rules::own::LabEnd;
-use linerate_plan::settings::{Command, Dut, Event, Feature, File, Settings};
+use linerate_plan::settings::{CardSetting, Command, Dut, Event, File, Settings};
 use linerate_wire::Family;
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ impl Setup {
         let dut = self.settings.dut;
         let elsewhere = matches!(dut, Dut::KnownDuplication(_)) || dut.loses_of_server();
         let has_its_own = dut == Dut::Xdp || dut.is_known() && !elsewhere;
-        self.settings.inside.features.contains_key(&Feature::Gro) && !has_its_own
+        self.settings.inside.set.contains_key(&CardSetting::Gro) && !has_its_own
     }
 
     /// Whether two setups differ in nothing but rules and the namespace's sysctls, which a standing lane can exchange.

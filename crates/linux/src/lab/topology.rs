@@ -255,6 +255,6 @@ impl Wiring<'_> {
     fn queues(&self) -> [u32; 2] {
         let own = self.spec.queues();
         [&self.setup.settings.inside, &self.setup.settings.outside]
-            .map(|end| end.queues.unwrap_or(1).max(own))
+            .map(|end| end.queues().unwrap_or(1).max(own))
     }
 }

@@ -7,7 +7,9 @@ use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::napi;
 use linerate_linux::net::netlink::Route;
-use linerate_plan::settings::{self, Command, Dut, End, Feature, File, More, Neighbour, Settings};
+use linerate_plan::settings::{
+    self, CardSetting, CardValue, Command, Dut, End, File, More, Neighbour, Settings,
+};
 use linerate_wire::Family;
 use std::time::{Duration, Instant};
 
@@ -144,19 +146,27 @@ fn mtus_are_set_at_the_duts_ends_alone() {
 fn offloads_are_switched() {
     let mut setup = plain();
     for (name, on) in [
-        (Feature::Gro, false),
-        (Feature::Gso, false),
-        (Feature::Tso, false),
-        (Feature::RxChecksum, false),
+        (CardSetting::Gro, false),
+        (CardSetting::Gso, false),
+        (CardSetting::Tso, false),
+        (CardSetting::RxChecksum, false),
     ] {
-        setup.settings.inside.features.insert(name, on);
+        setup
+            .settings
+            .inside
+            .set
+            .insert(name, CardValue::Switch(on));
     }
     for (name, on) in [
-        (Feature::TxChecksum, false),
-        (Feature::UdpGroForwarding, true),
-        (Feature::Lro, false),
+        (CardSetting::TxChecksum, false),
+        (CardSetting::UdpGroForwarding, true),
+        (CardSetting::Lro, false),
     ] {
-        setup.settings.outside.features.insert(name, on);
+        setup
+            .settings
+            .outside
+            .set
+            .insert(name, CardValue::Switch(on));
     }
     let lab = lab(&setup);
     for name in [
@@ -173,12 +183,16 @@ fn offloads_are_switched() {
     // Without GRO a program keeps the inside interface polled, or every redirected frame would be lost.
     send(&lab, Frames::of(Family::V4)).is_whole("without GRO");
     let mut merged = plain();
-    merged.settings.inside.features.insert(Feature::Gro, true);
     merged
         .settings
         .inside
-        .features
-        .insert(Feature::UdpGroForwarding, true);
+        .set
+        .insert(CardSetting::Gro, CardValue::Switch(true));
+    merged
+        .settings
+        .inside
+        .set
+        .insert(CardSetting::UdpGroForwarding, CardValue::Switch(true));
     let lab = super::bench::lab(&merged);
     assert!(feature(&lab, "in0", "rx-gro") && feature(&lab, "in0", "rx-udp-gro-forwarding"));
     send(
@@ -193,8 +207,8 @@ fn offloads_are_switched() {
     impossible
         .settings
         .inside
-        .features
-        .insert(Feature::Lro, true);
+        .set
+        .insert(CardSetting::Lro, CardValue::Switch(true));
     assert!(refusal(&impossible).to_string().contains("rx-lro"));
 }
 
@@ -202,8 +216,26 @@ fn offloads_are_switched() {
 #[ignore = "needs root: run by make test as root"]
 fn queues_and_steering_are_set() {
     let mut setup = plain();
-    setup.settings.inside.queues = Some(2);
-    setup.settings.outside.queues = Some(3);
+    setup
+        .settings
+        .inside
+        .set
+        .insert(CardSetting::Queues, CardValue::Number(2));
+    setup
+        .settings
+        .outside
+        .set
+        .insert(CardSetting::Queues, CardValue::Number(3));
+    for (name, number) in [
+        (CardSetting::GroFlushTimeout, 20_000),
+        (CardSetting::NapiDeferHardIrqs, 2),
+    ] {
+        setup
+            .settings
+            .inside
+            .set
+            .insert(name, CardValue::Number(number));
+    }
     setup.settings.inside.rps = Some(vec![0, 1]);
     setup.settings.outside.xps = Some(vec![1, 0]);
     let lab = lab(&setup);
@@ -230,6 +262,11 @@ fn queues_and_steering_are_set() {
         ))
     };
     assert_eq!((xps("tx-0"), xps("tx-1"), xps("tx-2")), (2, 1, 0));
+    let of = |file: &str| sysfs(&lab, &format!("class/net/in0/{file}"));
+    assert_eq!(
+        (of("gro_flush_timeout"), of("napi_defer_hard_irqs")),
+        ("20000".into(), "2".into())
+    );
     send(&lab, Frames::of(Family::V4)).is_whole("queues");
 }
 
@@ -267,8 +304,16 @@ fn mask(text: &str) -> u64 {
 #[ignore = "needs root: run by make test as root"]
 fn a_dut_may_have_fewer_queues_than_the_generator_has_cpus() {
     let mut setup = plain();
-    setup.settings.inside.queues = Some(1);
-    setup.settings.inside.features.insert(Feature::Gro, true);
+    setup
+        .settings
+        .inside
+        .set
+        .insert(CardSetting::Queues, CardValue::Number(1));
+    setup
+        .settings
+        .inside
+        .set
+        .insert(CardSetting::Gro, CardValue::Switch(true));
     let spec = LabSpec {
         generator_cpus: vec![0, 1],
         ..spec()
@@ -290,8 +335,8 @@ fn napi_threads_run_where_the_setup_says() {
     setup
         .settings
         .inside
-        .features
-        .insert(Feature::ThreadedNapi, true);
+        .set
+        .insert(CardSetting::ThreadedNapi, CardValue::Switch(true));
     setup.settings.inside.irq = Some(vec![1]);
     let lab = lab(&setup);
     assert_eq!(sysfs(&lab, "class/net/in0/threaded"), "1");

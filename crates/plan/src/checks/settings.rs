@@ -3,6 +3,7 @@
 mod rules;
 
 use super::Place;
+use crate::card::{CardSetting, ROWS};
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;
 use crate::settings::{Dut, Event, EventKind};
@@ -11,18 +12,6 @@ use crate::{forms, lower};
 use linerate_measure::experiment::System;
 pub(in super::super) use rules::rule_file;
 use rules::rules;
-
-/// Keys of an interface that a system knows; Linux knows all.
-const FREEBSD_ENDS: [&str; 7] = [
-    "mtu",
-    "tso",
-    "lro",
-    "rx-checksum",
-    "tx-checksum",
-    "vlan-offload",
-    "vlan-tso",
-];
-const OPENBSD_ENDS: [&str; 2] = ["mtu", "lro"];
 
 /// Checks everything that applies to one cell.
 pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
@@ -313,11 +302,14 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if place.embedded {
         veth(tree, problems);
     }
-    let known: &[&str] = match place.system {
-        System::Linux | System::Vyos => return,
-        System::FreeBsd | System::PfSense | System::OpnSense => &FREEBSD_ENDS,
-        System::OpenBsd => &OPENBSD_ENDS,
-    };
+    if matches!(place.system, System::Linux | System::Vyos) {
+        return;
+    }
+    let of_system = ROWS.iter().map(|row| row.setting);
+    let of_system = of_system.filter(|setting| setting.is_of(place.system));
+    let known: Vec<&str> = std::iter::once("mtu")
+        .chain(of_system.map(CardSetting::key))
+        .collect();
     for entry in interfaces(tree)
         .flat_map(|t| &t.entries)
         .filter(|e| !known.contains(&e.key.as_str()) && e.key != "in" && e.key != "out")
@@ -328,7 +320,7 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         );
         let help = format!(
             "there are {}; drivers' own settings are sysctls or boot settings",
-            listed(known, "and")
+            listed(&known, "and")
         );
         problems.fault(entry.key_span, message, help);
     }
@@ -349,17 +341,16 @@ fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     for table in interfaces(tree) {
         let threaded = threads(table) || tree.table("interface").is_some_and(threads);
         for entry in &table.entries {
-            let why = match entry.key.as_str() {
-                "rx-ring" | "tx-ring" => "its ring always holds 256 frames",
-                "rx-wait" | "rx-wait-frames" | "adaptive-interrupts" => "it has no interrupts",
-                "irq" if !threaded => {
-                    "it has no interrupts; with threaded-napi = true, irq is for the threads"
+            let key = entry.key.as_str();
+            let why = match CardSetting::of_key(key).map(|setting| setting.row().veth) {
+                Some(why) => why,
+                None if key == "irq" && !threaded => {
+                    Some("it has no interrupts; with threaded-napi = true, irq is for the threads")
                 }
-                "private-flags" => "its driver has none",
-                "flow-control" => "it sends no pause frames",
-                "vlan-tso" => "Linux has no such switch",
-                _ => continue,
+                None if key == "private-flags" => Some("its driver has none"),
+                None => None,
             };
+            let Some(why) = why else { continue };
             let message = format!(
                 "{} cannot be set on a veth link of the embedded lab: {why}",
                 entry.key

@@ -1,14 +1,13 @@
 //! The keys of a variant.
 
 use super::{H, MS, S};
+use crate::card;
 use crate::forms::{
     ADDRESS, CPU_LIST, LENGTH, MAC, MEMORY, MODULE, NETWORK, PROCESS, SPEED, TEMPLATE, VERSION,
 };
 use crate::grammar::{Key, Kind, Table, key, required};
 use crate::rules::own::Meaning;
 use crate::rules::{MAX_ENTRIES, MAX_RULES, MAX_STATES};
-
-const US: u64 = 1000;
 
 pub(crate) static VARIANT: Table = Table {
     what: "a variant",
@@ -128,12 +127,12 @@ static PATH_BY: [(&str, &str); 3] = [
 
 static INTERFACE: Table = Table {
     what: "[interface]",
-    keys: &[&ENDS, &END_FIELDS],
+    keys: &[&ENDS, &END_FIELDS, &card::KEYS],
 };
 
 static END: Table = Table {
     what: "the settings of one interface",
-    keys: &[&END_FIELDS],
+    keys: &[&END_FIELDS, &card::KEYS],
 };
 
 static ENDS: [Key; 2] = [
@@ -143,36 +142,14 @@ static ENDS: [Key; 2] = [
         .about("Settings that differ at the interface towards the receiver."),
 ];
 
-static END_FIELDS: [Key; 23] = [
+static END_FIELDS: [Key; 6] = [
     key("mtu", Kind::Within(&LENGTH, 576, 15_982))
         .about("Largest packet, without Ethernet header and FCS."),
-    key("gro", Kind::Flag).about("Generic receive offload (Linux)."),
-    key("gso", Kind::Flag).about("Generic segmentation offload (Linux)."),
-    key("tso", Kind::Flag).about("TCP segmentation offload."),
-    key("lro", Kind::Flag).about("Large receive offload: to be off on a router."),
-    key("rx-checksum", Kind::Flag).about("The card verifies checksums."),
-    key("tx-checksum", Kind::Flag).about("The card writes checksums."),
-    key("vlan-offload", Kind::Flag).about("The card takes VLAN tags off and puts them on."),
-    key("vlan-tso", Kind::Flag)
-        .about("TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso)."),
-    key("udp-gro-forwarding", Kind::Flag)
-        .about("UDP frames of a flow are merged to be forwarded (Linux)."),
-    key("flow-control", Kind::Flag).about("Ethernet pause frames (Linux)."),
-    key("adaptive-interrupts", Kind::Flag).about("The interrupt rate adapts itself (Linux)."),
-    key("threaded-napi", Kind::Flag)
-        .about("NAPI polls in kernel threads instead of softirqs (Linux)."),
     key(
         "private-flags",
         Kind::Named(&Kind::Flag, "a driver's private flags by name"),
     )
     .about("Features of this driver alone (Linux)."),
-    key("queues", Kind::count(1, 1024)).about("Receive and transmit queues (Linux)."),
-    key("rx-ring", Kind::count(1, 65_536)).about("Descriptors of each receive queue (Linux)."),
-    key("tx-ring", Kind::count(1, 65_536)).about("Descriptors of each transmit queue (Linux)."),
-    key("rx-wait", Kind::duration(US, S))
-        .about("A receive interrupt waits at most this long for more frames (Linux)."),
-    key("rx-wait-frames", Kind::count(1, 65_535))
-        .about("A receive interrupt waits for at most this many frames (Linux)."),
     key("rps", Kind::Form(&CPU_LIST))
         .about("CPUs that received frames are spread over in software (Linux)."),
     key("rfs", Kind::count(0, 1 << 24))
