@@ -8,11 +8,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::ArgPredicate;
 use linerate_linux::host::cpu;
+use linerate_linux::net::conntrack;
 use linerate_measure::experiment::System;
 use linerate_measure::record::States;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::rules::Families;
-use linerate_plan::rules::own::{Meaning, recognised};
+use linerate_plan::rules::own::{Meaning, RuleFile, recognised};
 use linerate_plan::{BuiltIn, Keyed, Plan, Source, parse_cpus};
 use linerate_runner::input;
 use linerate_runner::session::{Session, told};
@@ -320,6 +321,7 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
         variant(plan, "--variant", &own.name, &own.name);
     }
     let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
+    let mut first = Vec::new();
     for path in &args.rules {
         let file = path.display().to_string();
         let name = variant(
@@ -349,12 +351,39 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
             );
         }
         unused.retain(|entry| !there(entry));
+        let of_frames = !args.keys.has("--connections") && !args.keys.has("--flows");
+        let tracks = RuleFile::read(&name, &text, None, &args.map.iter().cloned().collect());
+        if of_frames && args.states == States::default() && tracks.is_ok_and(|file| file.tracks()) {
+            first.push(name);
+        }
     }
+    first_packets(plan, &first, &mut names);
     match unused.first() {
         Some((name, _)) => bail_usage!("--map {name}: no rule file names it"),
         None => Ok(names.values().sum()),
     }
 }
+
+/// Beside each of these variants, one in which each frame opens a connection: such a frame passes all rules in front of the one that
+/// accepts it, and adds an entry to the table.
+fn first_packets(plan: &mut Source, variants: &[String], names: &mut HashMap<String, usize>) {
+    let new: Vec<String> = variants.iter().map(|name| format!("{name}-new")).collect();
+    for (of, name) in variants.iter().zip(&new) {
+        plan.set("--rules", &["variants", name, "from"], of.as_str());
+        plan.set("--rules", &["variants", name, "states"], "new");
+        names.insert(name.clone(), 1);
+    }
+    if !new.is_empty() {
+        // More than a trial has frames, if the table holds so many.
+        let flows = (conntrack::room() / 4 * 3).min(FIRST_PACKETS);
+        plan.set("--rules", &["factors", "flows", "sets"], "traffic.flows");
+        plan.set("--rules", &["factors", "flows", "levels"], vec![flows]);
+        plan.set("--rules", &["factors", "flows", "variants"], new);
+    }
+}
+
+/// Connections that frames open in a trial, at most: the usual length of a trial has no more frames.
+const FIRST_PACKETS: u64 = 200_000;
 
 /// Time for all trials, where neither time nor trials are named.
 const DEFAULT_BUDGET: &str = "30 s";

@@ -1,7 +1,7 @@
 //! Rule files of administrators: measured as they are, by one command.
 
 use super::experiment::Experiment;
-use crate::common::{Bench, Campaign, Scratch, campaign, linerate, schema};
+use crate::common::{Bench, Campaign, Scratch, campaign, linerate, linerate_line, schema};
 use serde_json::Value;
 use std::fs;
 
@@ -122,6 +122,37 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
         .json();
     let known = linerate(["show", "--schema"]).run().ok().json();
     assert_eq!(schema::faults(&known, &shown), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn first_packets_are_measured_beside_known_connections() {
+    let line = format!("--rules {FOLDER}office.nft --trials 2 --duration 20ms");
+    let campaign = Bench::new(&line).run();
+    let record = campaign.document("campaign.json");
+    let slots = record["slots"].as_array().unwrap();
+    let new = slots
+        .iter()
+        .find(|slot| slot["plan_variant"] == "office.nft-new");
+    // Its name has the number of its flows, by the host's table.
+    let new = new.unwrap()["variant"].as_str().unwrap();
+    passes_all(&campaign, new, &["the office may go out"]);
+    passes_all(&campaign, "office.nft", &["ct state established,related"]);
+    let said = "Each frame of office.nft-new is the first packet of a connection.";
+    assert!(
+        campaign.ended.stdout.contains(said),
+        "{}",
+        campaign.ended.stdout
+    );
+    let summary = campaign.document("summary.json");
+    let row = &summary["rows"][campaign.slot(new) as usize];
+    assert_eq!(row["connections"]["states"], "new", "{row}");
+    // Where a user says how many flows there are, or what their connections are, that is measured alone.
+    for more in ["--flows 100", "--states one-way"] {
+        let lines = format!("{line} {more} --print-plan");
+        let plan = linerate_line(&format!("bench {lines}")).run().ok().stdout;
+        assert!(!plan.contains("office.nft-new"), "{plan}");
+    }
 }
 
 #[test]

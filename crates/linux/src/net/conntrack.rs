@@ -4,6 +4,7 @@ use super::netlink::socket::{DUMP, Failure, Socket};
 use super::netlink::{Body, attribute};
 use super::{Netns, sysctl};
 use crate::Error;
+use crate::host::memory_bytes;
 
 /// linux/netfilter/nfnetlink.h and nfnetlink_conntrack.h: `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_GET`…
 const GET: u16 = 1 << 8 | 1;
@@ -65,6 +66,18 @@ fn ask<T: Send>(
             ))),
         },
     }
+}
+
+/// How many connections this host's table holds. The kernel decides it by the memory when the module is loaded
+/// (`nf_conntrack_init_start` in net/netfilter/nf_conntrack_core.c).
+pub fn room() -> u64 {
+    let limit = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max").ok();
+    let limit = limit.and_then(|limit| limit.trim().parse().ok());
+    limit.unwrap_or_else(|| match memory_bytes() {
+        bytes if bytes > 4 << 30 => 262_144,
+        bytes if bytes > 1 << 30 => 65_536,
+        _ => 8_192,
+    })
 }
 
 /// How many connections the namespace tracks now; `None` where the kernel does not track any.

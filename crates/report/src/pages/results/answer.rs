@@ -9,7 +9,9 @@ use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, has_rate};
 use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest, Judgement};
-use linerate_measure::record::{Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot};
+use linerate_measure::record::{
+    Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot, States,
+};
 use linerate_stats::Estimate;
 use linerate_wire::{ConnectionSpec, Exchange, NUMBERED};
 
@@ -389,9 +391,32 @@ pub fn compared(shown: &Shown<'_>) -> Vec<String> {
         wanted.filter_map(|c| told(shown, c)).collect()
     };
     let mut out = told(&|why| why == Interest::Variants);
+    out.extend(opening(shown));
     out.extend(series.iter().filter_map(|s| swept(shown, s)));
     out.extend(told(&other_factor));
     out
+}
+
+/// Which variants open a connection with each frame, where others do not.
+fn opening(shown: &Shown<'_>) -> Option<String> {
+    let rows = || {
+        shown
+            .summary
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, row.connections?.states)))
+    };
+    let new = rows().filter(|(_, states)| *states == States::New);
+    let name = |row: &Row| Some(shown.campaign.slots.get(row.slot)?.plan_variant.clone());
+    let mut names: Vec<String> = new.filter_map(|(row, _)| name(row)).collect();
+    names.dedup();
+    let others = rows().any(|(_, states)| states != States::New);
+    (others && !names.is_empty()).then(|| {
+        format!(
+            "Each frame of {} is the first packet of a connection.",
+            listed(&names)
+        )
+    })
 }
 
 /// A comparison. It names levels that both sides share once, and omits factors with a single level.
