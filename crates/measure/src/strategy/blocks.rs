@@ -12,7 +12,7 @@ use linerate_wire::SplitMix64;
 use std::collections::BTreeMap;
 
 /// Number of looks at the intervals, after equal shares of the campaign. More looks would stop sooner, and make the last interval
-/// wider: by 4 % for 6 of them (docs/method.md).
+/// wider: by 2.7 % for 6 of them on average (docs/method.md).
 const LOOKS: f64 = 6.0;
 
 /// Randomised complete blocks.
