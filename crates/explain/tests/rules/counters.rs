@@ -1,0 +1,84 @@
+//! Causes that the counters of the DUT show, and FreeBSD's reasons of its drops.
+
+use super::{FORWARDING, counted, explanation, first};
+use crate::common::Made;
+use linerate_measure::audit::{Cause, Loss, Side};
+use linerate_measure::record::{Events, SlotProfile};
+
+#[test]
+fn counters_tell_of_tables_and_budgets() {
+    let causes = [
+        ("Conntrack.insert_failed", 5_000, "connection-table"),
+        ("CPU0: time_squeeze", 20_000, "budget-squeezes"),
+        ("arp_cache.unresolved_discards", 30_000, "neighbour-table"),
+        ("in: rx_pause", 400, "flow-control"),
+    ];
+    for (name, n, cause) in causes {
+        assert_eq!(
+            first(&counted(&[], FORWARDING, &[(name, n)])),
+            Some(cause),
+            "{name}"
+        );
+    }
+    let clash = counted(
+        &[],
+        FORWARDING,
+        &[
+            ("Conntrack.drop", 5_000),
+            ("Conntrack.insert_failed", 5_000),
+        ],
+    );
+    assert!(
+        clash.findings[0].statement.contains("no free port"),
+        "{:?}",
+        clash.findings[0]
+    );
+    let queues = [
+        ("in: rx_queue_0_packets", 990_000),
+        ("in: rx_queue_1_packets", 10_000),
+    ];
+    assert_eq!(first(&counted(&[], FORWARDING, &queues)), Some("one-queue"));
+    let even = [
+        ("in: rx_queue_0_packets", 490_000),
+        ("in: rx_queue_1_packets", 510_000),
+    ];
+    assert_eq!(first(&counted(&[], FORWARDING, &even)), None);
+}
+
+#[test]
+fn freebsd_tells_why_it_drops() {
+    let place = Loss {
+        place: "in the DUT".into(),
+        side: Side::Dut,
+        cause: Cause::Dropped,
+        frames: 500_000,
+    };
+    let mut made = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            trial.receiver.frames = 500_000;
+            trial.losses = vec![place.clone()];
+        }
+    });
+    let drops = [
+        "drop ips_cantforward in ip_tryforward",
+        "drop ips_noroute in ip_tryforward",
+    ];
+    let drops = drops.map(|name| (name.to_string(), 5_000)).into();
+    let events = Events {
+        sent: 10_000,
+        drops,
+        ..Events::default()
+    };
+    made.summary.profiles.push(SlotProfile {
+        events: Some(events),
+        ..SlotProfile::default()
+    });
+    let found = explanation(&made);
+    assert_eq!(first(&found), Some("frames-dropped"));
+    assert!(
+        found.findings[0].statement.contains("no route"),
+        "{:?}",
+        found.findings[0]
+    );
+    assert_eq!(found.findings[0].changes[0].system, "FreeBSD");
+}
