@@ -104,15 +104,15 @@ pub struct AtInterface {
     #[arg(long, value_name = "BACKEND", value_parser = own_backend())]
     pub port: Option<Backend>,
 
-    /// Number of the sender: `send` writes it into its frames, `receive` counts no others
+    /// Number of the sender: `send` writes it into its frames, and `receive` counts only frames with this number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub campaign: u8,
 
-    /// Milliseconds between two lines
+    /// Milliseconds between two lines of output while frames are sent or received
     #[arg(short = 'T', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     pub report_ms: u64,
 
-    /// Print plain numbers in these lines, without k, M and G
+    /// Print plain numbers in the lines of output, without k, M and G
     #[arg(short = 'N', long)]
     pub normalize: bool,
 
@@ -149,11 +149,11 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
 
-    /// Seed of the order of trials [default: the plan's, or drawn and recorded]
+    /// Seed of the order of trials [default: the plan's, or a random one, which is recorded]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Name of the campaign, part of the records' directory [default: the plan's file name, or the verb]
+    /// Name of the campaign, and part of the name of the records' directory [default: the plan's file name, or the verb]
     #[arg(long)]
     pub name: Option<String>,
 
@@ -165,8 +165,9 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub allow_host_changes: bool,
 
-    /// Afterwards, sample the kernel under the load of each cell, for 3 s each: the functions that take a frame's time, the time of
-    /// frames in the stack, drops, waits for locks, and the causes of the limit. Rates do not include these trials
+    /// Afterwards, sample the kernel under the load of each cell (a variant with its traffic), for 3 s each: which functions take a
+    /// frame's time, how long frames are in the stack, drops, waits for locks, and the causes of the limit. Rates do not include
+    /// these trials
     #[arg(long, conflicts_with = "simulate")]
     pub profile: bool,
 
@@ -182,14 +183,14 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant is proven slower than the baseline variant by at least this much: 3%
+    /// Exit with status 3 if a variant is proven slower than the baseline variant by at least this share, such as 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
     #[command(flatten)]
     pub printed: Printed,
 
-    /// Print the whole page, not one screen: all cells, counters, latency, how it was measured
+    /// Print the whole page, not one screen: all cells, counters, latency, and the method
     #[arg(long)]
     pub full: bool,
 
@@ -197,9 +198,9 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with_all = ["json", "format", "full"])]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory: ok, or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame), duplication=N,
-    /// delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says nothing about this
-    /// machine
+    /// Simulate the DUT in memory: the word `ok`, or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
+    /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says
+    /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
 }

@@ -23,56 +23,60 @@ pub struct Cli {
 pub enum Command {
     /// How many frames a second does this machine's kernel forward?
     ///
-    /// Builds a lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester without a DUT,
-    /// and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is located. Prints rates with
-    /// 95 % intervals, the limit, and where the records are. Nothing outside the lab is changed.
+    /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
+    /// without a DUT, and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is
+    /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Nothing outside the lab is
+    /// changed.
     Bench(Box<bench::Bench>),
     /// Carry out a plan: compare variants in alternating trials
     ///
     /// A plan is a TOML file: which variants and factors are compared, under which traffic, how often, and which results its author
-    /// expects. Each variant gets a DUT of its own in an embedded lab. Short trials of all variants alternate, in blocks of random
-    /// order, until the intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
+    /// expects. Each variant gets a DUT of its own in an embedded lab, which consists of network namespaces of this machine. Short
+    /// trials of all variants alternate, in blocks of random order, until the confidence intervals are narrow enough or the time is
+    /// used up. --resume continues a campaign that was stopped.
     Run(run::Run),
-    /// The highest rate without loss (NDR), or with little (PDR)
+    /// The highest rate without loss (NDR), or with little loss (PDR)
     ///
-    /// Finds the highest load that meets each goal, with a lower and an upper bound. MLRsearch runs few trials at most loads, and many at
-    /// the loads that decide. First linerate measures the tester alone: its rate limits the loads, and stalls of this machine limit the
-    /// length of trials. Several variants take turns, trial by trial.
+    /// Finds the highest load that meets each goal, with a lower and an upper bound. MLRsearch needs only a few trials for most of
+    /// the loads, and many for the loads that decide the result. First linerate measures the tester alone: its rate limits the
+    /// loads. linerate also measures how often this machine stalls, since stalls limit the length of trials. Several variants take
+    /// turns, trial by trial.
     Search(Box<search::Search>),
     /// The tests of RFC 2544 and its successors
     ///
-    /// Carries out each test alone or all of them, with the sizes, times, repeats and waits of the RFC. Later RFCs add corrections of
-    /// back-to-back frames (9004), methods of reset (6201), delay variation (8219) and the forwarding rate (2889).
+    /// Carries out one test or all of them, with the sizes, times, repeats and waits of the RFC. Later RFCs add corrections to the
+    /// back-to-back test (9004), methods for the reset test (6201), delay variation (8219) and the forwarding rate (2889).
     Rfc2544(Box<rfc2544::Rfc2544>),
     /// List plans, check them, or see what they will do
     ///
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
     /// author expects. Plans of published experiments come with linerate. docs/plans.md describes the format by example.
     Plan(plan_file::Plan),
-    /// Carry out a test of Conductor on the hosts of a lab
+    /// Carry out a test written for Conductor on the hosts of a lab
     ///
     /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
-    /// linerate reads these files unchanged, in both of Conductor's vocabularies, and reports all faults at once. It runs the commands
-    /// over ssh on all hosts at the same time, stops each at its time limit, and records its output and exit status.
+    /// linerate reads these files unchanged, with Conductor's section names of 2014 and of 2025, and reports all faults at once. It
+    /// runs the commands over ssh on all hosts at the same time, stops each command at its time limit, and records its output and
+    /// exit status.
     Conduct(conduct::Conduct),
     /// Send test frames from an interface
     ///
-    /// Sends from a lab of linerate, or from an interface that you name as part of an isolated lab. Every load ends by itself, after a
+    /// Sends from an interface in a lab of linerate, or from one that --isolated-lab names. Every load ends by itself, after a
     /// number of frames or a time. Every frame carries a sequence number, so that a receiver finds loss, duplicates and reordering.
     Send(Box<send::Send>),
     /// Count test frames at an interface, or in a capture
     ///
     /// Counts the frames of `linerate send` at an interface or in a capture file; with --unsigned, frames of any generator.
     Receive(Box<receive::Receive>),
-    /// Check and restore a lab of hosts; build one to work in by hand
+    /// Check and restore labs of hosts; build an embedded lab to work in
     ///
-    /// `lab up` gives the namespaces of an embedded lab names that `ip netns` knows; they stay until `lab down`. Each name is written
-    /// down before it is made, so that the next linerate removes what a killed one left. A lab file describes a lab of real hosts:
-    /// docs/lab-file.md.
+    /// `lab up` builds an embedded lab whose namespaces have names that `ip netns` knows. They stay until `lab down`. Each name is
+    /// recorded before its namespace is made: if linerate is killed, the next linerate removes what was left. A lab file describes
+    /// a lab of real hosts: docs/lab-file.md.
     Lab(lab::Lab),
     /// The recorded campaigns, with their answers
     List(list::List),
-    /// The results of a campaign again: a screen, the whole page, HTML
+    /// Show a campaign's results again: one screen, whole page, or HTML
     Show(show::Show),
     /// Write campaigns as one page for a browser
     ///
@@ -82,57 +86,60 @@ pub enum Command {
     Report(report::Report),
     /// A site of many campaigns, or of an archive
     ///
-    /// Reads campaigns at any depth, and trees laid out like the public archive. Every campaign has the page of `linerate report`; each
-    /// machine, card and topic has a page with its comparisons; time lines show where results changed. The site is a folder of files:
-    /// it needs no server, and its pages are complete without scripts. Only the search needs one, and loads its index at the first
-    /// letter.
+    /// Reads campaigns in subfolders at any depth, and folders laid out like the public archive. Every campaign has the page of
+    /// `linerate show --format html`; each machine, card and topic has a page with its comparisons; time lines show where results changed. The
+    /// site is a folder of files: it needs no server, and its pages are complete without scripts. Only the search needs a script,
+    /// which loads the search index when you type the first letter.
     Site(site::Site),
     /// Campaigns as JUnit, TAP, Prometheus, Parquet or SVG
     Export(export::Export),
     /// Show campaigns in a browser, also while they run
     ///
-    /// Serves the pages of `linerate report` over HTTP, with a list of all campaigns, the newest first. The page of a running campaign
-    /// renews itself. Only this machine can reach it, unless you say otherwise; nothing can be changed through it.
+    /// Serves the pages of `linerate show --format html` over HTTP, with a list of all campaigns, the newest first. The page of a running campaign
+    /// renews itself. Only this machine can reach the server, unless you use --allow-network. Nothing can be changed through it.
     Serve(serve::Serve),
     /// Which is faster, by how much, and how certain is it?
     ///
-    /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials that ran side
-    /// by side are paired by block, so that drift of the machine cancels out; everything else is compared unpaired.
+    /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials of the
+    /// same block ran side by side: they are compared in pairs, so that drift of the machine cancels out. All others are compared
+    /// unpaired.
     Compare(compare::Compare),
     /// Recompute published figures from the published data
     ///
-    /// Recomputes the tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for routing and firewalling" and of the BSD
-    /// Router Project's lab pages from the public archive of runs. The printed figure stands beside the recomputed one, marked as
-    /// agreeing, cut off instead of rounded, wrong in print, or without data. For a wrong figure linerate searches the data for the
-    /// value that was printed instead (the maximum, the median of another set, a slip).
+    /// From the public archive of runs, recomputes the tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for
+    /// routing and firewalling" and of the BSD Router Project's lab pages. Each printed figure stands beside the recomputed one
+    /// with a verdict: it agrees, was cut off instead of rounded, is wrong in print, or has no data. For a wrong figure linerate
+    /// searches the data for the source of the printed value: the maximum, the median of another set, or a slip in the last digit.
     Reproduce(reproduce::Reproduce),
     /// Statistics of files of numbers, as ministat(1) prints them
     ///
-    /// A drop-in replacement for ministat, and faster. Each file is a set of numbers, one on each line or one column of many; - or no
-    /// file is standard input. There can be 7 sets; each is compared with the first by Student's t test. Empty lines and text behind a
-    /// word that begins with # are ignored. The output is ministat's, byte for byte, with the arithmetic of the generation that --era
-    /// names, so that published figures can be checked.
+    /// A drop-in replacement for ministat, and faster. Each file is a set of numbers: one number on each line, or one column of a
+    /// table. Without a file, or for -, stat reads standard input. There can be up to 7 sets; each is compared with the first by
+    /// Student's t test. Empty lines are ignored; a word that begins with # is a comment, up to the end of the line. The output is
+    /// ministat's, byte for byte, with the arithmetic of the generation that --era names, so that published figures can be checked.
     Stat(stat::Stat),
-    /// Why does a DUT forward no more? With evidence and remedy
+    /// Why does a DUT not forward more? With evidence and remedy
     ///
     /// Looks for known causes in the rates, counters, CPU shares and profiles of a recorded campaign. Each finding has its evidence,
-    /// its mechanism, the commands that change it and undo the change, and the gain to expect. A cause that could not be looked for
-    /// is listed as not examined.
+    /// its mechanism, the commands that make a change and undo it, and the gain to expect. If the records cannot show whether a
+    /// cause was there, it is listed as not examined.
     Explain(explain::Explain),
     /// Which requirements of the RFCs did a campaign meet?
     ///
-    /// Checks each requirement against the records of a campaign and gives the evidence. The result decides what each test may claim.
+    /// Checks each requirement against the records of a campaign and gives the evidence. The result decides which degree
+    /// of compliance each test may claim.
     Conformance(conformance::Conformance),
-    /// Show how a host is configured, as far as forwarding depends on it
+    /// Show those parts of a host's configuration that affect forwarding
     ///
-    /// Asks this machine, a network namespace or a host over ssh about CPUs, cards, queues, interrupts, offloads, sysctls, packet filters,
-    /// tables and the settings of the next boot, or reads a saved directory. Nothing is changed. Passwords and keys are not asked for.
+    /// Asks this machine, a network namespace or a host over ssh, or reads a saved folder. The facts are about CPUs, cards, queues,
+    /// interrupts, offloads, sysctls, packet filters, tables and the settings of the next boot. Nothing is changed. No question is
+    /// about passwords or keys.
     Facts(facts::Facts),
     /// Recommend settings, with reasons and measured effects
     ///
     /// Applies rules to the facts of a host. Each recommendation has the present and the wanted value, the lines for each file, the
-    /// computation with this host's numbers, the gain that was measured elsewhere with source and hardware, its cost, and the plan that
-    /// tests it. Outdated settings and settings that the release does not have are named. Nothing is changed.
+    /// computation with this host's numbers, the gain that was measured elsewhere (with its source and hardware), its cost, and the
+    /// plan that tests it. Outdated settings and settings that the release does not have are named. Nothing is changed.
     Advise(advise::Advise),
     /// Flame graphs of perf, pmcstat and DTrace
     ///
@@ -143,49 +150,54 @@ pub enum Command {
     /// Functions, stages, locks and drops of this kernel under load
     ///
     /// `functions` interrupts each CPU many times a second and counts the stack of kernel functions that it finds there; --out draws a
-    /// flame graph. `stages` follows one frame in 61 through the stack and prints how long each step takes. `locks` measures how long
-    /// CPUs and tasks wait for locks, by the functions that want them. `drops` counts the frames that the kernel drops, with its reason.
+    /// flame graph. `stages` follows one frame in 61 through the stack and prints how long each step takes. `locks` measures how
+    /// long CPUs and tasks wait for locks, and in which functions. `drops` counts the frames that the kernel drops, for each of its
+    /// reasons.
     Profile(profile::Profile),
     /// Carry out recommendations, or take them back
     ///
-    /// Shows what would change in the running system and in which files, asks, and does it. Each change is written down with the value
-    /// before it, so that `linerate apply --revert` restores everything: also after a reboot, or if linerate was killed in between.
+    /// Shows what would change in the running system and in which files, asks you, and makes the changes. Each change is written
+    /// down with the value before it, so that `linerate apply --revert` restores everything: also after a reboot, or if linerate
+    /// was killed in between.
     Apply(apply::Apply),
     /// Take back what `linerate apply` changed
     #[command(hide = true)]
     Revert(apply::Revert),
     /// Which of many settings make a DUT faster?
     ///
-    /// Takes a plan whose variants each change one setting. A screening measures a few combinations of all of them; fresh trials confirm
-    /// the settings that seem to matter, with a correction for their number; the DUT with those that help is measured beside the DUT
-    /// as it is. Says which settings help, which cost, which depend on each other, and which make no difference that the trials show.
+    /// Takes a plan whose variants each change one setting. A screening measures a few combinations of the changes. Fresh trials
+    /// then confirm the changes that seem to matter, corrected for the number of these changes. Last, the DUT with the changes that
+    /// help is measured beside the DUT as it is. The result: which changes help, which make the DUT slower, which depend on each
+    /// other, and which show no difference.
     Tune(tune::Tune),
     /// Queues, CPUs and losses of a host, live
     ///
-    /// A live view of the driver's and the kernel's counters, of this machine, of a network namespace, or of a FreeBSD or Linux host over
-    /// ssh: frames and drops of each queue, bit/s at layers 1 and 2, the time of each CPU, interrupts, the network stack, connections,
-    /// rules, and every counter that moves. The first lines say how many packets pass, how many are lost, and which part is at its limit.
+    /// A live view of the counters of drivers and kernel, on this machine, in a network namespace, or on a FreeBSD or Linux host
+    /// over ssh. It has frames and drops of each queue, bit/s at layers 1 and 2, the time of each CPU, interrupts, the network
+    /// stack, connections, rules, and every counter that moves. The first lines say how many packets pass, how many are lost, and
+    /// which part is at its limit.
     Watch(watch::Watch),
     /// Import results and labs of other tools
     Import(import::Import),
     /// Where did results change, over campaigns or revisions?
     ///
     /// Puts campaigns of the same machine, variant and frames in order of time, and results of an archive in order of source revision
-    /// and version. In each such time line of 8 points or more it finds where the level changed, and tells changes from outliers and
-    /// from results that switch between two modes. Of a hundred time lines without a change, two to five show one by chance. For
-    /// campaigns it follows the ratio to tester-baseline, which drift of the machine does not move. docs/history.md has the method.
+    /// and version. In each such time line of 8 points or more it finds where the level changed. Outliers, and results that switch
+    /// between two modes, do not count as changes. Of a hundred time lines without a change, two to five show a change by chance.
+    /// For campaigns it follows the ratio to the tester alone, which drift of the machine does not move. docs/history.md has the
+    /// method.
     History(history::History),
     /// Write rule sets of pf, ipfw, ipf, iptables or nftables
     ///
     /// Writes a minimal set (stateless, stateful, or translating addresses) for the benchmark networks 198.18.0.0/15 (RFC 2544) and
-    /// 2001:2::/48 (RFC 5180). Options add rules that match nothing, a table of any size, and settings for a number of states. The text
-    /// is written while it is made: ten million entries take seconds and little memory.
+    /// 2001:2::/48 (RFC 5180). Options add rules that match nothing, a table of any size, and settings that make room for many
+    /// states. The text is written while it is made: ten million entries take seconds and little memory.
     ///
     /// Nothing is loaded. Sets of the BSD firewalls pass all other traffic; those of Linux drop forwarded frames that are not test
     /// traffic, so load them in a lab only.
     #[command(name = "ruleset", alias = "rules")]
     Rules(Box<rules::Rules>),
-    /// Line rates, buses, state tables, queues, RSS, windows
+    /// Calculate line rates, buses, state tables, queues, RSS, windows
     ///
     /// Each calculator prints its result with units, the formula, and the document that the formula comes from. Numbers are written as
     /// people write them (10G, 1.5Mpps, 80ms, 8GiB), and most calculators also answer the reverse question. docs/calc.md has them all.

@@ -88,7 +88,7 @@ pub static ROWS: [Row; 21] = [
     offload(CardSetting::Gro, "gro", "Generic receive offload (Linux)."),
     offload(CardSetting::Gso, "gso", "Generic segmentation offload (Linux)."),
     offload(CardSetting::Tso, "tso", "TCP segmentation offload."),
-    offload(CardSetting::Lro, "lro", "Large receive offload: to be off on a router."),
+    offload(CardSetting::Lro, "lro", "Large receive offload: should be off on a router."),
     offload(CardSetting::RxChecksum, "rx-checksum", "The card verifies checksums."),
     offload(CardSetting::TxChecksum, "tx-checksum", "The card writes checksums."),
     offload(CardSetting::VlanOffload, "vlan-offload", "The card takes VLAN tags off and puts them on."),
@@ -100,7 +100,7 @@ pub static ROWS: [Row; 21] = [
     offload(
         CardSetting::UdpGroForwarding,
         "udp-gro-forwarding",
-        "UDP frames of a flow are merged to be forwarded (Linux).",
+        "UDP frames of a flow are merged before they are forwarded (Linux).",
     ),
     Row {
         linux: Linux::Pauses,
@@ -183,7 +183,7 @@ pub static ROWS: [Row; 21] = [
     number(
         CardSetting::NapiDeferHardIrqs,
         key("napi-defer-hard-irqs", Kind::count(0, i32::MAX as u64))
-            .about("Polls without a frame after which the interrupt comes back on (Linux; with gro-flush-timeout)."),
+            .about("Number of polls without a frame after which the interrupt is on again (Linux; with gro-flush-timeout)."),
         "deferral of interrupts",
         Linux::File("napi_defer_hard_irqs"),
     ),

@@ -27,7 +27,7 @@ pub(super) static PLAN: Table = Table {
         required("question", Kind::Line).about("The question that it answers."),
         key("source", Kind::Line).about("The document that the experiment comes from."),
         key("lab", Kind::Table(&LAB))
-            .about("Where it runs. Without it: in network namespaces of this machine."),
+            .about("Where the plan runs. Without [lab]: in network namespaces of this machine."),
         key("traffic", Kind::Table(&TRAFFIC))
             .about("The frames that are sent, unless a factor says otherwise."),
         required(
@@ -69,15 +69,15 @@ pub(super) static LAB: Table = Table {
         key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: the speed of the slower link. Default: what the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
-                load its programs.",
+                load XDP programs.",
         ),
         key("batch", Kind::count(1, 256)).about(
-            "Frames that the embedded lab's generator hands over at once. Default: the number that \
-                measures best.",
+            "Number of frames that the embedded lab's generator hands over together. Default: linerate \
+                tries several numbers and chooses one by their rates.",
         ),
         key("statement", Kind::Line).about(
-            "Your statement that the embedded lab's DUT is set up as its instructions say (RFC 2544, \
-                section 7). In a lab of hosts, the lab file has it, at the DUT.",
+            "Your statement that the embedded lab's DUT is set up as the DUT's instructions say (RFC 2544, \
+                section 7). In a lab of hosts, this statement is in the lab file, at the DUT.",
         ),
     ]],
 };
@@ -105,7 +105,7 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_OBJECT as u64))
-            .about("Bytes that a server answers with on each connection. Default: 6, which fill the shortest frame."),
+            .about("Bytes of the server's answer on each connection. Default: 6, which fill the shortest frame."),
         key("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
         key("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
@@ -119,25 +119,25 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: 1.",
         ),
         key("ports", Kind::Form(&SELECTION)).about(
-            "Ports of the flows: counted (1, 2, 3, ...) or random (RFC 4814, section 4.5). All trials have the same; random:SEED selects \
-                another set. Default: counted.",
+            "Ports of the flows: counted (1, 2, 3, ...) or random (RFC 4814, section 4.5). All trials have the same ports; \
+                random:SEED selects another set. Default: counted.",
         ),
         key("addresses", Kind::Form(&SELECTION)).about(
-            "Host part of source and destination addresses: counted (1, 2, 3, ...) or random (RFC 4814, section 4.4). All trials have the \
-                same; random:SEED selects another set. Default: counted.",
+            "Host part of source and destination addresses: counted (1, 2, 3, ...) or random (RFC 4814, section 4.4). All trials \
+                have the same addresses; random:SEED selects another set. Default: counted.",
         ),
         key("broadcast-every", Kind::count(0, 1_000_000)).about(
             "N: one frame in N goes to the Ethernet broadcast address instead, and is counted separately. \
                 Default: 0, none.",
         ),
         key("ipv6-share", Kind::Form(&PART)).about(
-            "Share of IPv6 frames between the IPv4 frames (RFC 5180, section 7). \
+            "Share of IPv6 frames in a mix with IPv4 frames (RFC 5180, section 7). \
                 Default: 0 %.",
         ),
         key("extension-headers", Kind::Choice(&EXTENSIONS))
             .about("IPv6 extension headers of UDP frames (RFC 5180, section 5.3). Default: none."),
         key("source-macs", Kind::Choice(&SOURCE_MACS))
-            .about("Ethernet sources of the frames (RFC 4814, section 4.2). Default: own."),
+            .about("Ethernet source addresses of the frames (RFC 4814, section 4.2). Default: own."),
         key("burst", Kind::count(0, 65_536)).about(
             "Frames of each burst: the load comes in bursts with pauses between them (RFC 2544, section \
                 21). Default: 0, evenly spaced.",
@@ -149,7 +149,7 @@ pub(super) static TRAFFIC: Table = Table {
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))
             .about("N: one frame in N carries a time stamp. Default: 64."),
-        key("stamps", Kind::Choice(&STAMPS)).about("Where these frames are stamped. Default: software."),
+        key("stamps", Kind::Choice(&STAMPS)).about("Where frames get their time stamps. Default: software."),
         key("direction", Kind::Choice(&DIRECTIONS)).about(
             "Direction of the frames through the DUT; the rate is that of each direction. Default: forward.",
         ),
@@ -159,15 +159,15 @@ pub(super) static TRAFFIC: Table = Table {
 static CONNECTIONS: [(&str, &str); 5] = [
     (
         "request",
-        "SYN, SYN/ACK, ACK with a request, answer with FIN, FIN, ACK: six frames; the server closes first",
+        "six frames: SYN; SYN/ACK; ACK with a request; answer with FIN; FIN; ACK. The server closes first",
     ),
     (
         "greeting",
-        "as request, with a bare ACK, as kernels send it: the server speaks first",
+        "like request, but the client's ACK is bare, as kernels send it, and the server speaks first",
     ),
     (
         "rst",
-        "as request, but the client ends with RST: five frames",
+        "like request, but the client ends with RST: five frames",
     ),
     ("half", "SYNs that nobody answers"),
     ("udp", "a datagram and its answer"),
@@ -242,7 +242,7 @@ pub(super) static FACTOR: Table = Table {
         ),
         required("levels", Kind::Levels)
             .about("The values that it takes. The first is the one that others are compared with."),
-        key("combine", Kind::Choice(&COMBINE)).about("How it goes with other factors. Default: crossed."),
+        key("combine", Kind::Choice(&COMBINE)).about("How it is combined with other factors. Default: crossed."),
         key("variants", Kind::List(&Kind::Line)).about("The variants that it varies. Default: all."),
     ]],
 };
@@ -251,7 +251,7 @@ static COMBINE: [(&str, &str); 2] = [
     ("crossed", "every level with every level of the others"),
     (
         "alone",
-        "swept by itself, while others that are swept alone are as the plan says without them",
+        "swept by itself: meanwhile, the other factors that are swept alone keep the values of the plan",
     ),
 ];
 
@@ -264,14 +264,14 @@ pub(super) static COMPARE: Table = Table {
                 others are reported as well.",
         ),
         key("until", Kind::Form(&SHARE))
-            .about("Stop once the 95 % interval of each of them is narrower than this share."),
+            .about("Stop once the 95 % interval of each of these comparisons is narrower than this share."),
     ]],
 };
 
 static INTERESTS: [(&str, &str); 4] = [
     (
         "variants",
-        "each variant with the one of `with`, at the same levels",
+        "each variant with the variant that `with` names, at the same levels",
     ),
     (
         "levels",
@@ -287,35 +287,39 @@ pub(super) static TRIALS: Table = Table {
     what: "[trials]",
     keys: &[&[
         required("duration", TRIAL_LENGTH).about(
-            "The measured window of one trial.",
+            "How long one trial measures.",
         ),
         key("blocks", Kind::count(1, MOST_BLOCKS))
-            .about("Blocks at most: a block is one trial of everything."),
-        key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most. Default of searches: 10 min, or twice the time that they need, if that is longer."),
+            .about("Largest number of blocks: a block is one trial of every cell."),
+        key("budget", Kind::duration(MS, 1000 * H)).about(
+            "Longest time for all trials. Default of searches: 10 min, or twice the time that the goals need, if that is longer.",
+        ),
         key("order", Kind::Choice(&ORDERS)).about("The order of trials. Default: blocks."),
         key("seed", Kind::count(0, u64::MAX))
-            .about("Seed of the order; drawn and recorded where none is given."),
+            .about("Seed of the order. Without it, a random seed is used and recorded."),
         key("reboot", Kind::Choice(&REBOOTS))
             .about("When the device under test is rebooted. Default: never."),
-        key("pause", Kind::duration(MS, H)).about("Pause before each trial, after settings were changed."),
+        key("pause", Kind::duration(MS, H)).about("The wait before each trial."),
         key("measure", Kind::Choice(&MEASURES)).about("What is measured of each cell. Default: rate."),
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
             "search: the goals: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr; ndr for a bisection.",
         ),
         key("method", Kind::Choice(&METHODS)).about("search, rfc2544: how to search for a rate. Default: mlrsearch."),
         key("step", Kind::Form(&SHARE))
-            .about("loss-curve, rfc2544: step between loads, as a share of the highest. Default: 10 %."),
+            .about("loss-curve, rfc2544: step between loads, as a share of the highest load. Default: 10 %."),
         key("width", Kind::Form(&SHARE)).about(
             "search, rfc2544: the search ends when its bounds differ by at most this share of the upper one. Default: 0.5 %.",
         ),
         key("min-load", Kind::Form(&FRAMES)).about("search, rfc2544: the lowest load. Default: 1 kpps."),
         key("max-load", Kind::Form(&FRAMES)).about(
-            "search, loss-curve, rfc2544: the highest load. A search on hosts needs it. Default: 95 % of the rate of the tester alone.",
+            "search, loss-curve, rfc2544: the highest load; required for a search on hosts. Default: 95 % of the rate of the \
+                tester alone.",
         ),
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, search: after a trial with loss, how many further trials must lose frames too before the burst counts as too long or, in a bisection, the load as too high. Default: 0.",
+            "rfc2544, search: after a trial with loss, this many further trials must lose frames too before a burst counts as too \
+                long. In a bisection, also before a load counts as too high. Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -328,9 +332,9 @@ const REPEATS: Key = key("repeats", Kind::count(1, 10_000)).about(
     "rfc2544: runs of each repeated test. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
 );
 const DRAIN: Key = key("drain", Kind::duration(MS, H))
-    .about("rfc2544: the wait for the last frames of each trial. Default: 2 s (and pause 4 s).");
-const SETTLE: Key =
-    key("settle", Kind::duration(MS, H)).about("rfc2544: the rest after each trial. Default: 5 s.");
+    .about("rfc2544: the wait for the last frames of each trial. Default: 2 s. In these tests, the default of pause is 4 s.");
+const SETTLE: Key = key("settle", Kind::duration(MS, H))
+    .about("rfc2544: the quiet time after each trial. Default: 5 s.");
 
 static BENCHMARK: Kind = Kind::Choice(&BENCHMARKS);
 
@@ -385,11 +389,11 @@ static MEASURES: [(&str, &str); 4] = [
 static METHODS: [(&str, &str); 2] = [
     (
         "mlrsearch",
-        "few trials at most loads, many at the loads that decide (RFC 9971)",
+        "a few trials for most of the loads, many for the loads that decide the result (RFC 9971)",
     ),
     (
         "bisection",
-        "one trial at each load, for one goal; for comparisons",
+        "one trial at each load, and only one goal; for comparisons",
     ),
 ];
 
@@ -414,14 +418,14 @@ pub(super) static COLLECT: Table = Table {
     keys: &[&[
         key("what", Kind::List(&Kind::Choice(&COLLECTORS))).about("Figures to collect. Default: cpus."),
         key("commands", Kind::List(&Kind::Line))
-            .about("Commands on the device under test, after each trial, whose output is kept."),
+            .about("Commands to run on the device under test after each trial; their output is kept."),
         key("during", Kind::List(&Kind::Line)).about(
-            "Commands on the device under test that run from before the load of each trial until \
+            "Commands to run on the device under test that begin before the load of each trial and end \
                 after it; their output is kept.",
         ),
         key("profile", PROFILE_LENGTH).about(
-            "Whether, or how long, the stacks of the kernel are sampled under the load of each cell, \
-                in trials after the others. true: 2 s.",
+            "Whether, or for how long, the stacks of the kernel are sampled under the load of each cell, \
+                in further trials at the end. true: 2 s.",
         ),
     ]],
 };
@@ -442,7 +446,7 @@ pub(super) static EXPECT: Table = Table {
         required("is", Kind::Choice(&CLAIMS)).about("The expected result."),
         key("than", Kind::Selector).about("What it is compared with."),
         key("by", Kind::Form(&SHARE))
-            .about("slower, faster: by at least this share. Default: any that is proven."),
+            .about("slower, faster: by at least this share. Default: any proven difference."),
         key("within", Kind::Form(&SHARE)).about("same: the two differ by no more than this share."),
         key("rate", Kind::Form(&RATE)).about("at-least, at-most: frames a second."),
         required("because", Kind::Line).about("Why this must be so."),
@@ -467,14 +471,15 @@ static QUICK: Table = Table {
         key("duration", TRIAL_LENGTH).about("The measured window of one trial."),
         key("blocks", Kind::count(1, MOST_BLOCKS)).about("Blocks at most."),
         key("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
-        key("until", Kind::Form(&SHARE)).about("When the comparisons are known well enough."),
+        key("until", Kind::Form(&SHARE))
+            .about("Stop once the 95 % interval of each comparison is narrower than this share."),
         TESTS,
         REPEATS,
         key("pause", Kind::duration(MS, H)).about("Pause before each trial."),
         DRAIN,
         SETTLE,
         key("variants", Kind::List(&Kind::Line))
-            .about("The variants that are part of it. Default: all."),
+            .about("The variants of the quick form. Default: all."),
         key(
             "levels",
             Kind::Named(
@@ -482,6 +487,6 @@ static QUICK: Table = Table {
                 "factors, each with the levels that it has in the quick form",
             ),
         )
-        .about("Levels of factors, instead of theirs."),
+        .about("Levels of factors, instead of those in [factors]."),
     ]],
 };

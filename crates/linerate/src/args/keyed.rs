@@ -121,8 +121,10 @@ impl Opt {
         };
         let more = match self.takes {
             Takes::One => "",
-            Takes::Levels => ". Several, separated by commas, are measured in alternating trials",
-            Takes::Many => ". It may be repeated",
+            Takes::Levels => {
+                ". Several values, separated by commas, are measured in alternating trials"
+            }
+            Takes::Many => ". The option may be repeated",
         };
         let arg = arg
             .help(format!("{about}{more}"))

@@ -28,7 +28,7 @@ use std::time::Duration;
   sudo linerate advise                      this machine, in its present role
   linerate advise root@router               a host over ssh
   linerate advise router --connections 1M   saved facts; a million connections
-  linerate advise --role endhost --rtt 80ms TCP buffers for such a path
+  linerate advise --role endhost --rtt 80ms   TCP buffers for such a path
   linerate advise router --format shell     a script that makes the changes
   linerate advise --format diff             for patch -d / -p1
   linerate advise --item linux-rps          this recommendation alone
@@ -47,7 +47,8 @@ pub struct Advise {
     #[command(flatten)]
     pub purpose: Purpose,
 
-    /// How to print. text is a page, json the record; shell, ansible and diff make the changes, plan is for `linerate tune`
+    /// Form of the output: text is a page, json the record. shell, ansible and diff are a script, a playbook and a patch that make
+    /// the changes; plan is a plan for `linerate tune`
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     pub format: String,
 
@@ -64,11 +65,11 @@ pub struct Purpose {
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Option<Role>,
 
-    /// The release, where the facts do not have it: 11.1
+    /// Release of the system, if the facts do not have it: 11.1
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     pub release: Option<String>,
 
-    /// A recommendation, by the name that `linerate advise` prints; can be repeated
+    /// Only the recommendation with this name, as `linerate advise` prints it; can be repeated
     #[arg(long = "item", value_name = "NAME")]
     pub items: Vec<String>,
 

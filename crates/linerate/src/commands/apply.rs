@@ -24,8 +24,8 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo linerate apply --all --dry-run         what would change, in which file
-  sudo linerate apply --item linux-backlog    shows it, asks, and does it
-  linerate apply root@router --all --yes      on a host over ssh, unasked
+  sudo linerate apply --item linux-backlog    shows this change, asks you, and makes it
+  linerate apply root@router --all --yes      on a host over ssh, without asking you
   linerate apply root@router --revert         everything as it was before
   sudo linerate apply --revert --list         what can be taken back
 
@@ -39,7 +39,7 @@ pub struct Apply {
     #[command(flatten)]
     pub source: Source,
 
-    /// All recommendations that need no measurement first
+    /// Carry out all recommendations that need no measurement first
     #[arg(long, conflicts_with = "items")]
     pub all: bool,
 

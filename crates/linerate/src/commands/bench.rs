@@ -43,7 +43,8 @@ impl Verb for Options {
             key("--duration", "trials.duration", "TIME")
                 .usual("250ms"),
             key("--trials", "trials.blocks", "N").about(
-                "Trials of each combination of variant, frame length and IP version [default: until the intervals of the ratios are narrower than 2 %, or the budget is used up]",
+                "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \
+                    the compared ratios are narrower than 2 %, or the budget is used up]",
             ),
             key("--mode", "lab.mode", "MODE").only(&["inline", "threaded"]),
             key("--cpus", "lab.generator-cpus", "LIST"),
@@ -102,7 +103,7 @@ Variants:
   xdp                  an XDP program that forwards by the kernel's routing table
   known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
-  known-loss=N@KIND    loses exactly every N-th frame of connections: syn, syn-ack, request, answer, fin or last-ack
+  known-loss=N@KIND    loses exactly every N-th frame of one kind in connections: syn, syn-ack, request, answer, fin or last-ack
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
   known-delays=T/T     delays frames by the first and the second time in turn
@@ -120,7 +121,7 @@ Exit status: 0 measured; 1 an error, or some variant has no result: it could not
 was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 no variant
 can be measured here; 5 --fail-if-slower is undecided; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
-    /// Variant of the DUT (see below); may be repeated. The same variant twice compares it with itself
+    /// Variant of the DUT (see below); may be repeated. A variant that is given twice is compared with itself
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
@@ -128,7 +129,7 @@ pub struct Bench {
     #[arg(long = "rules", value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 
-    /// Where an interface or network of the rule files is in the lab: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere; may be
+    /// Place in the lab of an interface or network of the rule files: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere; may be
     /// repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     pub map: Vec<(String, Meaning)>,
@@ -137,19 +138,19 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
     pub sizes: Sizes,
 
-    /// IP version: 4, 6 or both. --ipv6-share and --connections imply 4, --extension-headers 6
+    /// IP version: 4, 6 or both. --ipv6-share and --connections imply 4; --extension-headers implies 6
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
     pub family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
-    /// answered), new (unknown to the DUT: the first frame of each flow opens one)
+    /// answered), new (unknown to the DUT: the first frame of each flow opens a connection)
     #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), default_value = "established", conflicts_with = "connections")]
     pub states: States,
 
     #[command(flatten)]
     pub keys: Keys<Options>,
 
-    /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits it), so that GRO does not verify it
+    /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits this), so that GRO does not verify checksums
     #[arg(long)]
     pub no_udp_checksum: bool,
 

@@ -36,8 +36,8 @@ use std::time::Duration;
   linerate calc rss --queues 8                      do the test's flows reach all queues evenly?
   linerate calc trials --difference 1% --deviation 0.5%    trials that show this difference
 
-Every calculator has --format text, json, markdown or csv. JSON and CSV have whole units: frames/s,
-bit/s, bytes, nanoseconds, shares from 0 to 1. Frame lengths count the FCS, as RFC 2544 does.")]
+Every calculator has --format text, json, markdown or csv. The units of JSON and CSV are always frames/s,
+bit/s, bytes, nanoseconds, and shares from 0 to 1. Frame lengths count the FCS, as RFC 2544 does.")]
 pub struct Calc {
     #[command(subcommand)]
     what: What,
@@ -51,7 +51,7 @@ enum What {
     /// Frames a second of a full link, for each frame length; or the link that a rate fills
     #[command(after_help = "Examples:
   linerate calc line-rate 1G                        all lengths of RFC 2544
-  linerate calc line-rate 100G --sizes 64,imix      of these
+  linerate calc line-rate 100G --sizes 64,imix      these lengths only
   linerate calc line-rate 1.488Mpps --sizes 64      the link that this rate fills")]
     LineRate {
         /// Speed of a link, or a rate: 10G, 1.488Mpps
@@ -61,7 +61,7 @@ enum What {
         #[arg(long, alias = "size", value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
         sizes: Sizes,
     },
-    /// A mix of frame lengths: rate of a full link, or bits of a rate and the links that a router carries
+    /// A mix of frame lengths: the rate that fills a link, or the bits of a rate and the links that a router of this rate carries
     #[command(after_help = "Examples:
   linerate calc imix 10G                            what a 10-gigabit IMIX router must forward
   linerate calc imix 7Mpps                          the links that a router of this rate carries
@@ -76,7 +76,7 @@ A router's rate counts the frames that it forwards in both directions together."
         #[arg(long, value_name = "MIX", default_value = "imix")]
         size: FrameMix,
     },
-    /// Share of frames that headers take, and the payload that a full link carries
+    /// How much of a frame is headers, and the payload that a full link carries
     #[command(after_help = "Examples:
   linerate calc overhead                                      UDP over IPv4, all lengths of RFC 2544
   linerate calc overhead --sizes 1518 --tcp --options 12      a TCP stream with timestamps at 10 Gbit/s
@@ -111,7 +111,7 @@ A router's rate counts the frames that it forwards in both directions together."
         /// Speed of a full link, or a rate: 10G, 1.49Mpps
         #[arg(value_parser = load)]
         load: Option<Load>,
-        /// Instead: cycles that a frame takes
+        /// Instead of a load: cycles that a frame takes
         #[arg(long, value_name = "N", value_parser = count)]
         cycles: Option<f64>,
         /// Frame length with FCS, or a mix
@@ -150,7 +150,7 @@ A router's rate counts the frames that it forwards in both directions together."
     /// pf: limit of states, size of its hash, memory
     #[command(after_help = "Examples:
   linerate calc pf-states 10M                  the hash of 10 million states
-  linerate calc pf-states --connections 5M     the same: pf keeps two states for a forwarded one
+  linerate calc pf-states --connections 5M     the same: pf keeps two states for each forwarded connection
   linerate calc pf-states 10M --memory 8GiB    the share of the host's memory
   linerate calc pf-states --hash 32768         the states that suit FreeBSD 11's default")]
     PfStates {
@@ -165,7 +165,7 @@ A router's rate counts the frames that it forwards in both directions together."
     /// ipfw: dyn_max and dyn_buckets
     #[command(after_help = "Examples:
   linerate calc ipfw-states 5M               the buckets of 5 million states
-  linerate calc ipfw-states --hash 65536     the states that suit the most buckets of FreeBSD 11")]
+  linerate calc ipfw-states --hash 65536     the states that suit FreeBSD 11's largest number of buckets")]
     IpfwStates {
         #[command(flatten)]
         table: Table,
@@ -186,7 +186,7 @@ A router's rate counts the frames that it forwards in both directions together."
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
         memory: Option<f64>,
     },
-    /// FreeBSD's entropy harvest mask: number, bits and names; without the sources that cost a router time
+    /// FreeBSD's entropy harvest mask: number, bits and names; and the mask without the sources that cost a router time
     #[command(after_help = "Examples:
   linerate calc harvest-mask 511                          without INTERRUPT and NET_ETHER: 351
   linerate calc harvest-mask 511 --without NET_ETHER      without that source alone
@@ -205,7 +205,7 @@ A router's rate counts the frames that it forwards in both directions together."
   linerate calc queues --cores 6 --slots 64                             why not one for each of 6 cores
   linerate calc queues --cores 24 --rate 14.88Mpps --each 1.36Mpps      queues for line rate")]
     Queues {
-        /// Cores, without the second threads of cores
+        /// Number of cores; second threads of cores do not count
         #[arg(long, value_name = "N")]
         cores: u32,
         /// The most queues that the driver makes
@@ -223,11 +223,11 @@ A router's rate counts the frames that it forwards in both directions together."
     },
     /// RSS: the Toeplitz hash and queue of a flow, the spread of many flows, and flows that spread evenly
     Rss(RssArgs),
-    /// Bandwidth-delay product: of link, round-trip time and window, two give the third
+    /// Bandwidth-delay product: give two of link, round-trip time and window, to compute the third
     #[command(after_help = "Examples:
   linerate calc bdp 10G --rtt 80ms                    the window that fills the link
   linerate calc bdp --window 64KiB --rtt 80ms         the rate that a window allows
-  linerate calc bdp --window 16MiB --link 10G         the longest way that it fills")]
+  linerate calc bdp --window 16MiB --link 10G         the longest round-trip time at which this window fills the link")]
     Bdp {
         /// Speed of the link: 10G
         #[arg(value_name = "SPEED", value_parser = parse_link_speed)]
@@ -242,7 +242,7 @@ A router's rate counts the frames that it forwards in both directions together."
         #[arg(long, value_name = "SIZE", value_parser = bytes)]
         window: Option<f64>,
     },
-    /// Trials that show a given difference in percent, or the difference that a given number of trials shows
+    /// How many trials show a given difference in percent, or which difference a given number of trials shows
     #[command(after_help = "Examples:
   linerate calc trials --difference 1% --deviation 0.5%     trials that show one percent
   linerate calc trials --trials 5 --deviation 0.48%         the difference that five trials show")]
@@ -251,7 +251,7 @@ A router's rate counts the frames that it forwards in both directions together."
         /// The difference to show: 1%
         #[arg(long, value_name = "SHARE")]
         difference: Option<Share>,
-        /// Instead: trials of each variant
+        /// Instead of a difference: trials of each variant
         #[arg(long, value_name = "N")]
         trials: Option<u32>,
         /// Standard deviation of a trial, as a share of the rate: 0.5%
@@ -285,14 +285,14 @@ struct Table {
     /// Limit of the table's entries (states of pf and ipfw, connections of Linux): 10M
     #[arg(value_name = "ENTRIES", value_parser = count)]
     states: Option<f64>,
-    /// Connections that it is to hold, instead of entries: 5M. A connection is all packets between two endpoints, in both
+    /// Instead of entries: connections that the table must hold: 5M. A connection is all packets between two endpoints, in both
     /// directions
     #[arg(long, value_name = "N", value_parser = count)]
     connections: Option<f64>,
-    /// The reverse: entries that suit a hash with this number of slots or buckets
+    /// The reverse: compute the entries that suit a hash with this number of slots or buckets
     #[arg(long, value_name = "N", value_parser = count)]
     hash: Option<f64>,
-    /// New connections a second that it is to hold, each as long as --stay says: 5k
+    /// New connections a second, such as 5k: the table must hold each as long as --stay says
     #[arg(long, value_name = "N", value_parser = count)]
     rate: Option<f64>,
 }
@@ -338,10 +338,10 @@ struct RssArgs {
     /// Destinations
     #[arg(long, value_name = "RANGE", requires = "src")]
     dst: Option<String>,
-    /// Flows of linerate's own space, instead of --src and --dst
+    /// Instead of --src and --dst: number of flows in linerate's own ranges of addresses and ports
     #[arg(long, value_name = "N", default_value = "2000", value_parser = count, conflicts_with = "src")]
     flows: f64,
-    /// IPv6 instead of IPv4, for linerate's own space and --even
+    /// IPv6 instead of IPv4, for linerate's own ranges and for --even
     #[arg(short = '6', long, conflicts_with = "src")]
     ipv6: bool,
     /// Queues
@@ -350,7 +350,7 @@ struct RssArgs {
     /// Slots of the indirection table, which names the queues in turn
     #[arg(long, value_name = "N", default_value_t = 128)]
     slots: u32,
-    /// The queues of all slots, where they are not in turn: 0,1,2,3
+    /// The queue of each slot, if the slots do not name the queues in turn: 0,1,2,3
     #[arg(long, value_name = "QUEUES", value_delimiter = ',', conflicts_with_all = ["queues", "slots"])]
     table: Option<Vec<u32>>,
     /// The key: microsoft, symmetric, or hexadecimal as ethtool -x prints it
@@ -359,7 +359,7 @@ struct RssArgs {
     /// Fields that the card hashes
     #[arg(long, value_name = "FIELDS", default_value = "ports", value_parser = ["ports", "addresses"])]
     fields: String,
-    /// Compute a space of at least --flows flows that spreads evenly
+    /// Compute ranges with at least --flows flows that spread evenly over the queues
     #[arg(long, conflicts_with = "src")]
     even: bool,
 }

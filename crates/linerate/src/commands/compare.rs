@@ -22,7 +22,7 @@ use std::process::ExitCode;
   linerate compare X:forwarding X:nft-stateful      two variants of a campaign, paired by block
   linerate compare before after                     two campaigns: variants of the same name
   linerate compare before.txt after.txt             plain files, a rate on each line
-  linerate compare before after --fail-if-slower 3% for CI
+  linerate compare before after --fail-if-slower 3%   for CI
 
 After a campaign's folder, :VARIANT selects one row of its results: by the variant's name, by the
 name with IP version and frame length (\"X:forwarding IPv6 84\"), or by its number (X:2).
@@ -32,7 +32,7 @@ Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 3 p
 slower by that much, 5 undecided.")]
 pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
-    /// `linerate list` shows [default: last]
+    /// `linerate list` shows
     #[arg(value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
 
@@ -40,7 +40,7 @@ pub struct Compare {
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
     pub confidence: Confidence,
 
-    /// Exit with status 3 if anything is proven slower than the reference by at least this much: 3%
+    /// Exit with status 3 if anything is proven slower than the reference by at least this share, such as 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

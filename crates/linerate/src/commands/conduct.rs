@@ -36,8 +36,8 @@ use std::sync::atomic::Ordering;
 
 Both of Conductor's vocabularies are read: [Clients] and [Master], [Workers] and [Coordinator]. Files of players are looked
 for beside the test, then in the working directory. linerate uses the system's ssh with your keys, agent and configuration;
-no player needs to run. The reset phase is run in every case, also after Ctrl-C.
-docs/conductor.md describes the format and the differences to Conductor.
+the hosts need not run Conductor's player. The reset phase is run in every case, also after Ctrl-C.
+docs/conductor.md describes the format and the differences from Conductor.
 
 Exit status: 0 all steps of all trials succeeded, or were shown; 1 a step failed, or a host was lost or not reached;
 2 the test has faults, or bad arguments (nothing is run); 130 interrupted.")]
@@ -46,7 +46,7 @@ pub struct Conduct {
     #[arg(value_name = "TEST.cfg")]
     pub test: PathBuf,
 
-    /// Number of trials, instead of the test's
+    /// Number of trials, instead of the number that the test names
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TRIALS)))]
     pub trials: Option<u32>,
 
@@ -78,7 +78,8 @@ pub struct Conduct {
     #[arg(long, value_name = "NAME=SSH-DESTINATION", value_parser = mapping, conflicts_with = "local")]
     pub map: Vec<(String, String)>,
 
-    /// Run on this machine: in the network namespace called like the worker, or outside of any for loopback addresses
+    /// Run on this machine: each worker in the network namespace of its name, or in no namespace if its address is a loopback
+    /// address
     #[arg(long, conflicts_with_all = ["accept_new_keys", "ssh_config"])]
     pub local: bool,
 

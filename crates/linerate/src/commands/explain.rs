@@ -32,12 +32,12 @@ finding says how it is known: observed (its cost was measured here), inferred (c
 settings imply it) or possible. Most checks need the stacks of --profile; without them, the
 page lists the causes that were not examined. docs/explain.md describes every cause.
 
-If a plan can make the change, the finding has an experiment: alternating trials of the DUT before the change and
-of the DUT after it. --prove runs the experiments for the embedded lab, on the machine that was measured, but none
-that changes settings of the whole host.")]
+If a plan can make the change that a finding proposes, the finding has an experiment: alternating trials of the DUT
+without the change and with it. --prove runs the experiments for the embedded lab, on the machine that was
+measured. It runs no experiment that changes settings of the whole host.")]
 pub struct Explain {
-    /// A campaign, or CAMPAIGN:VARIANT; two of them to compare. A campaign is a folder, last, last-1, or a name that `linerate list`
-    /// shows
+    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them. A campaign is a folder, last, last-1, or a name that `linerate
+    /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
     /// Also list the causes that are absent

@@ -32,29 +32,31 @@ pub struct Export {
 /// The forms.
 #[derive(Debug, Subcommand)]
 pub enum Form {
-    /// JUnit XML for CI: what a campaign can fail, as test cases
+    /// JUnit XML for CI: test cases that a campaign can pass or fail
     ///
-    /// Each expectation of the plan, the audit of each cell, whether its rate is the DUT's, and whether the campaign came to its end is a
-    /// test case. It fails with its figures; it is skipped where the trials are inconclusive or something was not measured, with the reason.
+    /// There is a test case for each expectation of the plan. Each cell has one for its audit, and one for whether its rate is
+    /// the DUT's; the campaign has one for whether it came to its end. A failed test case shows its figures. A test case is
+    /// skipped, with the reason, where the trials are inconclusive or something was not measured.
     #[command(after_help = "Examples:
   sudo linerate run firewalls --quick --out results
   linerate export junit results -o junit.xml
   linerate compare before after --fail-if-slower 3% --junit slower.xml")]
     Junit(Campaigns),
-    /// The Test Anything Protocol, as the kernel's selftests print it: the cases of `junit`
+    /// The Test Anything Protocol, as the kernel's selftests print it: the same test cases as `junit`
     #[command(after_help = "Example:
   linerate export tap last > results.tap")]
     Tap(Campaigns),
     /// Metrics for the textfile directory of a Prometheus node exporter
     ///
-    /// Rates with their intervals, loss, latency, trials, and when the campaign began. Of several campaigns of one name, those of the
-    /// last: a metric has one value. The file is there whole or not at all, so that the exporter never reads half of it.
+    /// Rates with their intervals, loss, latency, trials, and when the campaign began. Of several campaigns with the same name,
+    /// only the last is exported, because a metric has one value. The file is there whole or not at all, so that the exporter never
+    /// reads half of it.
     #[command(after_help = "Example:
   linerate export prometheus linerate-results -o /var/lib/prometheus/node-exporter/linerate.prom")]
     Prometheus(Campaigns),
     /// An archive of many campaigns for DuckDB, Polars and others: a row for each trial, or for each cell
     ///
-    /// The file has its columns' meanings and units, and the same campaigns give the same bytes (docs/archive-schema.md).
+    /// The file also tells the meanings and units of its columns. The same campaigns give the same bytes (docs/archive-schema.md).
     #[command(after_help = "Examples:
   linerate export parquet linerate-results -o trials.parquet
   linerate export parquet linerate-results --rows cells -o cells.parquet
@@ -63,7 +65,7 @@ pub enum Form {
     Parquet(Parquet),
     /// A picture of a campaign's page as an SVG file of its own
     ///
-    /// Without a name it lists the pictures of the page.
+    /// Without the name of a picture, the command lists the pictures of the page.
     #[command(after_help = "Examples:
   linerate export picture linerate-results/NAME
   linerate export picture linerate-results/NAME \"Rate over rules\" -o rules.svg
@@ -91,7 +93,7 @@ pub struct Picture {
     /// The campaign
     #[arg(value_name = "DIR", value_parser = handle::folder)]
     directory: PathBuf,
-    /// Title or number of the table, as the list has them
+    /// Title or number of the picture, as the list shows them
     #[arg(value_name = "PICTURE")]
     name: Option<String>,
     /// The file [default: standard output]

@@ -25,14 +25,14 @@ use std::process::ExitCode;
   sudo linerate facts                         this machine
   sudo linerate facts --namespace dut --json  a network namespace, for programs
   linerate facts root@router                  a host over ssh
-  linerate facts root@router --save router    keep the answers, or send them
+  linerate facts root@router --save router    save the answers, for example to send them
   linerate facts router                       read them again
   linerate facts freebsd-13.2                 a folder of saved outputs
 
-A folder may be that of --save, a campaign's, one of saved outputs named after their commands (sysctl-a.txt, \
-ifconfig-a.txt, pfctl-si.txt), or a file system tree (etc/rc.conf, boot/loader.conf, proc/sys, \
-sys/class/net). Nothing on a host is changed. Passwords and keys are not asked for, and lines that may hold \
-one are left out. docs/advise.md lists the questions.
+A folder may be one that --save wrote, or that of a campaign. It may also hold saved outputs, in files named after their \
+commands (sysctl-a.txt, ifconfig-a.txt, pfctl-si.txt), or a file system tree (etc/rc.conf, boot/loader.conf, proc/sys, \
+sys/class/net). Nothing on a host is changed. No question is about passwords or keys, and lines of answers that may \
+hold one are left out. docs/advise.md lists the questions.
 
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Facts {
@@ -62,7 +62,7 @@ pub struct Source {
     #[arg(long, value_name = "NAME|PATH", conflicts_with = "place")]
     pub namespace: Option<String>,
 
-    /// Ask the host by `sudo -n`
+    /// Run the questions on the host with `sudo -n`
     #[arg(long)]
     pub sudo: bool,
 

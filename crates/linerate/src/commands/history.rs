@@ -21,11 +21,11 @@ use std::process::ExitCode;
   linerate history linerate-results --json        with every point, for other programs
   linerate history netbenches/Atom_C2558_4Cores   a part of the public archive
 
-Marks of a plot: * point, o outlier, - level, letters changes.
+Marks in a plot: * is a point, o is an outlier, - is the level; letters mark the changes.
 
 Exit status: 0 judged, with or without changes; 1 nothing to judge, or a folder cannot be read; 2 bad arguments.")]
 pub struct History {
-    /// Folders with campaigns at any depth, or with a tree laid out as the public archive is
+    /// Folders with campaigns in subfolders at any depth, or folders laid out like the public archive
     #[arg(value_name = "DIR", required = true)]
     pub directories: Vec<PathBuf>,
 

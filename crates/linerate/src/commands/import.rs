@@ -53,7 +53,7 @@ pub enum ImportFrom {
   linerate import netbenches ~/netbenches --out records              and write records, a campaign per results folder
   linerate import netbenches . --json | jq '.dir as $dir | .sets[] | select(.agrees == false) | $dir, .set, .disagreement'
 
-With --json, problems of files that belong to no set are on standard error.
+With --json, problems of files that belong to no set are printed on standard error.
 
 Exit status: 0 read, whatever it found; 1 the folder cannot be read, holds no results, or the records
 cannot be written; 2 bad arguments.")]
@@ -81,12 +81,12 @@ pub struct Netbenches {
 /// followed. The lab file says isolated = false, so that nothing is sent before you have made sure of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate import benchlab bench-lab-2nodes.config                    what would become of it
+  linerate import benchlab bench-lab-2nodes.config                    which lab file and plans it would give
   linerate import benchlab bench-lab-2nodes.config --out mine         writes mine/LAB.toml and mine/PLAN.toml
   linerate import benchlab bench-lab-2nodes.config -c configs -p pktgen.configs/RFC2544 -n 10 --out mine
   linerate plan show mine/PLAN.toml
 
-The letters are the script's own.
+The short options -c, -p and -n are the script's own.
 
 Exit status: 0 read; 1 a file or folder cannot be read or written; 2 the configuration has faults, or bad arguments.")]
 pub struct Benchlab {
@@ -94,7 +94,7 @@ pub struct Benchlab {
     #[arg(value_name = "CONFIG")]
     pub config: PathBuf,
 
-    /// Configuration sets: a folder with a folder for each
+    /// Configuration sets: a folder that has a subfolder for each set
     #[arg(short = 'c', long, value_name = "DIR")]
     pub sets: Option<PathBuf>,
 
@@ -102,7 +102,7 @@ pub struct Benchlab {
     #[arg(short = 'p', long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
 
-    /// How often each is measured [default: what the configuration says, else 6]
+    /// How many times each set and preset is measured [default: what the configuration says, else 6]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub runs: Option<u64>,
 

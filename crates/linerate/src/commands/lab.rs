@@ -27,13 +27,13 @@ use std::process::ExitCode;
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate lab up --variant nft-stateful     g0 and r0 are the tester alone, g1 and r1 the variant's
+  sudo linerate lab up --variant nft-stateful     interfaces g0 and r0 are for the tester alone, g1 and r1 for the variant
   sudo ip netns exec linerate-dut0 nft list ruleset
   sudo linerate send --namespace linerate-generator -i g1 -n 1000 &
   sudo linerate receive --namespace linerate-receiver -i r1 -n 1000
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
-  linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart
+  linerate lab example three-hosts > LAB.toml     generator, DUT and receiver on a host each
   linerate lab example namespaces > LAB.toml      the same in namespaces of this machine, without ssh
   linerate lab example black-box > LAB.toml       a DUT that nobody can log in to
   linerate lab check LAB.toml                     find everything that would spoil a campaign
@@ -75,7 +75,7 @@ pub enum LabAction {
     },
     /// Print a commented lab file of real hosts to begin with
     Example {
-        /// One tester beside the DUT, a generator and a receiver, or namespaces of this machine
+        /// The hosts that the lab consists of
         #[arg(value_enum, value_name = "HOSTS", default_value = "two-hosts")]
         hosts: LabExample,
     },
@@ -92,9 +92,10 @@ pub enum LabAction {
 /// forwarding, programs, free disk. All problems are reported together, each with its evidence and a remedy.
 ///
 /// If the lab file says `isolated = true`, a few pings go over each cable and, where the generator has a route, through the DUT. Replies
-/// and interface counters show where frames arrive. If there are no faults so far and the tester's hosts have linerate, each of its ports sends
-/// 100 test frames as a campaign does: the page says by which backend, and whether the other end of the cable counted them. Nothing on the
-/// hosts is changed, except that the pings fill their ARP tables; a card whose driver needs an XDP program may lose its link for a moment.
+/// and interface counters show where frames arrive. If there are no faults so far and the tester's hosts have linerate, each port
+/// of the tester sends 100 test frames as a campaign does: the page says by which backend, and whether the other end of the cable
+/// counted them. Nothing on the hosts is changed, except that the pings fill their ARP tables; a card whose driver needs an XDP
+/// program may lose its link for a moment.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate lab example > LAB.toml           a lab file to begin with
@@ -104,7 +105,7 @@ pub enum LabAction {
 
 linerate uses the system's ssh with your keys, agent, jump hosts and configuration, and never asks for a password. A host whose key is
 not in known_hosts is refused: log in once by hand, or use --accept-new-keys. A changed key is always refused.
-A fault would make the campaign fail or measure something else; a warning would make its figures doubtful.
+With a fault, a campaign would fail or measure something else; with a warning, its figures would be doubtful.
 docs/lab-file.md describes lab files and shows the check of a lab.
 
 Exit status: 0 no faults; 1 faults, or the file cannot be read; 2 the lab file has faults, or bad arguments; 130 interrupted.")]
@@ -126,9 +127,9 @@ pub struct LabCheck {
 
 /// Undo changes that a killed linerate left on the DUT of a real lab.
 ///
-/// `linerate run` writes every change of a DUT down on this machine before it makes it. It undoes the changes at its end, after an error
-/// and after Ctrl-C. If it was killed or the DUT was unreachable, the next `linerate run` on that DUT undoes them first, or this command
-/// does. It changes nothing else.
+/// Before `linerate run` changes a DUT, it records the change on this machine. It undoes the changes at its end, after an error and
+/// after Ctrl-C. If it was killed or the DUT was unreachable, the changes remain: this command undoes them, or the next `linerate
+/// run` on that DUT does so first. This command changes nothing else.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate lab restore LAB.toml            undo the changes, and list them
@@ -141,7 +142,7 @@ pub struct LabRestore {
     #[arg(value_name = "LAB.toml")]
     pub lab: PathBuf,
 
-    /// Reboot the DUT if settings of the boot were changed
+    /// Reboot the DUT if boot settings were changed
     #[arg(long)]
     pub reboot: bool,
 

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   linerate list                                 the campaigns in linerate-results, the newest first
   linerate show last-1                          the one before the newest
-  linerate show firewalls                       the newest that is named so
+  linerate show firewalls                       the newest campaign of this name
   linerate list --json                          for programs")]
 pub struct List {
     /// The folder of the campaigns

@@ -32,7 +32,7 @@ use std::process::ExitCode;
   linerate plan check my.toml                  every fault, with its line, column and remedy
   linerate plan schema > plan.schema.json      for editors that complete and check TOML
 
-None of these runs or changes anything.
+None of these commands runs a plan or changes anything.
 
 Exit status: 0 no faults; 1 a file cannot be read; 2 a plan has faults, or bad arguments.")]
 pub struct Plan {
@@ -52,7 +52,7 @@ pub enum PlanAction {
         printed: Printed,
     },
     Show(ShowPlan),
-    /// List the plans that come with linerate: the experiments of the literature
+    /// List the plans that come with linerate: published experiments
     List {
         #[command(flatten)]
         printed: Printed,
@@ -73,7 +73,7 @@ pub struct ShowPlan {
     /// The plan: a file, - for standard input, or a name that `plan list` shows
     #[arg(value_name = "PLAN")]
     file: PathBuf,
-    /// The quick form
+    /// Show the short form that the plan defines
     #[arg(long)]
     quick: bool,
     /// Operating system of the DUT, if the plan is for several [default: its first]

@@ -28,16 +28,16 @@ use std::time::{Duration, Instant};
   sudo linerate profile                             ten seconds of all CPUs: functions and their callers
   sudo linerate profile --cpus 2,3 --duration 30s   the CPUs that forward
   sudo linerate profile -o busy.svg                 a flame graph as well
-  sudo linerate profile --folded > after.stack      folded stacks; linerate flame before.stack after.stack compares
+  sudo linerate profile --folded > after.stack      folded stacks, to compare: linerate flame before.stack after.stack
   sudo linerate profile stages                      how long frames are in the stack, step by step
   sudo linerate profile locks --folded              who waits for locks: stacks, in nanoseconds
-  sudo linerate profile drops                       frames that the kernel drops, with its reason
+  sudo linerate profile drops                       frames that the kernel drops, and its reasons
   linerate profile --dtrace-script > stages.d       the same question for FreeBSD: dtrace -Zs stages.d -o stages.txt
-  linerate profile --read stages.txt                the distributions that it printed, with P50 to P99.99
+  linerate profile --read stages.txt                the distributions that dtrace printed, with P50 to P99.99
   linerate profile --read locks.txt                 waits that lockstat printed: lockstat -s 10 -o locks.txt sleep 10
 
-Samples cycles where the machine counts them, else the CPU's clock (most virtual machines). Look under load, and not in the
-same trials as rates: each look takes time from the frames.
+Samples are taken by CPU cycles where the machine counts them, else by the CPU's clock (in most virtual machines). Profile
+under load, but not in the trials that measure rates: profiling takes time from the frames.
 
 Exit status: 0 printed; 1 no privilege, or no samples; 2 bad arguments; 130 interrupted.")]
 pub struct Profile {
@@ -69,8 +69,8 @@ pub struct Profile {
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Print what a tool of another system found, instead: distributions of DTrace's quantize(), or waits of lockstat; - is
-    /// standard input
+    /// Instead of profiling, print what a tool of another system found, from this file: distributions of DTrace's quantize(), or
+    /// waits of lockstat; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "duration", "frequency", "cpus", "folded", "out"])]
     pub read: Option<PathBuf>,
 
@@ -78,7 +78,7 @@ pub struct Profile {
     #[arg(long, exclusive = true)]
     pub dtrace_script: bool,
 
-    /// Say on standard error when it has begun to look, for scripts that start a load then
+    /// Print a message on standard error once profiling has begun, for scripts that start a load at that moment
     #[arg(long, conflicts_with = "read")]
     pub announce: bool,
 
@@ -103,7 +103,7 @@ pub enum What {
     Stages,
     /// Waits for locks
     Locks,
-    /// Frames that the kernel drops, with its reason
+    /// Frames that the kernel drops, and its reasons
     Drops,
 }
 

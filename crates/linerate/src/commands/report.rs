@@ -28,9 +28,9 @@ const FILE: &str = "report.html";
 
 The page is one file that loads nothing and is complete without its script: it can be mailed, archived and printed. It
 has the answer, the table and the method first, with the lab drawn; then pictures with every trial and their data, the
-audit, conformance, the plan, and the facts of all hosts. docs/report.md describes them.")]
+audit, conformance, the plan, and the facts of all hosts. docs/report.md describes these parts.")]
 pub struct Report {
-    /// The campaigns: folders, last, last-1, or names that `linerate list` shows [default: last]
+    /// The campaigns: folders, last, last-1, or names that `linerate list` shows
     #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]
     pub directories: Vec<PathBuf>,
     /// The page's file [default: standard output]

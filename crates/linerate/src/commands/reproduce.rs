@@ -30,11 +30,11 @@ pub struct Reproduce {
     #[arg(required = true, value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
 
-    /// Only these illustrations: 9,22,perf-1
+    /// Recompute only these illustrations: 9,22,perf-1
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Figures and their data, instead of the built-in ones; may be repeated
+    /// File that maps figures to their data, instead of the built-in mappings; may be repeated
     #[arg(long = "mapping", value_name = "FILE")]
     pub mappings: Vec<PathBuf>,
 

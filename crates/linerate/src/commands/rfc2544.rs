@@ -67,16 +67,18 @@ impl Verb for Options {
 
 #[derive(Debug, Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
-#[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a look, and not RFC 2544. With a plan, its short form")))]
-#[command(mut_arg("full", |arg| arg.help("All tests with all frame sizes, some 20 hours, where nothing else selects tests; and print the whole page, not one screen")))]
+#[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, not a test by RFC 2544. \
+    With a plan: its short form")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without options or a plan that select tests: run \
+    all tests with all frame sizes, some 20 hours")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
-  sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: below 3 minutes, not RFC 2544
+  sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: less than 3 minutes, not a test by RFC 2544
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --sizes 64 --sizes 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
-  sudo linerate rfc2544 --filters 25 --test throughput     a modifier: also --networks 256, --broadcast
+  sudo linerate rfc2544 --filters 25 --test throughput     a modifier; others: --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
   sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
   sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --sizes 64
@@ -90,7 +92,7 @@ All tests but frame-loss and forwarding-rate need the throughput: linerate searc
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods.
 
-Exit status: 0 measured, even if a result is marked; 1 an error, or a test without a result; 2 bad arguments; 4 nothing
+Exit status: 0 measured, even if the page marks a result; 1 an error, or a test without a result; 2 bad arguments; 4 nothing
 can be measured here; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
@@ -110,7 +112,7 @@ pub struct Rfc2544 {
     )]
     pub size: Vec<String>,
 
-    /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
+    /// IP version: 4, 6 or both. --ipv6-share implies 4; --extension-headers implies 6
     #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
@@ -125,7 +127,8 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub bursts: Vec<u32>,
 
-    /// Measure a DUT with N filters for each N: the last filter passes the frames, the others match nothing (section 11.4: 1,25)
+    /// Measure one DUT for each number N in the list. It has N filters: the last passes the frames, the others match nothing
+    /// (section 11.4: 1,25)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub filters: Vec<u32>,
 

@@ -19,9 +19,9 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate ruleset nftables --stateless                   the smallest filter
-  linerate ruleset pf --stateful -o pf.conf               the 2018 paper's, as a file
+  linerate ruleset pf --stateful -o pf.conf               the rule set of the 2018 paper, as a file
   linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
-  linerate ruleset pf --stateless --table 99999 --plain   the archive's table \"100000\", to the byte
+  linerate ruleset pf --stateless --table 99999 --plain   the archive's table \"100000\", byte for byte
   linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7
   linerate ruleset pf --stateful --states 10M --part loader
                                                         what /boot/loader.conf needs for ten million states
@@ -42,7 +42,7 @@ Firewalls:
 
 docs/rules.md describes each set and its source.
 
-Exit status: 0 written; 1 it cannot be written; 2 bad arguments, or no such set.")]
+Exit status: 0 written; 1 the rule set cannot be written; 2 bad arguments, or no such set.")]
 pub struct Rules {
     /// Whose rules: nftables, iptables, pf, openbsd-pf, ipfw or ipf
     #[arg(value_parser = |name: &str| Firewall::parse_name(name, "a firewall"))]
@@ -55,11 +55,11 @@ pub struct Rules {
     #[arg(long, value_parser = families())]
     pub family: Option<Families>,
 
-    /// Number of rules that match nothing, before the last ones, up to 100,000; for each IP version
+    /// Number of rules that match nothing, placed before the last ones: up to 100,000 for each IP version
     #[arg(long, value_name = "N", value_parser = rules)]
     pub rules: Option<u32>,
 
-    /// Number of entries of a table in which each frame's source is looked up, up to 10,000,000; for each IP version
+    /// Number of entries of a table in which each frame's source is looked up: up to 10,000,000 for each IP version
     #[arg(long, value_name = "N", value_parser = entries)]
     pub table: Option<u32>,
 
@@ -79,7 +79,7 @@ pub struct Rules {
     #[arg(long, value_name = "N", value_parser = states)]
     pub states: Option<u64>,
 
-    /// The interface that translated frames leave by [default on Linux: the lab's, out*]
+    /// The interface that translated frames leave by [default on Linux: those of the lab, out*]
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 

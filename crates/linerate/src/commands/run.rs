@@ -23,8 +23,8 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan list                       the plans that come with linerate
-  linerate plan show firewalls             what it would do, how long, and what it would change
-  sudo linerate run firewalls --quick      below a minute
+  linerate plan show firewalls             what this plan would do and change, and how long it takes
+  sudo linerate run firewalls --quick      the plan's short form: less than a minute
   sudo linerate run firewalls
   sudo linerate run my.toml                a plan of your own
   linerate run lab/tuning --lab LAB.toml   on the hosts of a real lab, over ssh (docs/lab-file.md)
@@ -34,7 +34,7 @@ use std::process::ExitCode;
   linerate show linerate-results/NAME      the tables again
 
 Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
-1, unless the plan marks these variants `optional = true`, as the plans that come with linerate mark firewalls and kinds
+1, unless the plan marks these variants `optional = true`. Plans that come with linerate do this for firewalls and kinds
 of links. Settings of the whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
 writes them down first and restores them at the end; if it is killed, the next linerate restores them.
 
@@ -43,12 +43,12 @@ not be measured here, none of its trials was valid, or it dropped every test fra
 arguments (nothing is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 no variant can
 be measured here; 5 an expectation or --fail-if-slower is undecided, and none is missed; 130 interrupted (the results so far are recorded and shown; --resume continues).")]
 pub struct Run {
-    /// The plan: a file (docs/plans.md), or a name that `linerate plan list` shows
+    /// The plan: a file (docs/plans.md has the format), or a name that `linerate plan list` shows
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
     /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: its trials are kept, and the rest follows
-    /// in the recorded order. Give a larger --budget to a search, or RFC 2544's tests, whose time ran out
+    /// in the recorded order. If the time of a search or of RFC 2544's tests ran out, give a larger --budget
     #[arg(long, value_name = "DIR", value_parser = handle::folder, conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     pub resume: Option<PathBuf>,
 

@@ -74,9 +74,9 @@ impl Verb for Options {
   linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
-A goal is LOSS:FINAL:SUM:EXCEED, RFC 9971's goal loss ratio, final trial duration, duration sum and exceed ratio. A load
-is too high if trials whose loss ratio is above LOSS take up more than the share EXCEED of SUM. ndr and pdr choose
-the durations by this machine: linerate first measures how often it stalls.
+A goal is LOSS:FINAL:SUM:EXCEED. These are the goal loss ratio, final trial duration, duration sum and exceed ratio of
+RFC 9971. A load is too high if the trials with a loss ratio above LOSS together last longer than the share EXCEED of SUM.
+For ndr and pdr, linerate chooses the durations: it first measures how often this machine stalls.
   ndr       loss ratio 0, exceed ratio 0.5             pdr       loss ratio 0.5 %, exceed ratio 0.5
   rfc2544   loss ratio 0 in one trial of 60 s          tst009    loss ratio 0, exceed ratio 0.5, two trials of 60 s
 
@@ -86,7 +86,8 @@ Exit status: 0 searched, even if a result is irregular; 1 an error, or a goal wi
 3 --check found a difference, or --fail-if-slower a slower
 variant; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
-    /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is searched [default: the variants of --variant]
+    /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells gets a search [default: the variants of
+    /// --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "sizes", "family", "flows", "direction", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers"])]
     pub plan: Option<PathBuf>,
 
@@ -94,7 +95,7 @@ pub struct Search {
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// IP version: 4, 6 or both. --ipv6-share implies 4, --extension-headers 6
+    /// IP version: 4, 6 or both. --ipv6-share implies 4; --extension-headers implies 6
     #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 

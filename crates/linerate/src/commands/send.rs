@@ -28,7 +28,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples (spellings of pkt-gen where it has them):
+#[command(
+    after_help = "Examples (options that pkt-gen also has are spelled as in pkt-gen):
   sudo linerate lab up                          an embedded lab to send in
   sudo linerate send --namespace linerate-generator -i g1 -n 1000000
   sudo linerate send --namespace linerate-generator -i g1 -R 100k --duration 5s
@@ -36,8 +37,9 @@ use std::time::Duration;
        -d 198.19.10.1:2001-198.19.10.100 -l 60
   linerate send --write frames.pcap -n 1000     the same frames into a file: no interface, no privileges
 
-An interface with a default route, with addresses outside 198.18.0.0/15 and 2001:2::/48, or outside
-linerate's own namespaces is refused unless --isolated-lab names it (RFC 6815).")]
+linerate refuses an interface that has a default route or addresses outside 198.18.0.0/15 and 2001:2::/48,
+or that is outside linerate's own namespaces, unless --isolated-lab names it (RFC 6815)."
+)]
 pub struct Send {
     #[command(flatten)]
     pub at: AtInterface,
@@ -81,7 +83,7 @@ pub struct Send {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
 
-    /// Frames handed over at once
+    /// Number of frames that are handed over together
     #[arg(short = 'b', long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub batch: u32,
 
@@ -89,7 +91,7 @@ pub struct Send {
     #[arg(short = 'a', long, value_name = "LIST", value_parser = cpu_list, conflicts_with = "threads")]
     pub cpus: Option<Cpus>,
 
-    /// Threads, on as many CPUs
+    /// Number of threads, each on a CPU of its own
     #[arg(short = 'p', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: u32,
 

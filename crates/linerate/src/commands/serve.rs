@@ -27,9 +27,9 @@ const MOST_BYTES: usize = 64 << 20;
   linerate serve                                all campaigns below linerate-results
   linerate serve linerate-results/NAME          one campaign
   linerate serve site                           what `linerate site` has written
-  ssh -L 2544:localhost:2544 lab linerate serve from another machine, through ssh
+  ssh -L 2544:localhost:2544 lab linerate serve   from another machine, through ssh
 
-Only this machine can reach it. Nothing can be changed through it. Ctrl-C ends it.")]
+Without --allow-network, only this machine can reach the server. Nothing can be changed through the server. Ctrl-C ends it.")]
 pub struct Serve {
     /// A campaign, a folder of campaigns, or a site
     #[arg(value_name = "DIR", default_value = "linerate-results")]

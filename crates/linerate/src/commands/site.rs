@@ -32,15 +32,15 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   linerate site linerate-results -o site                    all campaigns below this folder
   linerate site ~/netbenches -o site                        the public archive, or a part of it
-  linerate site results-2025 results-2026 -o site --json    several folders; counts for other programs
+  linerate site results-2025 results-2026 -o site --json    several folders; prints the counts as JSON for other programs
 
-Open site/index.html in a browser, or copy the folder to any web server. Made again in the same folder,
-the site replaces its own pages and leaves other files alone. The same results give the same bytes.
+Open site/index.html in a browser, or copy the folder to any web server. If you make the site again in the same folder,
+linerate replaces the site's own pages and leaves other files alone. The same results give the same bytes.
 
 Exit status: 0 made, with or without broken files, which a page of the site lists; 1 a folder cannot be read
 or holds no results, or the site cannot be written; 2 bad arguments.")]
 pub struct Site {
-    /// Folders with campaigns at any depth, or with a tree laid out as the public archive is
+    /// Folders with campaigns in subfolders at any depth, or folders laid out like the public archive
     #[arg(value_name = "ARCHIVE", required = true)]
     pub archives: Vec<PathBuf>,
 

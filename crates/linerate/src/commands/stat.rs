@@ -33,14 +33,14 @@ use std::process::ExitCode;
 
 Generations of ministat's arithmetic:
   old    to 2015, and Debian's package: the median of an even count is the upper middle point
-  mid    2015-16: it is the mean of the two middle points
-  fb11   FreeBSD 11: in addition, the relative error takes in that the reference is uncertain too
+  mid    2015-16: the median of an even count is the mean of the two middle points
+  fb11   FreeBSD 11: in addition, the relative error includes the uncertainty of the reference
   new    FreeBSD 12 and later: in addition, the variance is summed in two passes
 
 Where ministat prints nonsense or crashes (NaN, infinity, sums that overflow, zero bytes, lines of
 megabytes), linerate names the line and the fault. docs/statistics.md has the list.
 
-Exit status: 0 printed; 1 a file cannot be read, a line has no number, or a set fewer than 3;
+Exit status: 0 printed; 1 a file cannot be read, a line has no number, or a set has fewer than 3;
 2 bad arguments.")]
 pub struct Stat {
     /// Files of numbers; - is standard input
@@ -59,7 +59,7 @@ pub struct Stat {
     #[arg(short = 'c', long, value_name = "PERCENT", default_value_t = Confidence::default())]
     pub confidence: Confidence,
 
-    /// Characters that separate columns, any number of them [default: blank and tab]
+    /// Characters that separate columns; any number of them may stand between two columns [default: blank and tab]
     #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = delimiters)]
     pub delimiters: String,
 
@@ -67,7 +67,7 @@ pub struct Stat {
     #[arg(short = 'n', long)]
     pub no_differences: bool,
 
-    /// No names of sets and no headings: with -n, what scripts read
+    /// Print no names of sets and no headings; together with -n, this is for scripts
     #[arg(short = 'q', long)]
     pub quiet: bool,
 
@@ -90,7 +90,7 @@ pub struct Stat {
     #[command(flatten)]
     pub printed: Printed,
 
-    /// With --full or --format: difference in percent for which the number of points needed is printed
+    /// With --full or --format: print how many points are needed to show a difference of this many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub show: f64,
 

@@ -43,7 +43,8 @@ const SLACK: f64 = 2.0;
 
 /// Find the changes that make a DUT faster.
 #[derive(Debug, Args)]
-#[command(mut_arg("keep", |arg| arg.help("Leave the changes that help on the router of a real lab (`linerate apply --revert` takes them back)")))]
+#[command(mut_arg("keep", |arg| arg.help("On the router of a real lab, leave the changes that help in place \
+    (`linerate apply --revert` takes them back)")))]
 #[command(after_help = "Examples:
   sudo linerate tune tune                    'tune', a plan that comes with
                                              linerate: ten settings, 5 minutes
@@ -51,17 +52,17 @@ const SLACK: f64 = 2.0;
   linerate tune my.toml --lab LAB.toml       on a real router (docs/lab-file.md)
   linerate show linerate-results/TIME-NAME   the verdict again
 
-It takes the plan's budget, or --budget, and the time to make the DUTs: a few seconds in the embedded lab, \
-in a lab of hosts as long as its reboots.
+The tuning lasts as long as the plan's budget, or --budget, and the time to make the DUTs: a few seconds in the \
+embedded lab; in a lab of hosts, as long as the reboots.
 
-The plan's first variant is the DUT as it is. Each other variant makes one change of it (from = the first). \
+The plan's first variant is the DUT as it is. Each other variant makes one change to it (from = the first). \
 Most of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
-the mean of all others. Fresh trials of the changes that may matter then confirm them, in all combinations, \
-with a correction for their number. At last the DUT with the changes that help is measured beside the DUT as \
+the mean of all others. Fresh trials then confirm the changes that may matter, in all combinations, \
+corrected for the number of these changes. At last the DUT with the changes that help is measured beside the DUT as \
 it is. docs/tuning.md has the method and its limits.
 
 Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate \
-apply --revert`. The folder of the records has kept.toml, a plan of the result.
+apply --revert`. The folder of the records has kept.toml, a plan of the DUT as it is and as tuned.
 
 Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no \
 changes; 4 the machine cannot measure it; 130 interrupted.")]

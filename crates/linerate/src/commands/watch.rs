@@ -30,7 +30,7 @@ use std::time::Duration;
   linerate watch root@router cxl0                     a FreeBSD or Linux host, over ssh
   linerate watch --host r1 --format nic-queue-usage   one line a second: frames of each receive queue
   linerate watch --format netstat --count 5           totals as netstat -ihw 1 prints them
-  linerate watch --json --for 10s | jq .limits        for programs: an object a line
+  linerate watch --json --for 10s | jq .limits        for programs: a JSON object on each line
   linerate watch --record busy.jsonl                  keep all counters, and watch them again:
   linerate watch --replay busy.jsonl
 
@@ -39,7 +39,7 @@ Without a terminal, or with --format, there is one line for each interval. Only 
 
 Exit status: 0 ended; 1 the host or the file cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Watch {
-    /// A host to watch over ssh (root@router), and interfaces [default: all of this machine]
+    /// A host to watch over ssh (root@router), and interfaces [default: all interfaces of this machine]
     #[arg(value_name = "USER@HOST|IFACE")]
     pub what: Vec<String>,
 
@@ -51,7 +51,7 @@ pub struct Watch {
     #[arg(long, value_name = "USER@HOST", conflicts_with = "replay")]
     pub host: Option<String>,
 
-    /// Read the counters of the host by `sudo -n`
+    /// Read the counters of the host with `sudo -n`
     #[arg(long)]
     pub sudo: bool,
 
@@ -70,7 +70,7 @@ pub struct Watch {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// Print lines instead of the view; text prints its first line
+    /// Print lines instead of the live view; text is the first line of the view
     #[arg(long, value_name = "FORMAT", value_parser = form())]
     pub format: Option<Form>,
 
@@ -78,11 +78,11 @@ pub struct Watch {
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
 
-    /// Write all counters to this file, a JSON object a line for each sample
+    /// Write all counters to this file: for each sample, one line with a JSON object
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Show the samples of such a file; - is standard input. Without a terminal, linerate shows them without pauses
+    /// Show the samples of a file that --record wrote; - is standard input. Without a terminal, linerate shows them without pauses
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
 }

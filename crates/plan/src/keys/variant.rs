@@ -23,19 +23,20 @@ pub(crate) static SETTINGS: Table = Table {
 static DESCRIPTION: [Key; 6] = [
     key("about", Kind::Line).about("What it is, in words."),
     key("from", Kind::Line).about(
-        "The variant whose settings it takes over: one of the plan, or one that comes with linerate \
-            (nft-stateful, known-loss=1000). What it says itself wins; lists are added to.",
+        "The variant whose settings this one takes over: one of the plan, or one that comes with linerate \
+            (nft-stateful, known-loss=1000). This variant's own settings override them; lists are extended.",
     ),
     key("systems", Kind::List(&Kind::Choice(&SYSTEMS)))
         .about("The operating systems that it exists on. Default: all of the plan's."),
     key("apart", Kind::Flag).about(
-        "Whether it stands in a lane of its own although another variant's settings are the same: \
+        "Whether it gets a DUT and links of its own even if another variant has the same settings: \
             for A/A comparisons. Default: false.",
     ),
     key("requires", Kind::Table(&REQUIRES))
         .about("Requirements. If one is missing, the variant is skipped with the reason."),
     key("optional", Kind::Flag).about(
-        "Whether the campaign is whole without it: if it cannot be measured, that is no error. Default: false.",
+        "Whether the campaign is complete without this variant: it is then no error if the variant cannot be measured. \
+            Default: false.",
     ),
 ];
 
@@ -67,16 +68,16 @@ static FIELDS: [Key; 15] = [
         .about("ARP and neighbour entries beyond those that the traffic needs."),
     key("rules", Kind::Table(&RULES)).about("The firewall's rule set."),
     key("states", Kind::Choice(&STATES)).about(
-        "How far the connections of the test traffic are, where rules keep states. Default: \
+        "State of the test traffic's connections when a trial begins, where rules keep states. Default: \
             established.",
     ),
     key("modules", Kind::List(&Kind::Form(&MODULE))).about("Kernel modules to load."),
     key("files", Kind::Tables(&FILE))
-        .about("Files to write. What was there comes back afterwards."),
+        .about("Files to write. An existing file is restored afterwards."),
     key("event", Kind::Table(&EVENT))
         .about("An event that interrupts the device under test, in trials of the test reset."),
     key("commands", Kind::Tables(&COMMAND))
-        .about("Commands to run before the trials, in this order, after everything else."),
+        .about("Commands to run before the trials, in this order, after all other settings."),
 ];
 
 pub(crate) static SYSTEMS: [(&str, &str); 6] = [
@@ -94,12 +95,12 @@ pub(crate) static SYSTEMS: [(&str, &str); 6] = [
 static SECTIONS: [Key; 6] = [
     key("linux", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on Linux."),
     key("vyos", Kind::Table(&SETTINGS))
-        .about("Settings that differ, or are added, on VyOS than on Linux."),
+        .about("Settings for VyOS that differ from those for Linux, or are added to them."),
     key("freebsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on FreeBSD."),
     key("pfsense", Kind::Table(&SETTINGS))
-        .about("Settings that differ, or are added, on pfSense than on FreeBSD."),
+        .about("Settings for pfSense that differ from those for FreeBSD, or are added to them."),
     key("opnsense", Kind::Table(&SETTINGS))
-        .about("Settings that differ, or are added, on OPNsense than on FreeBSD."),
+        .about("Settings for OPNsense that differ from those for FreeBSD, or are added to them."),
     key("openbsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on OpenBSD."),
 ];
 
@@ -108,7 +109,7 @@ static PATH: Table = Table {
     keys: &[&[
         key("rtt", Kind::duration(0, 10 * S))
             .about("Round-trip time without load: half of it in each direction."),
-        key("rate", Kind::Form(&SPEED)).about("Speed in each direction, at layer 1 as that of a link."),
+        key("rate", Kind::Form(&SPEED)).about("Speed in each direction, counted at layer 1 like the speed of a link."),
         key("by", Kind::Choice(&PATH_BY)).about(
             "Who delays the frames. Default: netem where the kernel has it, else linerate itself; the \
                 record says which.",
@@ -149,11 +150,11 @@ static END_FIELDS: [Key; 6] = [
         "private-flags",
         Kind::Named(&Kind::Flag, "a driver's private flags by name"),
     )
-    .about("Features of this driver alone (Linux)."),
+    .about("Features that only this card's driver has (Linux)."),
     key("rps", Kind::Form(&CPU_LIST))
         .about("CPUs that received frames are spread over in software (Linux)."),
     key("rfs", Kind::count(0, 1 << 24))
-        .about("Flows that each queue remembers the CPU of (Linux)."),
+        .about("Number of flows for which each queue remembers the CPU (Linux)."),
     key("xps", Kind::Form(&CPU_LIST))
         .about("CPUs that use the transmit queues: queue n serves the n-th of them (Linux)."),
     key("irq", Kind::Form(&CPU_LIST))
@@ -221,27 +222,27 @@ static NEIGHBOUR: Table = Table {
 static RULES: Table = Table {
     what: "[rules]",
     keys: &[&[
-        key("tool", Kind::Choice(&TOOLS)).about("Which firewall. Default for a file: seen by its text."),
+        key("tool", Kind::Choice(&TOOLS)).about("Which firewall. Default for a file: recognised by the file's text."),
         key("file", Kind::Line).about(
             "A rule file of your own instead of a rule set that linerate writes, relative to the \
                 plan: nft, iptables-save, pf.conf, ipfw.",
         ),
         key("map", Kind::Named(&Kind::Choice(&Meaning::NAMES), "interfaces and networks of the file")).about(
-            "Interfaces and networks that the file names, and the end of the lab that each of them \
-                is: in, out, or elsewhere (networks). Default: guessed, and said.",
+            "The end of the lab that each interface or network of the file stands for: in, out, or, \
+                for networks, elsewhere. Default: linerate guesses, and prints the guess.",
         ),
         key("filter", Kind::Choice(&FILTERS)).about("Handling of a frame."),
         key("before", Kind::count(0, MAX_RULES as u64))
             .about("Rules that match nothing, in front of the last, which lets everything pass. Default: 0."),
         key("table", Kind::count(0, MAX_ENTRIES as u64)).about(
-            "Entries of a table (set) that match nothing, looked up for each frame: networks, on \
-                Linux addresses.",
+            "Number of entries of a table (set) that match nothing. Each frame is looked up in the table. \
+                Entries are networks; on Linux they are addresses.",
         ),
-        key("states", Kind::count(1, MAX_STATES)).about("Connections that the state table is to hold."),
+        key("states", Kind::count(1, MAX_STATES)).about("Number of connections that the state table must hold."),
         key("hash", Kind::Choice(&HASHES))
-            .about("Whether the state table's hash is sized for them. Default: sized."),
+            .about("Whether the state table's hash is sized for that many connections. Default: sized."),
         key("optimize", Kind::Flag).about(
-            "pf: whether it may make a table of rules that differ in their addresses alone. \
+            "pf: whether pf may turn rules that differ only in their addresses into a table. \
                 Default: true.",
         ),
     ]],
@@ -258,7 +259,7 @@ static TOOLS: [(&str, &str); 5] = [
 static FILTERS: [(&str, &str); 4] = [
     (
         "none",
-        "no firewall, although the variant that this one is from has one",
+        "no firewall, even if the variant that `from` names has one",
     ),
     ("stateless", "looks at each frame by itself"),
     ("stateful", "keeps a state for each connection"),
@@ -350,11 +351,11 @@ static COMMAND: Table = Table {
             .about("A line for the system's shell; may contain placeholders."),
         key("undo", Kind::Form(&TEMPLATE)).about("The line that undoes it."),
         key("within", Kind::duration(MS, 24 * H)).about(
-            "How long it may take, and its undoing. Default: 1 min in the embedded lab, 5 min on a \
+            "Time limit of the command, and also of its undoing. Default: 1 min in the embedded lab, 5 min on a \
                 host.",
         ),
         key("undone-by-reboot", Kind::Flag)
-            .about("Instead of `undo`: a reboot undoes it. Default: false."),
+            .about("Instead of `undo`: whether a reboot undoes the command. Default: false."),
     ]],
 };
 
