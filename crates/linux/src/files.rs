@@ -102,7 +102,8 @@ pub(crate) fn write(path: &Path, document: &impl serde::Serialize) -> io::Result
 }
 
 fn document_into(file: &mut impl Write, document: &impl serde::Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *file, document)?;
+    let text = serde_json::to_string_pretty(document)?;
+    file.write_all(text.as_bytes())?;
     file.write_all(b"\n")
 }
 

@@ -412,8 +412,7 @@ impl ImportStore {
             files::write(&draft.join(HOST), host)?;
             let mut lines = BufWriter::new(File::create(draft.join(TRIALS))?);
             for trial in trials {
-                serde_json::to_writer(&mut lines, trial)?;
-                lines.write_all(b"\n")?;
+                writeln!(lines, "{}", serde_json::to_string(trial)?)?;
             }
             lines.flush()?;
             files::write(&draft.join(SUMMARY), summary)?;

@@ -128,11 +128,8 @@ pub enum Code {
 /// A message as a line, with its end.
 pub fn encode<M: Serialize>(id: u64, message: &M) -> Vec<u8> {
     // The messages are maps with keys of text: there is nothing that JSON could not say.
-    let mut value = serde_json::to_value(message).unwrap_or_default();
-    value["id"] = id.into();
-    let mut line = value.to_string().into_bytes();
-    line.push(b'\n');
-    line
+    let message = serde_json::to_string(message).unwrap_or_default();
+    format!("{{\"id\":{id},{}\n", message.trim_start_matches('{')).into_bytes()
 }
 
 /// Reads a line.
@@ -156,7 +153,7 @@ pub fn decode<M: DeserializeOwned>(line: &[u8]) -> Result<(u64, M), (u64, Fault)
     let Some(name) = fields.get("what").and_then(Value::as_str).map(String::from) else {
         return Err(malformed(id, "it does not say what it is".into()));
     };
-    serde_json::from_value(value)
+    serde_json::from_str(&value.to_string())
         .map(|message| (id, message))
         .map_err(|error| {
             let error = error.to_string();

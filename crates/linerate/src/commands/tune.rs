@@ -162,7 +162,8 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
     }
     let name = path.display();
     let bytes = input::read(&path, MOST_BYTES, ["record", ""])?;
-    let tuned: Tuned = serde_json::from_slice(&bytes)
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let tuned: Tuned = serde_json::from_str(text)
         .with_context(|| format!("{name} is not the record of a tuning"))?;
     if tuned.version != VERSION || !tuned.is_sound() {
         bail!(

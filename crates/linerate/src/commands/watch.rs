@@ -286,9 +286,8 @@ impl Watching<'_> {
         let Some((file, path)) = &mut self.record else {
             return Ok(());
         };
-        let mut line = serde_json::to_vec(sample)?;
-        line.push(b'\n');
-        let written = file.write_all(&line).and_then(|()| file.flush());
+        let line = serde_json::to_string(sample)? + "\n";
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.flush());
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 }

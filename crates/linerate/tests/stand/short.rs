@@ -99,8 +99,9 @@ fn takes_minutes_guests_open_connections() {
                 holds("conservation") && opened["attempted"].as_u64() > Some(100),
                 "{kernel}: {trial:#}"
             );
-            // Linux 6.1 may leave softirqs to a thread: such a trial is invalid, and says so.
-            let may_be_open = kernel == "6.1" && !holds("closed loop");
+            // Linux 6.1 may leave softirqs to a thread, and on a busy machine linerate may have no time for a sample: such a trial
+            // is invalid, and says so.
+            let may_be_open = kernel == "6.1" && !holds("closed loop") || !holds("measured window");
             assert!(
                 trial["audit"]["valid"] == true || may_be_open,
                 "{kernel}: {trial:#}"

@@ -61,9 +61,10 @@ pub fn read_document<T: serde::de::DeserializeOwned>(
     if version == VERSION {
         return serde_json::from_str(text).map_err(malformed);
     }
-    let mut document = serde_json::from_str(text).map_err(malformed)?;
+    let mut document = serde_json::from_str::<Value>(text).map_err(malformed)?;
     upgrade(&mut document);
-    serde_json::from_value(document).map_err(malformed)
+    // By way of text: the program has one reader of each type.
+    serde_json::from_str(&document.to_string()).map_err(malformed)
 }
 
 /// Fields that records of version 1 may lack, with what stands for them: place and value, as JSON. `*` is each item of a list.
