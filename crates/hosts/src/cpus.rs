@@ -67,7 +67,7 @@ impl CpuTimes {
 
     /// The ticks of each CPU since `earlier`, which had it too.
     ///
-    /// Linux measures idle time and samples all other: a program that a timer wakes runs at more ticks than by chance. Where both times
+    /// Linux measures idle and stolen time and samples all other: a program that a timer wakes runs at more ticks than by chance. Where both times
     /// of reading are known, samples that are too many for the time that was not idle count less.
     pub fn gone_since(&self, earlier: &CpuTimes) -> BTreeMap<u32, [f64; 8]> {
         let read_ns = self.read_ns.zip(earlier.read_ns);
@@ -76,13 +76,13 @@ impl CpuTimes {
             let then = earlier.ticks.get(cpu)?;
             let mut gone: [f64; 8] =
                 std::array::from_fn(|part| now[part].saturating_sub(then[part]) as f64);
-            let idle = std::mem::take(&mut gone[IDLE]);
+            let [idle, steal] = [IDLE, STEAL].map(|part| std::mem::take(&mut gone[part]));
             let sampled: f64 = gone.iter().sum();
-            let measured = all.map_or(sampled, |all| (all - idle).clamp(0.0, sampled));
+            let measured = all.map_or(sampled, |all| (all - idle - steal).clamp(0.0, sampled));
             if measured < sampled {
                 gone.iter_mut().for_each(|part| *part *= measured / sampled);
             }
-            gone[IDLE] = idle;
+            (gone[IDLE], gone[STEAL]) = (idle, steal);
             Some((*cpu, gone))
         };
         self.ticks.iter().filter_map(of).collect()
@@ -116,8 +116,9 @@ impl FromIterator<(u32, [u64; 8])> for CpuTimes {
     }
 }
 
-/// The number of idle time among a CPU's ticks.
+/// The numbers of idle and of stolen time among a CPU's ticks.
 const IDLE: usize = 3;
+const STEAL: usize = 7;
 
 fn of_linux((cpu, values): (u32, Vec<u64>)) -> Option<(u32, [u64; 8])> {
     let mut ticks = [0; 8];

@@ -55,7 +55,8 @@ fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let limited = duts.iter().any(|r| r.limit == Limit::Tester);
     let faster = match (campaign.asked.generator.as_str(), campaign.asked.mode) {
         ("af-packet", _) => "sudo linerate bench has one that is some ten times faster",
-        (_, Mode::Threaded) => "give it more CPUs (--cpus)",
+        ("xdp", Mode::Threaded) => "give it more CPUs (--cpus)",
+        (_, Mode::Threaded) => "--port xdp is faster, and its receiver is no program",
         _ => "give it a CPU of its own: linerate bench --mode threaded",
     };
     limited.then(|| format!("the tester was the limit: {faster}"))

@@ -187,7 +187,9 @@ impl Campaign {
             }
         );
         let hands_over = |end: &Interface| {
-            end.rps.is_some() || end.is_on(CardSetting::ThreadedNapi) == Some(true)
+            end.rps.is_some()
+                || end.is_on(CardSetting::ThreadedNapi) == Some(true)
+                || end.set.contains_key(&CardSetting::NapiDeferHardIrqs)
         };
         let open = move |lane: &&Lane| {
             inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))

@@ -294,7 +294,7 @@ fn shown(key: &str, value: &Value, all: &mut Vec<(String, String)>) {
                 .map(|n| n as u32)
                 .collect::<Vec<_>>(),
         ),
-        Value::Number(ns) if key == "rx-wait-ns" => duration_text(ns.as_u64().unwrap_or_default()),
+        Value::Number(ns) if key.ends_with("-ns") => duration_text(ns.as_u64().unwrap_or_default()),
         other => label(other),
     };
     all.push((key.trim_end_matches("-ns").to_string(), text));

@@ -3,7 +3,7 @@
 use super::shared::LINES_BACK;
 use super::{Form, Input, List, Program, Read, Step, WAS};
 use crate::configuration::INTERFACES;
-use linerate_plan::card::{CardSetting, CardValue, Linux, ROWS, Row};
+use linerate_plan::card::{CardSetting, CardSettings, CardValue, Linux, ROWS, Row};
 use linerate_plan::offload::{OFFLOADS as OFFLOADS_OF_CARDS, Offload};
 use linerate_plan::settings::{Interface, cpu_list, cpu_mask};
 
@@ -156,8 +156,12 @@ pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
             &mtu.to_string(),
         );
     }
-    for (setting, value) in &wanted.set {
-        set(list, name, *setting, *value);
+    let (switches, numbers): (CardSettings, CardSettings) = wanted
+        .set
+        .iter()
+        .partition(|(_, value)| matches!(value, CardValue::Switch(_)));
+    for (setting, value) in switches {
+        set(list, name, setting, value);
     }
     for (flag, on) in &wanted.private_flags {
         let set = |to: &str| Program::new(["ethtool", "--set-priv-flags", name, flag, to]);
@@ -169,6 +173,10 @@ pub(super) fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
             set,
             &CardValue::Switch(*on).per(1),
         );
+    }
+    // Some drivers take numbers back when a flag changes.
+    for (setting, value) in numbers {
+        set(list, name, setting, value);
     }
     steering(list, name, wanted);
 }

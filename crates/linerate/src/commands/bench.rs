@@ -143,9 +143,9 @@ pub struct Bench {
     pub family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
-    /// answered), new (unknown to the DUT: the first frame of each flow opens a connection)
-    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), default_value = "established", conflicts_with = "connections")]
-    pub states: States,
+    /// answered), new (unknown to the DUT: the first frame of each flow opens a connection) [default: established]
+    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with = "connections")]
+    pub states: Option<States>,
 
     #[command(flatten)]
     pub keys: Keys<Options>,
@@ -305,11 +305,11 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
         if *number > 1 {
             plan.set(argument, &["variants", &name, "apart"], true);
         }
-        if args.states != States::default() {
+        if let Some(states) = args.states {
             plan.set(
                 "--states",
                 &["variants", &name, "states"],
-                args.states.to_string(),
+                states.to_string(),
             );
         }
         name
@@ -323,6 +323,14 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     }
     let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
     let mut first = Vec::new();
+    // Where the user says nothing else of flows.
+    let said = ["--connections", "--flows"];
+    let both_ways = args
+        .keys
+        .text("--direction")
+        .is_some_and(|way| way == "both");
+    let alone =
+        args.states.is_none() && !both_ways && !said.iter().any(|option| args.keys.has(option));
     for path in &args.rules {
         let file = path.display().to_string();
         let name = variant(
@@ -352,9 +360,9 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
             );
         }
         unused.retain(|entry| !there(entry));
-        let of_frames = !args.keys.has("--connections") && !args.keys.has("--flows");
-        let tracks = RuleFile::read(&name, &text, None, &args.map.iter().cloned().collect());
-        if of_frames && args.states == States::default() && tracks.is_ok_and(|file| file.tracks()) {
+        let own = args.map.iter().filter(|entry| there(entry));
+        let file = RuleFile::read(&name, &text, None, &own.cloned().collect());
+        if alone && file.is_ok_and(|file| file.tracks()) {
             first.push(name);
         }
     }
@@ -368,7 +376,12 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
 /// Beside each of these variants, one in which each frame opens a connection: such a frame passes all rules in front of the one that
 /// accepts it, and adds an entry to the table.
 fn first_packets(plan: &mut Source, variants: &[String], names: &mut HashMap<String, usize>) {
-    let new: Vec<String> = variants.iter().map(|name| format!("{name}-new")).collect();
+    let free = |of: &String| {
+        let numbered = (2..).map(|number| format!("{of}-new#{number}"));
+        let mut all = std::iter::once(format!("{of}-new")).chain(numbered);
+        all.find(|name| !names.contains_key(name))
+    };
+    let new: Vec<String> = variants.iter().filter_map(free).collect();
     for (of, name) in variants.iter().zip(&new) {
         plan.set("--rules", &["variants", name, "from"], of.as_str());
         plan.set("--rules", &["variants", name, "states"], "new");

@@ -77,6 +77,11 @@ fn shown(settings: &Value) -> Vec<String> {
                     "ethtool -c {card}: rx-usecs: {}",
                     value.as_u64().unwrap() / 1000
                 ),
+                "tx-wait-ns" => format!(
+                    "ethtool -c {card}: tx-usecs: {}",
+                    value.as_u64().unwrap() / 1000
+                ),
+                "tx-wait-frames" => format!("ethtool -c {card}: tx-frames: {value}"),
                 "rx-wait-frames" => format!("ethtool -c {card}: rx-frames: {value}"),
                 "adaptive-interrupts" => format!("ethtool -c {card}: Adaptive RX: {state}"),
                 "flow-control" => format!("ethtool -a {card}: RX:\t\t{state}"),

@@ -37,10 +37,15 @@ pub struct TaskTime {
     pub user: u64,
     /// Whether it stays on its CPU.
     pub is_bound: bool,
+    /// Whether its time is that of softirqs, and no system time.
+    pub is_softirq: bool,
 }
 
 /// Begins the names of threads that send; each is bound to a CPU.
 pub const GENERATOR: &str = "generator-";
+
+/// Begins the names of the kernel's threads for softirqs.
+const SOFTIRQS: &str = "ksoftirqd/";
 
 /// Threads of ports that have ended since [`own_tasks`] was called last, with their times.
 static ENDED: Mutex<Vec<(i32, TaskTime)>> = Mutex::new(Vec::new());
@@ -80,7 +85,7 @@ fn softirq_threads() -> Vec<i32> {
     let tasks = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_one = |task: &DirEntry| {
         let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        name.starts_with("ksoftirqd/")
+        name.starts_with(SOFTIRQS)
     };
     let pid = |task: DirEntry| task.file_name().to_str()?.parse().ok();
     tasks.filter(is_one).filter_map(pid).collect()
@@ -103,6 +108,7 @@ fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
             waited_ns: times.next()??,
             user,
             is_bound,
+            is_softirq: name.starts_with(SOFTIRQS),
         },
     ))
 }
@@ -152,6 +158,8 @@ pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> B
             });
         }
         let ran: u64 = tasks.iter().map(|task| task.ran_ns).sum();
+        let of_softirqs = tasks.iter().filter(|task| task.is_softirq);
+        let of_softirqs: u64 = of_softirqs.map(|task| task.ran_ns).sum();
         let waited = |task: &TaskTime| task.waited_ns.saturating_sub(ran - task.ran_ns);
         let waits = tasks
             .iter()
@@ -161,7 +169,12 @@ pub fn of_others(times: [&CpuTimes; 2], own: [&BTreeMap<i32, TaskTime>; 2]) -> B
             .unwrap_or(0);
         let own_user = tasks.iter().map(|task| task.user).sum::<u64>() as f64;
         let by_ticks = beyond(user + nice, own_user, own_user, total)
-            + beyond(system, ticks_of(ran) - own_user, system, total);
+            + beyond(
+                system,
+                ticks_of(ran - of_softirqs) - own_user,
+                system,
+                total,
+            );
         (total > 0.0).then(|| (cpu, (by_ticks.max(ticks_of(waits)) / total).min(1.0)))
     };
     let gone = later.gone_since(earlier).into_iter();
@@ -303,6 +316,7 @@ mod tests {
             waited_ns: waited_ms * 1_000_000,
             user: 0,
             is_bound,
+            is_softirq: false,
         };
         let others = |times: CpuTimes, tasks: &[TaskTime]| {
             let now = (0..).zip(tasks.iter().copied()).collect();
@@ -324,6 +338,13 @@ mod tests {
         // A device's thread waits for frames, and another program makes system calls: beyond chance.
         let system = others(later(10, 80, 0, 10), &[task(200, 0, true)]);
         assert!((50.0..70.0).contains(&system), "{system}");
+        // A thread of softirqs has the other half: its time is no system time.
+        let softirqs = TaskTime {
+            is_softirq: true,
+            ..task(500, 0, false)
+        };
+        let system = others(later(0, 50, 50, 0), &[softirqs]);
+        assert!((30.0..50.0).contains(&system), "{system}");
         // A port in user space has all of its CPU, or shares it with another program.
         let port = |ran_ms, user| TaskTime {
             user,

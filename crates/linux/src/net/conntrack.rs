@@ -73,11 +73,16 @@ fn ask<T: Send>(
 pub fn room() -> u64 {
     let limit = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max").ok();
     let limit = limit.and_then(|limit| limit.trim().parse().ok());
-    limit.unwrap_or_else(|| match memory_bytes() {
-        bytes if bytes > 4 << 30 => 262_144,
-        bytes if bytes > 1 << 30 => 65_536,
-        _ => 8_192,
-    })
+    match limit {
+        // No limit.
+        Some(0) => u64::MAX,
+        Some(limit) => limit,
+        None => match memory_bytes() {
+            bytes if bytes > 4 << 30 => 262_144,
+            bytes if bytes > 1 << 30 => 65_536,
+            bytes => (bytes / 16_384 / 8).max(1024),
+        },
+    }
 }
 
 /// How many connections the namespace tracks now; `None` where the kernel does not track any.

@@ -397,7 +397,7 @@ pub fn compared(shown: &Shown<'_>) -> Vec<String> {
     out
 }
 
-/// Which variants open a connection with each frame, where others do not.
+/// The variants whose flows are new connections, where those of others are known.
 fn opening(shown: &Shown<'_>) -> Option<String> {
     let rows = || {
         shown
@@ -411,12 +411,8 @@ fn opening(shown: &Shown<'_>) -> Option<String> {
     let mut names: Vec<String> = new.filter_map(|(row, _)| name(row)).collect();
     names.dedup();
     let others = rows().any(|(_, states)| states != States::New);
-    (others && !names.is_empty()).then(|| {
-        format!(
-            "Each frame of {} is the first packet of a connection.",
-            listed(&names)
-        )
-    })
+    (others && !names.is_empty())
+        .then(|| format!("In {}, each flow is a new connection.", listed(&names)))
 }
 
 /// A comparison. It names levels that both sides share once, and omits factors with a single level.
