@@ -56,7 +56,7 @@ The tuning lasts as long as the plan's budget, or --budget, and the time to make
 embedded lab; in a lab of hosts, as long as the reboots.
 
 The plan's first variant is the DUT as it is. Each other variant makes one change to it (from = the first). \
-Most of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
+About half of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
 the mean of all others. Fresh trials then confirm the changes that may matter, in all combinations, \
 corrected for the number of these changes. At last the DUT with the changes that help is measured beside the DUT as \
 it is. docs/tuning.md has the method and its limits.
