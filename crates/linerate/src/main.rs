@@ -10,10 +10,11 @@ mod http;
 mod output;
 mod watch;
 
-use linerate_runner::input;
+use linerate_runner::{fault, input};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    fault::install();
     if let Some(number) = commands::calc::negative() {
         eprintln!("linerate: {number} is negative: calculators take numbers above 0");
         return ExitCode::from(output::USAGE);

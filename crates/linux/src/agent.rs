@@ -19,7 +19,6 @@ use linerate_wire::Load;
 use ports::Made;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -246,15 +245,7 @@ struct Worker {
 impl Worker {
     fn run(&mut self, todo: &Receiver<Request>) {
         for request in todo {
-            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(request)));
-            let done = done.unwrap_or_else(|_| {
-                // Whatever their state: the ports are dropped, which ends their loads.
-                (self.ports, self.armed) = (BTreeMap::new(), None);
-                Err(system(
-                    "carrying out a request",
-                    "linerate is at fault: report it with what the agent wrote",
-                ))
-            });
+            let done = self.carry_out(request);
             if self.to.send(Event::Done(done)).is_err() {
                 return;
             }

@@ -1,5 +1,6 @@
 //! Embedded labs that stay up after their linerate, and what a killed linerate has left.
 
+use crate::fault;
 use crate::messages::tell;
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::autogroup;
@@ -21,6 +22,7 @@ pub fn clear_remains() -> Result<Vec<String>> {
     if !userns::is_initial() || !userns::may_administer_networks() {
         return Ok(Vec::new());
     }
+    fault::changes(Vec::new());
     let cleared = Registry::of_this_host()
         .clear_remains()
         .context("clearing the remains of an earlier run")?;

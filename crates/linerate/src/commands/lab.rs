@@ -15,11 +15,11 @@ use linerate_plan::settings::Dut;
 use linerate_plan::{BuiltIn, Diagnostic};
 use linerate_report::document::{Document, Tone};
 use linerate_report::pages;
-use linerate_runner::input;
 use linerate_runner::interrupt::{self, interrupted};
 use linerate_runner::kept::{clear_remains, describe, keep};
 use linerate_runner::progress::Progress;
 use linerate_runner::testbed::hosts::{Site, read};
+use linerate_runner::{fault, input};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -125,26 +125,31 @@ pub struct LabCheck {
     pub ssh: Ssh,
 }
 
-/// Undo changes that a killed linerate left on the DUT of a real lab.
+/// Undo changes that a killed linerate left on the DUT of a real lab, or on this machine.
 ///
 /// Before `linerate run` changes a DUT, it records the change on this machine. It undoes the changes at its end, after an error and
 /// after Ctrl-C. If it was killed or the DUT was unreachable, the changes remain: this command undoes them, or the next `linerate
 /// run` on that DUT does so first. This command changes nothing else.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate lab restore LAB.toml            undo the changes, and list them
+  linerate lab restore                     undo changes of this machine, and list them
+  linerate lab restore LAB.toml            undo changes of the DUT, too
   linerate lab restore LAB.toml --reboot   also reboot the DUT, if settings of the boot were changed
 
 Exit status: 0 restored, or nothing was changed; 1 something was not restored, or takes effect only when the DUT reboots; 2 the lab file
 has faults or no DUT, or bad arguments.")]
 pub struct LabRestore {
-    /// The lab file
+    /// The lab file; without it, only changes of this machine are undone
     #[arg(value_name = "LAB.toml")]
-    pub lab: PathBuf,
+    pub lab: Option<PathBuf>,
 
     /// Reboot the DUT if boot settings were changed
-    #[arg(long)]
+    #[arg(long, requires = "lab")]
     pub reboot: bool,
+
+    /// Begin when the process has ended whose pidfd is the standard input
+    #[arg(long, hide = true)]
+    pub succeeds: bool,
 
     #[command(flatten)]
     pub ssh: Ssh,
@@ -298,9 +303,19 @@ fn check(args: &LabCheck) -> Result<ExitCode> {
 }
 
 fn restore(args: &LabRestore) -> Result<ExitCode> {
-    let lab = read(&args.lab)?;
+    if args.succeeds {
+        fault::succeed().context("waiting for the linerate at fault")?;
+    }
+    if args.lab.is_none() && !userns::may_administer_networks() {
+        bail!("changes of this machine are undone as root: sudo linerate lab restore");
+    }
+    clear_remains()?;
+    let Some(file) = &args.lab else {
+        return all_of("No change of a killed linerate is left on this machine.\n");
+    };
+    let lab = read(file)?;
     let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
-        let file = args.lab.display();
+        let file = file.display();
         bail_usage!(
             "{file} has no DUT that linerate can change, and linerate changes no other hosts"
         );

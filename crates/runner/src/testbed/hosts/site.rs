@@ -4,6 +4,7 @@ mod dut;
 
 pub use dut::{lane_steps, port_of};
 
+use crate::fault;
 use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::{faulty, tell, usage};
@@ -84,6 +85,11 @@ impl Site {
         let progress = Progress::of_steps();
         let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
         let approach = Approach { load, ..approach };
+        let mut again = vec![file.into()];
+        if let Some(config) = &approach.config {
+            again.extend(["--ssh-config".into(), config.into()]);
+        }
+        fault::changes(again);
         let mut site = Site::reach(lab, approach, folder(plan), &progress)?;
         // Settings that an interrupted run left may make the lab unfit. A DUT with too few known facts is left to the later
         // checks.
