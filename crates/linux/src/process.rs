@@ -225,8 +225,11 @@ impl Job {
         Ok(())
     }
 
-    /// Runs it with its output handed to `stdout`.
-    fn drive(
+    /// As [`Job::run`], with the output handed to `stdout` as it comes.
+    ///
+    /// # Errors
+    /// As [`Job::run`].
+    pub fn drive(
         &self,
         command: impl FnOnce(&Path) -> Command,
         cancelled: Option<&AtomicBool>,

@@ -1,6 +1,6 @@
 //! Observations around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
 
-use crate::record::{Collected, CollectorCost, CpuShare, SlotFacts, StackTimes};
+use crate::record::{Collected, CollectorCost, CpuShare, RulesPassed, SlotFacts, StackTimes};
 use crate::trial::Moment;
 use linerate_profile::{Sampled, Waited};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub enum Artefact {
     Stages(StackTimes),
     /// Waits for locks of the DUT's kernel.
     Waited(Waited),
+    /// How far frames went through a rule file. The campaign knows slot and frames.
+    Rules(RulesPassed),
 }
 
 /// Observes one trial. A collector that fails takes nothing from the trial: its reason is recorded in place of its artefacts.
@@ -72,6 +74,8 @@ pub struct Collection {
     pub stages: Option<StackTimes>,
     /// Waits for locks of the DUT's kernel.
     pub waited: Option<Waited>,
+    /// How far frames went through a rule file.
+    pub rules: Option<RulesPassed>,
 }
 
 /// The collectors of one trial.
@@ -169,6 +173,7 @@ impl Collection {
             Artefact::Profile(profile) => self.profile = Some(profile),
             Artefact::Stages(stages) => self.stages = Some(stages),
             Artefact::Waited(waited) => self.waited = Some(waited),
+            Artefact::Rules(rules) => self.rules = Some(rules),
         }
     }
 }

@@ -103,6 +103,10 @@ pub fn run(
         before,
     };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
+    let passed = match failure {
+        Some(_) => Vec::new(),
+        None => conductor.rules_passed(progress),
+    };
     let profiles = match profile_ns.filter(|_| failure.is_none()) {
         Some(load_ns) => conductor.profiles(load_ns, progress),
         None => Vec::new(),
@@ -116,6 +120,16 @@ pub fn run(
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    for (slot, rules) in passed {
+        match rules {
+            Ok(rules) => summary.rules.push(rules),
+            Err(error) => summary.warnings.push(Warning {
+                slot: Some(slot),
+                text: format!("how many rules a frame passes is not known: {error:#}"),
+                spoils: None,
+            }),
+        }
+    }
     let stacks = enter(profiles, &mut summary);
     let records = Records {
         campaign,

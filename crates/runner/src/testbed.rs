@@ -23,7 +23,7 @@ use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::Benchmark;
 use linerate_measure::record::{
-    Direction, DirectionCounts, DutEvent, LabKind, SlotFacts, StackTimes, TrialRecord,
+    Direction, DirectionCounts, DutEvent, LabKind, RulesPassed, SlotFacts, StackTimes, TrialRecord,
 };
 use linerate_measure::trial::{Shape, Timing};
 use linerate_plan::names::Named;
@@ -60,6 +60,8 @@ pub enum Telemetry {
     Stages,
     /// Frames that are dropped, and waits for locks.
     Events,
+    /// How far frames go through a rule file.
+    Rules,
 }
 
 impl Request {
@@ -130,6 +132,8 @@ pub struct TrialOutcome {
     pub stages: Option<StackTimes>,
     /// Waits for its locks, if they were measured.
     pub waited: Option<Waited>,
+    /// How far frames went through a rule file, if that was counted.
+    pub rules: Option<RulesPassed>,
 }
 
 impl TrialOutcome {
@@ -208,6 +212,7 @@ impl TrialOutcome {
             profile: found.profile,
             stages: found.stages,
             waited: found.waited,
+            rules: found.rules,
         }
     }
 

@@ -257,6 +257,17 @@ fn a_plan_counts_what_its_rules_meet_and_goes_on_with_the_same_rules_only() {
         "{}",
         ended.stdout
     );
+    // Each frame comes to the second of three rules.
+    let passed = &experiment.document("summary.json")["rules"][0];
+    let frames = passed["frames"].as_u64().unwrap();
+    assert!(frames > 0 && passed["looks"] == 2 * frames, "{passed}");
+    assert_eq!(
+        (&passed["rules"], &passed["reached"]),
+        (&3.into(), &2.into())
+    );
+    let said = "2.00 rules per frame; frames reach 2 of 3 rules (66.7 %)";
+    assert!(ended.stdout.contains(said), "{}", ended.stdout);
+
     let lanes = experiment.document("campaign.json")["planned"]["plan"]["lanes"].clone();
     assert!(
         lanes

@@ -1,12 +1,17 @@
 //! Collectors of the embedded lab: how busy CPUs are, and everything that the kernel counts.
 
-use super::{Interface, Lane};
+use super::{DutEnd, Interface, Lane};
 use crate::error::Error;
 use crate::host::cpu::{self, CpuTimes, TaskTime, frequency, times};
 use crate::net::procnet;
+use crate::process::{Input, Job};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
+use linerate_measure::record::RulesPassed;
 use linerate_measure::trial::Moment;
+use linerate_plan::rules::Firewall;
+use linerate_plan::rules::own::RuleFile;
+use linerate_plan::rules::own::passed::{reached, with_counters};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -135,4 +140,86 @@ fn of_drivers(lane: &Lane) -> Result<Counters, Error> {
         );
     }
     Ok(all)
+}
+
+/// Name of the collector of [`rules`].
+pub const RULES: &str = "rules";
+
+/// How far frames go through a lane's rule file: under the load, each rule has a counter in front of it. Afterwards the rules are as
+/// before, and count from 0. `None` without a rule file.
+pub fn rules(lane: &Lane) -> Option<impl Collector> {
+    let (dut, file) = (lane.dut.as_ref()?, lane.setup.settings.rule_file.as_ref()?);
+    Some(Rules {
+        dut,
+        file,
+        original: String::new(),
+    })
+}
+
+struct Rules<'a> {
+    dut: &'a DutEnd,
+    file: &'a RuleFile,
+    /// The rules without counters.
+    original: String,
+}
+
+impl Rules<'_> {
+    fn list(&self, counters: bool) -> Result<String, String> {
+        let job = match self.file.firewall {
+            Firewall::Nftables if counters => Job::new("nft", &["list", "ruleset"]),
+            Firewall::Nftables => Job::new("nft", &["-s", "list", "ruleset"]),
+            _ => {
+                let save = self.file.program().0.replace("-restore", "-save");
+                Job::new(save, if counters { &["-c"] } else { &[] })
+            }
+        };
+        let mut text = Vec::new();
+        let enter = |path: &Path| self.dut.namespace.command(path);
+        job.drive(enter, None, &mut |bytes| text.extend_from_slice(bytes))
+            .map_err(|e| format!("cannot list the rules: {e}"))?;
+        String::from_utf8(text).map_err(|e| format!("cannot list the rules: {e}"))
+    }
+
+    /// Replaces all rules at once. Connections stay.
+    fn replace(&self, rules: &str) -> Result<(), String> {
+        let (program, arguments) = self.file.program();
+        let text = match self.file.firewall {
+            Firewall::Nftables => format!("flush ruleset\n{rules}"),
+            _ => rules.into(),
+        };
+        let job = Job::new(program, arguments).with_input(Input::text(text));
+        job.run(|path| self.dut.namespace.command(path), None)
+            .map_err(|e| format!("cannot replace the rules: {e}"))?;
+        self.dut.rules.count_from_0();
+        Ok(())
+    }
+}
+
+impl Collector for Rules<'_> {
+    fn name(&self) -> &'static str {
+        RULES
+    }
+
+    fn before(&mut self) -> Result<(), String> {
+        self.original = self.list(false)?;
+        self.replace(&with_counters(self.file.firewall, &self.original))
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        let listing = self.list(true);
+        self.replace(&self.original)?;
+        let each = reached(self.file.firewall, &listing?)
+            .ok_or("the rules are not those that were loaded")?;
+        Ok(vec![Artefact::Rules(RulesPassed {
+            looks: each.iter().map(|rule| rule.frames).sum(),
+            rules: each.len() as u64,
+            reached: each.iter().filter(|rule| rule.frames > 0).count() as u64,
+            logging: each
+                .iter()
+                .filter(|rule| rule.logs)
+                .map(|rule| rule.frames)
+                .sum(),
+            ..RulesPassed::default()
+        })])
+    }
 }

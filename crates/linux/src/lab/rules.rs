@@ -116,8 +116,13 @@ impl RuleSet {
         if std::mem::take(&mut self.tracks) {
             conntrack::flush(&self.namespace)?;
         }
-        self.drops.store(0, Ordering::Relaxed);
+        self.count_from_0();
         Ok(())
+    }
+
+    /// The rules were replaced, and their counters began again.
+    pub fn count_from_0(&self) {
+        self.drops.store(0, Ordering::Relaxed);
     }
 
     /// Restores the tables that are in use to nothing: the job, if there are any. They are listed in /proc/net of the namespace.

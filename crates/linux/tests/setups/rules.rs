@@ -2,11 +2,16 @@
 
 use super::bench::{Frames, ask, built_in, lab, refusal, send};
 use linerate_linux::lab::Setup;
+use linerate_linux::lab::collectors::rules;
 use linerate_linux::net::conntrack;
 use linerate_linux::process::{Input, Job};
+use linerate_measure::collector::{Artefact, Collector};
+use linerate_measure::record::RulesPassed;
+use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{Dut, Settings};
 use linerate_wire::Family;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 fn nft(text: &str) -> Job {
@@ -98,6 +103,76 @@ fn drops_are_located_whatever_the_tool() {
             .iter()
             .any(|loss| loss.place.contains(place));
         assert!(named, "{name}: {:?}", shown.account.losses);
+    }
+}
+
+/// Frames pass four rules of the chain and one in a chain of its own. The last rule is never reached.
+const OWN_NFT: &str = "table ip own {
+  chain one { ip daddr 198.19.10.77 counter drop; }
+  chain forward {
+    type filter hook forward priority filter; policy drop;
+    iifname \"in0\" ip daddr 198.19.10.99 log drop
+    ip saddr { 192.0.2.1, 192.0.2.2 } drop
+    jump one
+    iifname \"in0\" oifname \"out0\" counter accept comment \"the way, no { block\"
+    counter log drop
+  }
+}
+";
+
+const OWN_IPTABLES: &str = "*filter
+:INPUT ACCEPT [0:0]
+:FORWARD DROP [0:0]
+:OUTPUT ACCEPT [0:0]
+:one - [0:0]
+-A FORWARD -i in0 -d 198.19.10.99/32 -j LOG
+-A FORWARD -s 192.0.2.1/32 -j DROP
+-A FORWARD -j one
+-A FORWARD -i in0 -o out0 -m comment --comment \"the way\" -j ACCEPT
+-A FORWARD -j LOG
+-A one -d 198.19.10.77/32 -j DROP
+COMMIT
+";
+
+/// A listing without comments, which have the time.
+fn undated(listing: &str) -> String {
+    let kept = listing.lines().filter(|line| !line.starts_with('#'));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn the_rules_that_frames_pass_are_counted_and_stay() {
+    for (text, list) in [
+        (OWN_NFT, &["nft", "-s", "list", "ruleset"][..]),
+        (OWN_IPTABLES, &["iptables-save"]),
+    ] {
+        let file = RuleFile::read("own", text, None, &BTreeMap::new()).unwrap();
+        let settings = Settings {
+            rule_file: Some(file),
+            ..Settings::default()
+        };
+        let setup = Setup::from_settings("own", 0, &settings, &[Family::V4]).unwrap();
+        let lab = lab(&setup);
+        let listed = || undated(&ask(&lab, list[0], &list[1..]));
+        let before = listed();
+        let mut collector = rules(&lab.lanes[0]).unwrap();
+        collector.before().unwrap();
+        assert_ne!(listed(), before);
+        let shown = send(&lab, Frames::of(Family::V4));
+        shown.is_whole("frames pass rules with counters");
+        let found = collector.after().unwrap();
+        // 1,000 frames pass four rules, and the one in the chain of its own.
+        let passed = RulesPassed {
+            looks: 5_000,
+            rules: 6,
+            reached: 5,
+            logging: 1_000,
+            ..RulesPassed::default()
+        };
+        assert_eq!(found, [Artefact::Rules(passed)], "{text}");
+        assert_eq!(listed(), before);
+        send(&lab, Frames::of(Family::V4)).is_whole("the rules as before");
     }
 }
 

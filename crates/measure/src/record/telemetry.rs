@@ -49,6 +49,30 @@ impl SlotProfile {
     }
 }
 
+/// How far frames went through a rule file, in a trial of their own in which each rule had a counter in front of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RulesPassed {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// Frames that the generator sent meanwhile.
+    pub frames: u64,
+    /// How often a frame reached a rule: sum over all rules.
+    pub looks: u64,
+    /// Rules that are loaded.
+    pub rules: u64,
+    /// Rules that some frame reached.
+    pub reached: u64,
+    /// How often a frame reached a rule that logs.
+    pub logging: u64,
+}
+
+impl RulesPassed {
+    /// Rules that a frame passes, in the mean, with the one that decides; `None` without frames.
+    pub fn by_frame(&self) -> Option<f64> {
+        (self.frames > 0).then(|| self.looks as f64 / self.frames as f64)
+    }
+}
+
 /// Times of frames in the stack, with the rate of their trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Staged {

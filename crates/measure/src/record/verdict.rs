@@ -1,6 +1,8 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
-use super::{Benchmarked, Connections, Direction, Explanation, Goodput, SlotProfile, Stamped};
+use super::{
+    Benchmarked, Connections, Direction, Explanation, Goodput, RulesPassed, SlotProfile, Stamped,
+};
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
 use linerate_search::{Goal, Limits, Outcome};
@@ -39,6 +41,9 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// Where the time of frames went, of slots that were profiled.
     pub profiles: Vec<SlotProfile>,
+    /// How far frames go through rule files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RulesPassed>,
     /// Why slots forward no more frames.
     pub explanations: Vec<Explanation>,
     /// Results of searches, if rates were searched for.

@@ -5,6 +5,7 @@
 //! firewall's messages are those of the file.
 
 mod names;
+pub mod passed;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -5,9 +5,10 @@ use crate::interrupt::interrupted;
 use crate::progress::Progress;
 use crate::testbed::{Request, Telemetry, TrialOutcome};
 use anyhow::{Result, anyhow};
+use linerate_linux::lab::collectors::RULES;
 use linerate_linux::telemetry::{drops, locks, profile, stages};
 use linerate_measure::record::{
-    Events, LabKind, Mode, Slot, SlotProfile, Staged, TrialRecord, Waits,
+    Events, LabKind, Mode, RulesPassed, Slot, SlotProfile, Staged, TrialRecord, Waits,
 };
 use linerate_measure::trial::{Shape, rates};
 use linerate_profile::{Profile, Sampled};
@@ -16,6 +17,8 @@ use linerate_profile::{Profile, Sampled};
 const PROFILED: u64 = 4;
 /// Load of a trial whose frames are timed, or whose events are counted, in nanoseconds.
 const OBSERVED_NS: u64 = 500_000_000;
+/// Load of a trial in which the rules that frames pass are counted, in nanoseconds.
+const PASSING_NS: u64 = 50_000_000;
 /// Functions of a profile that the summary keeps. The file of its stacks has all.
 const MOST_FUNCTIONS: usize = 200;
 
@@ -60,6 +63,43 @@ impl Conductor<'_> {
             )
         });
         kept.collect()
+    }
+
+    /// How far frames go through the rules of users' files, or why that is not known. The trials are at the end, because the counters that
+    /// they need make rules slower.
+    pub(super) fn rules_passed(
+        &mut self,
+        progress: &Progress,
+    ) -> Vec<(usize, Result<RulesPassed>)> {
+        let measured = |slot: &&Slot| {
+            slot.rule_counters.is_some() && self.trials.iter().any(|trial| trial.slot == slot.id)
+        };
+        let in_lab = self.campaign.asked.lab == LabKind::Namespaces;
+        let slots = self.campaign.slots.iter().filter(|_| in_lab);
+        let slots: Vec<&Slot> = slots.filter(measured).collect();
+        let mut all = Vec::new();
+        for slot in slots.into_iter().take_while(|_| !interrupted()) {
+            progress.say(format!("rules: {}", self.campaign.name_of(slot.id)));
+            all.push((slot.id, self.passed(slot)));
+        }
+        all
+    }
+
+    fn passed(&mut self, slot: &Slot) -> Result<RulesPassed> {
+        let TrialOutcome {
+            record,
+            evidence,
+            rules,
+            ..
+        } = self.look(slot, Telemetry::Rules, PASSING_NS)?;
+        let reason = || failure(&record, RULES).unwrap_or("its rules were not counted".into());
+        let (slot, frames) = (slot.id, evidence.generator.frames);
+        let passed = rules.ok_or_else(|| anyhow!(reason()))?;
+        Ok(RulesPassed {
+            slot,
+            frames,
+            ..passed
+        })
     }
 
     /// The samples of one trial of this length.

@@ -2,7 +2,7 @@
 
 use super::Telemetry;
 use linerate_hosts::systems::Kernel;
-use linerate_linux::lab::collectors::{Own, counters, cpus, threads};
+use linerate_linux::lab::collectors::{Own, counters, cpus, rules, threads};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::telemetry::{self, drops, locks, profile, stages};
@@ -125,6 +125,7 @@ impl<'a> Scene<'a> {
                 Telemetry::Functions => vec![probe(profile::NAME)],
                 Telemetry::Stages => vec![probe(stages::NAME)],
                 Telemetry::Events => vec![probe(drops::NAME), probe(locks::NAME)],
+                Telemetry::Rules => Vec::new(),
             };
             return probes
                 .into_iter()
@@ -149,6 +150,10 @@ impl<'a> Scene<'a> {
                 };
                 let waits = telemetry::collector(locks::NAME, move || locks::Locks::load(&cpus));
                 dut.map(drops).into_iter().chain([waits]).collect()
+            }
+            Telemetry::Rules => {
+                let rules = self.lane.and_then(rules).into_iter();
+                rules.map(|of| Box::new(of) as Box<dyn Collector>).collect()
             }
         }
     }

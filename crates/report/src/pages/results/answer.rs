@@ -415,6 +415,26 @@ fn opening(shown: &Shown<'_>) -> Option<String> {
         .then(|| format!("In {}, each flow is a new connection.", listed(&names)))
 }
 
+/// How far frames go through rule files, with the results that it holds for.
+pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
+    let each = if shown.opens_connections() {
+        "rules per connection"
+    } else {
+        "rules per frame"
+    };
+    let known = shown.summary.rules.iter().filter_map(|of| {
+        let mean = significant(of.by_frame()?, 3);
+        let [reached, rules] = [of.reached, of.rules].map(grouped);
+        let share = percent(of.reached as f64 / of.rules.max(1) as f64);
+        let text = match of.looks {
+            0 => format!("frames reach none of {rules} rules"),
+            _ => format!("{mean} {each}; frames reach {reached} of {rules} rules ({share} %)"),
+        };
+        Some((text, of.slot))
+    });
+    together(known)
+}
+
 /// A comparison. It names levels that both sides share once, and omits factors with a single level.
 fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
     let slots = &shown.campaign.slots;

@@ -1,6 +1,6 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
-use super::{Shown, has_rate, pictures};
+use super::{Shown, answer, has_rate, pictures};
 use crate::prelude::*;
 use linerate_measure::record::{DirectionRow, Limit, Mode, Row, Stamped};
 use linerate_wire::units::LINK_SPEEDS;
@@ -335,9 +335,12 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let valid = shown.summary.rows.iter().filter(|row| row.valid_trials > 0);
     let with_files =
         valid.filter_map(|row| Some((row, shown.campaign.slots.get(row.slot)?.rule_counters?)));
+    let passed = answer::passed(shown);
     let heading = "Rules that met most frames, in % of the frames sent";
     page.each(heading, with_files, |page, (row, counters)| {
-        page.say(shown.name(row.slot));
+        let passed = passed.iter().find(|(_, slots)| slots.contains(&row.slot));
+        let passed = passed.map_or(String::new(), |(text, _)| format!(": {text}"));
+        page.say(format!("{}{passed}", shown.name(row.slot)));
         for (rule, share) in &row.rules {
             page.entry(&format!("{:>8.2}  ", 100.0 * share), rule);
         }

@@ -109,6 +109,12 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         );
         page.fact("cause", cause(shown));
     }
+    let passed = answer::passed(shown).into_iter().enumerate();
+    for (at, (text, slots)) in passed.take(room.rows) {
+        let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
+        let label = if at == 0 { "rules" } else { "" };
+        page.fact(label, format!("{}: {text}", listed(&names)));
+    }
     let expected: Vec<String> = expected(shown);
     page.fact("expected", short(&expected.join(": ")));
     let warnings: Vec<String> = warnings(shown).iter().map(|text| short(text)).collect();
