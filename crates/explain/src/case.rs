@@ -4,8 +4,8 @@ use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, Slot, SlotFacts, SlotProfile, Summary,
-    TrialRecord,
+    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, RulesPassed, Slot, SlotFacts, SlotProfile,
+    Summary, TrialRecord,
 };
 use linerate_measure::summary::{FORWARDS, of_others};
 use linerate_profile::Profile;
@@ -219,6 +219,27 @@ impl Case<'_> {
         let lane = plan.pointer(&format!("/cells/{}/lane", self.slot.id))?;
         plan.pointer(&format!("/lanes/{lane}/settings{place}"))
             .filter(|value| !value.is_null())
+    }
+
+    /// How far the slot's frames go through its rule file, if that was counted.
+    pub(crate) fn passed(&self) -> Option<&RulesPassed> {
+        let mut all = self.records.summary.rules.iter();
+        all.find(|passed| passed.slot == self.slot.id)
+    }
+
+    /// The firewalls whose rules the slot's DUT has: `nftables`; none where that is not known.
+    pub(crate) fn firewalls(&self) -> Vec<&str> {
+        let planned = ["/rule-file/firewall", "/rules/firewall"];
+        let planned = planned
+            .iter()
+            .find_map(|place| self.setting(place)?.as_str());
+        let sets = self
+            .configuration()
+            .map_or(&[][..], |found| &found.rule_sets);
+        match planned {
+            Some(firewall) => vec![firewall],
+            None => sets.iter().map(|set| set.filter.as_str()).collect(),
+        }
     }
 
     /// Whether the DUT is of the embedded lab.

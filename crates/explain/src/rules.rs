@@ -255,12 +255,20 @@ impl Rule {
                 undo,
             }
         };
+        // `Linux (nftables)` says nothing to an administrator of iptables.
+        let firewalls = case.firewalls();
+        let is_own = |texts: &&[&str; 3]| {
+            let tool = texts[0].split_once(" (").map(|(_, tool)| tool);
+            tool.is_none_or(|tool| {
+                firewalls.is_empty() || firewalls.iter().any(|of| tool.contains(of))
+            })
+        };
         let (patch, untried) = found.tried(case, tried);
         Finding {
             cause: self.cause.into(),
             statement: found.text(self.says),
             mechanism: self.mechanism.into(),
-            changes: changes.iter().map(change).collect(),
+            changes: changes.iter().filter(is_own).map(change).collect(),
             gain: found.text(self.gain),
             patch,
             untried,
@@ -299,7 +307,19 @@ fn offload(case: &Case<'_>, names: [&str; 2], on: bool) -> Result<Option<String>
 /// Evidence of a cause: the time of its functions; without a profile, the setting that brings them in. A setting whose cost a profile does
 /// not show is no cause.
 fn cost(case: &Case<'_>, spent: Result<Spent, String>, least: f64, setting: Setting) -> Looked {
-    match (spent, setting.of(case)) {
+    match setting {
+        Setting::None if spent.is_err() => spent.map(|_| None),
+        _ => judged(spent, least, setting.of(case)),
+    }
+}
+
+/// As [`cost`], with the setting in words, if the DUT has it.
+fn judged(
+    spent: Result<Spent, String>,
+    least: f64,
+    setting: Result<Option<String>, String>,
+) -> Looked {
+    match (spent, setting) {
         (Ok(spent), setting) if spent.is_clear(least) => {
             let evidence = std::iter::once(spent.evidence()).chain(setting.ok().flatten());
             let cost = format!("up to {} of a frame's time", percent(spent.share));
@@ -307,7 +327,6 @@ fn cost(case: &Case<'_>, spent: Result<Spent, String>, least: f64, setting: Sett
                 Found::observed(spent.share, evidence).with("cost", cost),
             ))
         }
-        (Err(why), Ok(None)) if matches!(setting, Setting::None) => Err(why),
         (Ok(_), _) | (Err(_), Ok(None)) => Ok(None),
         (Err(why), Ok(Some(setting))) => {
             let evidence = [setting, format!("its cost is not known: {why}")];

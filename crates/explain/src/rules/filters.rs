@@ -1,11 +1,11 @@
 //! Filters of frames: firewalls, bridges, the reverse-path filter.
 
-use super::Look::{By, Cost};
+use super::Look::By;
 use super::On::With;
 use super::Setting::{self, Asked};
 use super::Try::{InLab, Keys, Not};
 use super::path::SLOW_PATHS;
-use super::{Found, Looked, RULE, Rule, Try, Ways, cost, percent};
+use super::{Found, Looked, RULE, Rule, Try, Ways, cost, judged, percent};
 use crate::case::Case;
 use linerate_hosts::configuration::Card;
 use linerate_measure::record::Strength;
@@ -22,6 +22,11 @@ pub const RULES: &[Rule] = &[
                 "Linux (nftables)",
                 "nft add set inet filter NAME '{ type ipv4_addr; flags interval; }', and one rule that looks up @NAME; accept established flows first",
                 "nft -f OLD-RULES",
+            ],
+            [
+                "Linux (iptables)",
+                "ipset create NAME hash:net, and one rule with -m set --match-set NAME src; accept established flows first",
+                "iptables-restore OLD-RULES",
             ],
             [
                 "FreeBSD (ipfw)",
@@ -139,15 +144,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         cause: "logging",
-        look: Cost(
-            LOGGING,
-            0.01,
-            Asked(&["nft", "iptables"], |found| {
-                let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
-                let logging: u64 = chains.map(|chain| chain.logging).sum();
-                (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))
-            }),
-        ),
+        look: By(logging),
         says: "The firewall logs frames under load.",
         mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that meets the rule.",
         changes: &[
@@ -155,6 +152,11 @@ pub const RULES: &[Rule] = &[
                 "Linux (nftables)",
                 "limit rate 10/second log, or log only ct state new",
                 "nft -f OLD-RULES",
+            ],
+            [
+                "Linux (iptables)",
+                "-m limit --limit 10/second before -j LOG, or -m conntrack --ctstate NEW",
+                "iptables-restore OLD-RULES",
             ],
             [
                 "FreeBSD, OpenBSD (pf)",
@@ -169,6 +171,20 @@ pub const RULES: &[Rule] = &[
 
 pub const NO_FILTER: Try =
     Keys(r#"{"sysctls": {"net.ipv4.conf.all.rp_filter": 0, "net.ipv4.conf.{in}.rp_filter": 0}}"#);
+
+fn logging(case: &Case<'_>) -> Looked {
+    let setting = Asked(&["nft", "iptables"], |found| {
+        let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
+        let logging: u64 = chains.map(|chain| chain.logging).sum();
+        (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))
+    });
+    let setting = match case.passed() {
+        // A rule that no frame reaches costs nothing.
+        Some(passed) if passed.logging == 0 => Ok(None),
+        _ => setting.of(case),
+    };
+    judged(case.spent(LOGGING), 0.01, setting)
+}
 
 /// Functions that write log entries.
 const LOGGING: &[&str] = &[
@@ -205,6 +221,17 @@ fn linear_rules(case: &Case<'_>) -> Looked {
             set.filter, chain.name, chain.rules, chain.lookups
         ))
     });
+    let passed = case
+        .passed()
+        .and_then(|passed| Some((passed, passed.by_frame()?)));
+    let setting = match passed {
+        Some((_, each)) if each < MANY as f64 => Ok(None),
+        Some((passed, each)) => {
+            let rules = passed.rules;
+            Ok(Some(format!("a frame passes {each:.0} of {rules} rules")))
+        }
+        None => setting.of(case),
+    };
     // Logging by a rule is a cause of its own, and so are waiting for a lock and what is no comparison.
     let expressions = EXPRESSIONS
         .iter()
@@ -217,7 +244,7 @@ fn linear_rules(case: &Case<'_>) -> Looked {
         .chain(expressions)
         .collect();
     let spent = case.spent_apart(RULE_SETS, &apart);
-    let Some(found) = cost(case, spent, LEAST, setting)? else {
+    let Some(found) = judged(spent, LEAST, setting)? else {
         return Ok(None);
     };
     let what = match found.finding.strength {
@@ -407,11 +434,18 @@ fn connection_table(case: &Case<'_>) -> Looked {
 
 /// Where address translation finds no free port.
 const MORE_ADDRESSES: Ways = (
-    &[[
-        "Linux (nftables)",
-        "snat to more addresses, or to all ports: snat to ADDRESS-ADDRESS",
-        "the former rule",
-    ]],
+    &[
+        [
+            "Linux (nftables)",
+            "snat to more addresses, or to all ports: snat to ADDRESS-ADDRESS",
+            "the former rule",
+        ],
+        [
+            "Linux (iptables)",
+            "-j SNAT --to-source ADDRESS-ADDRESS, with more addresses",
+            "the former rule",
+        ],
+    ],
     Not("the addresses of the translation are the network's: a plan cannot choose more"),
 );
 

@@ -5,7 +5,9 @@ use crate::common::Made;
 use linerate_hosts::configuration::{label, questions};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::record::{Collected, SlotFacts, SlotProfile, TrialRecord};
+use linerate_measure::record::{
+    Collected, Explanation, RulesPassed, SlotFacts, SlotProfile, TrialRecord,
+};
 use linerate_profile::Profile;
 
 #[test]
@@ -112,6 +114,58 @@ fn questions_without_an_answer_are_no_settings() {
         assert!(!absent.contains(&cause.into()), "{cause}: {absent:?}");
     }
     assert!(absent.contains(&"traffic-filters".into()), "{absent:?}");
+}
+
+/// A chain of iptables with 200 rules, of which the last logs.
+fn long_list(passed: Option<[u64; 2]>) -> Explanation {
+    let interfaces = ["eth0", "eth1"].map(String::from);
+    let mut made = Made::new(&[1e6], |_, _| {});
+    let rules = "-A FORWARD -s 192.0.2.1/32 -j DROP\n".repeat(199);
+    let saved =
+        format!("==> ip <==\n*filter\n:FORWARD ACCEPT [0:0]\n{rules}-A FORWARD -j LOG\nCOMMIT\n");
+    let answers = questions(Kernel::Linux, &interfaces);
+    let answers = answers.iter().map(|argv| label(argv)).map(|command| {
+        let asked = command == "iptables";
+        let output = Ok(if asked { saved.clone() } else { String::new() });
+        Collected { command, output }
+    });
+    made.facts = vec![SlotFacts {
+        kernel: Kernel::Linux.name().into(),
+        interfaces: interfaces.to_vec(),
+        answers: answers.collect(),
+        version: 1,
+        slot: 0,
+    }];
+    made.summary
+        .rules
+        .extend(passed.map(|[each, logging]| RulesPassed {
+            frames: 1_000,
+            looks: 1_000 * each,
+            rules: 200,
+            reached: each,
+            logging: 1_000 * logging,
+            ..RulesPassed::default()
+        }));
+    explanation(&made)
+}
+
+#[test]
+fn rules_that_no_frame_reaches_are_no_cause_and_remedies_are_of_the_dut_s_own_firewall() {
+    let causes = |passed| {
+        let found = long_list(passed).findings.into_iter();
+        let of_rules = found.filter(|f| ["linear-rules", "logging"].contains(&f.cause.as_str()));
+        of_rules.collect::<Vec<_>>()
+    };
+    assert_eq!(causes(Some([1, 0])), []);
+    assert_eq!(causes(Some([199, 0])).len(), 1);
+    assert!(causes(Some([199, 0]))[0].evidence[0].contains("a frame passes 199 of 200 rules"));
+    for found in [causes(None), causes(Some([200, 1]))] {
+        assert_eq!(found.len(), 2);
+        for finding in found {
+            let systems = finding.changes.iter().map(|change| change.system.as_str());
+            assert_eq!(systems.collect::<Vec<_>>(), ["Linux (iptables)"]);
+        }
+    }
 }
 
 /// Each evidence by itself, and the causes that need it and nothing else to be called absent.
