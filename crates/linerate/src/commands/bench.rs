@@ -40,8 +40,9 @@ impl Verb for Options {
             key("--rate", "traffic.rate", "RATE"),
             key("--direction", "traffic.direction", "DIRECTION"),
             key("--link-speed", "lab.link-speed", "SPEED"),
-            key("--duration", "trials.duration", "TIME")
-                .usual("250ms"),
+            key("--duration", "trials.duration", "TIME").about(
+                "How long one trial measures [default: 250ms; with first packets of --rules: 100ms]",
+            ),
             key("--trials", "trials.blocks", "N").about(
                 "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \
                     the compared ratios are narrower than 2 %, or the budget is used up]",
@@ -366,7 +367,13 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
             first.push(name);
         }
     }
-    first_packets(plan, &first, &mut names);
+    let lasting = match first_packets(plan, &first, &mut names) {
+        true => FIRST_PACKETS_LAST,
+        false => USUAL_DURATION,
+    };
+    if !args.keys.has("--duration") {
+        plan.set("", &["trials", "duration"], lasting);
+    }
     match unused.first() {
         Some((name, _)) => bail_usage!("--map {name}: no rule file names it"),
         None => Ok(names.values().sum()),
@@ -374,8 +381,12 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
 }
 
 /// Beside each of these variants, one in which each frame opens a connection: such a frame passes all rules in front of the one that
-/// accepts it, and adds an entry to the table.
-fn first_packets(plan: &mut Source, variants: &[String], names: &mut HashMap<String, usize>) {
+/// accepts it, and adds an entry to the table. Whether there are any.
+fn first_packets(
+    plan: &mut Source,
+    variants: &[String],
+    names: &mut HashMap<String, usize>,
+) -> bool {
     let free = |of: &String| {
         let numbered = (2..).map(|number| format!("{of}-new#{number}"));
         let mut all = std::iter::once(format!("{of}-new")).chain(numbered);
@@ -392,12 +403,19 @@ fn first_packets(plan: &mut Source, variants: &[String], names: &mut HashMap<Str
         let flows = (conntrack::room() / 4 * 3).min(FIRST_PACKETS);
         plan.set("--rules", &["factors", "flows", "sets"], "traffic.flows");
         plan.set("--rules", &["factors", "flows", "levels"], vec![flows]);
-        plan.set("--rules", &["factors", "flows", "variants"], new);
+        plan.set("--rules", &["factors", "flows", "variants"], new.as_slice());
     }
+    !new.is_empty()
 }
 
-/// Connections that frames open in a trial, at most: the usual length of a trial has no more frames.
+/// Connections that frames open in a trial, at most.
 const FIRST_PACKETS: u64 = 200_000;
+
+/// A trial of first packets: at 1.5 million frames a second, it has no more frames than connections.
+const FIRST_PACKETS_LAST: &str = "100 ms";
+
+/// The load of other trials.
+const USUAL_DURATION: &str = "250 ms";
 
 /// Time for all trials, where neither time nor trials are named.
 const DEFAULT_BUDGET: &str = "30 s";
