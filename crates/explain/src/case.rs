@@ -146,7 +146,7 @@ impl Case<'_> {
             .records
             .stacks
             .get(&self.slot.id)
-            .ok_or("the slot was not profiled (--profile)")?;
+            .ok_or("the cell was not profiled (--profile)")?;
         if profile.samples() > 0 {
             return Ok(profile);
         }

@@ -81,10 +81,10 @@ fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
         // An interval shrinks with the square root of the trials.
         let seconds = trials.budget_ns.unwrap_or(0) as f64 / 1e9 * (widest / 0.02).powi(2);
         match seconds {
-            s if s <= 1800.0 => format!("the widest ratio is not known to 2 % yet: --budget {:.0}s", s.ceil()),
-            _ if widest.is_infinite() => "not every ratio has an interval yet: let it run to its end, with a longer --budget if it did".into(),
+            s if s <= 1800.0 => format!("the least certain change is not known to 2 % yet: --budget {:.0}s", s.ceil()),
+            _ if widest.is_infinite() => "not every change has an interval yet: let it run to its end, with a longer --budget if it did".into(),
             _ => format!(
-                "the widest ratio is only known to {:.0} %, and this machine is too noisy for much more: try a quieter time, or other CPUs",
+                "the least certain change is only known to {:.0} %, and this machine is too noisy for much more: try a quieter time, or other CPUs",
                 100.0 * widest
             ),
         }
@@ -109,7 +109,7 @@ fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
     (one && cpus > 1 && limited).then(|| {
         let bench = bench(campaign);
         format!(
-            "one CPU was full; how it scales over all of them: {bench} --cpus 0-{}",
+            "how the rate scales over all CPUs: {bench} --cpus 0-{}",
             cpus - 1
         )
     })

@@ -292,7 +292,7 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
             && autocorrelation(&rates.values) > 0.5
         {
             out.push(format!(
-                "{}: neighbours in time resemble each other (autocorrelation {:.2}): the machine drifted, and the interval is too narrow",
+                "{}: successive values resemble each other (autocorrelation {:.2}): the machine drifted, and the interval is too narrow",
                 rates.name,
                 autocorrelation(&rates.values)
             ));

@@ -146,7 +146,10 @@ fn governor(case: &Case<'_>) -> Looked {
             );
             Ok(Some(found.with("governor", governor)))
         }
-        unknown => Err(format!("the governor is {unknown}")),
+        unknown => Err(match unknown.strip_prefix("none visible") {
+            Some(why) => format!("no governor is visible{why}"),
+            None => format!("the governor is {unknown}"),
+        }),
     }
 }
 

@@ -17,7 +17,7 @@ pub const RULES: &[Rule] = &[
         look: Cost(
             &["fib_rules_lookup"],
             0.02,
-            Unasked("the routing rules of the DUT are not asked for"),
+            Unasked("linerate does not read the DUT's routing rules"),
         ),
         says: "Routing rules (ip rule) are compared with each frame, one after the other.",
         mechanism: "With rules of your own, each lookup of a route first walks through the list of rules, and each frame needs the route of its source as well.",
@@ -44,7 +44,7 @@ pub const RULES: &[Rule] = &[
                 "key_getsp*",
             ],
             0.02,
-            Unasked("the IPsec policies of the DUT are not asked for"),
+            Unasked("linerate does not read the DUT's IPsec policies"),
         ),
         says: "Each frame is compared with IPsec policies.",
         mechanism: "One policy in a namespace is enough: from then on, the kernel looks up policies for every frame that comes in and for every frame that leaves, also those of no tunnel.",

@@ -460,7 +460,7 @@ fn idle_cpus(case: &Case<'_>) -> Looked {
     /// A CPU is idle up to this share of busy time.
     const IDLE: f64 = 0.3;
     if case.mode() == Mode::Inline {
-        return Err("inline, the lab gives one CPU to generator, DUT and receiver".into());
+        return Err("in inline mode, generator, DUT and receiver share one CPU".into());
     }
     let cpus = case.known_cpus()?;
     let roles = &case.records.campaign.roles;

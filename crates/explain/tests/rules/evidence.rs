@@ -40,7 +40,7 @@ fn without_evidence_nothing_is_fine() {
         .map(|not| not.reason.as_str())
         .collect();
     for lacking in [
-        "the slot was not profiled (--profile)",
+        "the cell was not profiled (--profile)",
         "the DUT was not asked how it is configured",
         "the DUT's counters were not read",
         "how busy the DUT's CPUs were is not known",

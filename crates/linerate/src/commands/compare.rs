@@ -182,7 +182,7 @@ impl Found {
         let (pairs, alone) = partners(&first.slots(), &other.slots(), same_variant);
         for slot in alone {
             self.notes.push(format!(
-                "{} of {}: {} has nothing with the same frames at the same load",
+                "{} of {} is not compared: {} has no cell with the same frames at the same load",
                 slot.name.clone(),
                 other.name,
                 first.name

@@ -253,7 +253,7 @@ fn what_is_wrong_or_different_is_said_before_the_tests_begin() {
         .run()
         .fails(2, &["'bananas' is not ok"]);
     assert!(!refused.stderr.contains("in all"), "{}", refused.stderr);
-    let longer = "IPv6 UDP frames are at least 84 bytes long";
+    let longer = "IPv6 UDP frames need 84 bytes";
     let estimate = linerate_line("rfc2544 --quick --family 6 --size 64 --estimate")
         .run()
         .ok()

@@ -135,7 +135,7 @@ impl Kind {
         };
         asked.as_ref().map(|asked| {
             format!(
-                "{family} {transport} frames{with} are at least {} bytes long where they carry linerate's signature; {asked} was asked for",
+                "{family} {transport} frames{with} need {} bytes to carry linerate's sequence numbers, so shorter ones are lengthened (size {asked})",
                 size.min_len_fcs()
             )
         })

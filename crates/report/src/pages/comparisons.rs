@@ -71,20 +71,22 @@ pub fn verdict(comparison: &Comparison) -> String {
             "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped ones as handled, {difference}, {data}."
         );
     }
-    let basis = match comparison.change_of_share {
-        Some(_) => ", with each rate divided by the tester baseline of its block",
-        None => "",
-    };
-    match (comparison.outcome, interval(comparison.deciding())) {
+    let relative = comparison.change_of_share.is_some();
+    let verdict = match (comparison.outcome, interval(comparison.deciding())) {
         (Outcome::NotShown, Some(interval)) => {
-            format!(
-                "No difference between {other} and {reference} is shown: {interval}, {data}{basis}."
-            )
+            let no = if relative { "no" } else { "No" };
+            format!("{no} difference between {other} and {reference} is shown: {interval}, {data}.")
         }
         (Outcome::NotShown, None) => {
-            format!("Nothing can be said about {other} and {reference}: too few values, {data}.")
+            return format!(
+                "Nothing can be said about {other} and {reference}: too few values, {data}."
+            );
         }
-        _ => format!("{other} {}, {data}{basis}.", claim(comparison.deciding())),
+        _ => format!("{other} {}, {data}.", claim(comparison.deciding())),
+    };
+    match relative {
+        true => format!("Relative to the tester alone, {verdict}"),
+        false => verdict,
     }
 }
 
@@ -112,13 +114,20 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .iter()
         .flat_map(|c| c.lost)
         .any(|lost| lost > 0.0);
+    // Without blocks, the values of both sides are counted.
+    let paired = |c: &Comparison| c.blocks.is_some();
+    let head = match comparisons.iter().all(paired) {
+        true => ["blocks", ""],
+        false if comparisons.iter().any(paired) => ["blocks or", "values"],
+        false => ["values", "this/ref."],
+    };
     let table = Table::of(comparisons)
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
         .rate("reference", unit, |c| medians(c)[0])
         .rate("this", unit, |c| medians(c)[1])
         .column("change", "%", |c| change(&c.change.ratio))
         .column("interval", "%", |c| interval(&c.change))
-        .if_any("of ceiling", "%", |c| {
+        .if_any("relative", "to tester", |c| {
             c.change_of_share.as_ref().map(|c| change(&c.ratio))
         })
         .if_any("interval", "%", |c| {
@@ -128,7 +137,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
             let table = table.column("reference", "lost %", |c| share(c.lost[0]));
             table.column("this", "lost %", |c| share(c.lost[1]))
         })
-        .column("blocks or", "values", |c| match c.blocks {
+        .column(head[0], head[1], |c| match c.blocks {
             Some(blocks) => blocks.to_string(),
             None => format!("{}/{}", c.other_rates.len(), c.reference_rates.len()),
         });
@@ -143,8 +152,12 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .map(|c| c.p.map_or("-".into(), |p| significant(p, 2)))
         .collect();
     let (methods, ps) = (methods.join(" and "), ps.join(", "));
+    let of = match comparisons.iter().any(|c| c.change_of_share.is_some()) {
+        true => " of the change relative to the tester",
+        false => "",
+    };
     page.note(format!(
-        "Change of the rate, and its interval by {methods}. p {ps}."
+        "Changes of the rate, and their intervals, by {methods}. p{of}: {ps}."
     ));
 }
 

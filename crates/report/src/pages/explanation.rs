@@ -6,8 +6,8 @@ mod tests;
 use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, NotExamined, Proof, Row,
-    SlotProfile, Strength, Summary, Verdict,
+    Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, Mode, NotExamined, Proof,
+    Row, SlotProfile, Strength, Summary, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -25,7 +25,7 @@ pub fn explanation(
 ) -> Document {
     let mut page = Document::default();
     page.heading(format!(
-        "Why the DUT {} no more {}s",
+        "Why the DUT does not {} more {}s",
         forwards(campaign),
         campaign.noun()
     ));
@@ -144,7 +144,7 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
             String::new()
         };
         part.note(format!(
-            "`linerate explain DIRECTORY` shows {more}the limit of each cell, mechanisms, and how to undo a change. {}",
+            "`linerate explain DIRECTORY` shows {more}the limit of each cell and, for each finding, the mechanism, a change to try, and the way to undo it. {}",
             open(explanations)
         ));
     }
@@ -171,7 +171,7 @@ fn open(explanations: &[Explanation]) -> String {
         }
         (all, some) => {
             format!(
-                "{} not examined; --profile covers {some}.",
+                "{} were not examined; --profile examines {some} of them.",
                 counted(all, "cause")
             )
         }
@@ -356,13 +356,13 @@ fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
 /// The verb for what the DUT does with frames or connections.
 fn forwards(campaign: &Campaign) -> &'static str {
     if campaign.opens_connections() {
-        "carries"
+        "carry"
     } else {
-        "forwards"
+        "forward"
     }
 }
 
-/// `forwarding: 0.626 Mpps. The DUT was the limit: CPU 1 was full, and a frame takes 1,597 ns of it. No known cause was found.`
+/// `forwarding: 0.626 Mpps. The DUT was the limit: a frame takes 1597 ns, including the tester's share. CPU 1, which forwards, was full.`
 fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     let rate = rate_of(campaign, row.received.median);
     let full = &row.full_cpus;
@@ -371,16 +371,37 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     } else {
         ""
     };
-    let busy = match full[..] {
+    let were_full = |cpus: &[u32], [one, many]: [&str; 2]| match cpus {
         [] => String::new(),
-        [one] => format!(" CPU {one}{of_dut} was full."),
-        _ => format!(" CPUs {}{of_dut} were full.", cpu_list(full)),
+        [cpu] => format!(" CPU {cpu}{of_dut}{one} was full."),
+        _ => format!(" CPUs {}{of_dut}{many} were full.", cpu_list(cpus)),
+    };
+    let forwarding = match campaign.asked.mode {
+        Mode::Inline => {
+            let own = campaign.slots.get(explanation.slot);
+            let own = own.and_then(|slot| slot.cpus.as_ref());
+            Some(own.unwrap_or(&campaign.roles.generator))
+        }
+        Mode::Threaded => Some(&campaign.roles.dut),
+        Mode::Hosts | Mode::EndHosts => None,
+    };
+    let busy = match forwarding {
+        None => were_full(full, ["", ""]),
+        Some(forwarding) => {
+            let (own, others): (Vec<u32>, Vec<u32>) =
+                full.iter().partition(|cpu| forwarding.contains(cpu));
+            were_full(&own, [", which forwards,", ", which forward,"])
+                + &were_full(
+                    &others,
+                    [", which does other work,", ", which do other work,"],
+                )
+        }
     };
     let limit = match row.limit {
         Limit::Dut if row.ns_per_frame > 0.0 => format!(
-            "The DUT was the limit: it takes {:.0} ns for a {}, with the tester's part.",
-            row.ns_per_frame,
-            campaign.noun()
+            "The DUT was the limit: a {} takes {:.0} ns, including the tester's share.",
+            campaign.noun(),
+            row.ns_per_frame
         ),
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
         Limit::Tester if row.ceiling.is_none() => super::results::NO_CEILING.into(),

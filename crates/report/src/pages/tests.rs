@@ -291,23 +291,24 @@ fn normal() {
         expect![[r#"
 
             This machine's kernel forwards 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
-            million), 667 ns per frame; the tester itself takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million.
+            million), 667 ns per frame, of which the tester takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million
+            frames/s.
             IPv6 is 3.98 % slower than IPv4, 95 % interval 3.98..4.22 %.
 
-            cell                      rate          95 %  baseline  % of        95 %  against  change          95 %  differ-  trials
-                                      Mpps      interval      Mpps  that    interval     cell       %      interval     ence   valid
-             2 forwarding IPv4 64 B  1.498  1.492..1.504     10.05  14.9  14.9..14.9        -       -             -            10/10
-             4 forwarding IPv6 84 B  1.438  1.433..1.442     9.856  14.6  14.6..14.6        2   -3.98  -4.22..-3.98   slower   10/10
+            cell                      rate          95 %  tester    % of        95 %  against  change          95 %  differ-  trials
+                                      Mpps      interval    Mpps  tester    interval     cell       %      interval     ence   valid
+             2 forwarding IPv4 64 B  1.498  1.492..1.504   10.05    14.9  14.9..14.9        -       -             -            10/10
+             4 forwarding IPv6 84 B  1.438  1.433..1.442   9.856    14.6  14.6..14.6        2   -3.98  -4.22..-3.98   slower   10/10
 
             Offered, received and lost; lengths with FCS
-            cell                          offered  received  lost   Gbit/s   Gbit/s  ns per  of it
-                                             Mpps      Mpps     %  layer 1  layer 2   frame    DUT   limit
+            cell                          offered  received  lost   Gbit/s   Gbit/s  ns per  DUT's
+                                             Mpps      Mpps     %  layer 1  layer 2   frame     ns   limit
              1 tester-baseline IPv4 64 B    10.05     10.05     0     6.76     5.15    99.5      -  no DUT
              2 forwarding IPv4 64 B         1.498     1.498     0     1.01    0.767     667    568     DUT
              3 tester-baseline IPv6 84 B    9.856     9.856     0     8.20     6.62     101      -  no DUT
              4 forwarding IPv6 84 B         1.438     1.438     0     1.20    0.966     695    594     DUT
 
-            As papers print it: family
+            As papers print it: factor family
             setup       family IPv4  family IPv6          ministat
                                Mpps         Mpps
             forwarding        1.498        1.438  -4.03% +/- 0.27%
@@ -325,24 +326,25 @@ fn normal() {
              2 forwarding IPv4 64 B       1.49 us  1.97 us  2.00 us  1.00 us
              3 tester-baseline IPv6 84 B  1.49 us  1.97 us  2.00 us  1.00 us
              4 forwarding IPv6 84 B       1.49 us  1.97 us  2.00 us  1.00 us
-            Frames with a time stamp, one clock. PDV (RFC 5481): beyond the least latency. Frames go in batches of 64: in inline
-            mode the wait for the batch is part of it.
+            Frames with a time stamp, one clock. PDV (RFC 5481) is a frame's latency minus the least latency of the trial. Frames go
+            in batches of 64; in inline mode, the latency includes the wait for the batch.
 
             No frame was lost in a valid trial.
 
             How it was measured
-            plan     the arguments of `linerate bench`, whose --print-plan prints it
+            plan     the arguments of `linerate bench`; --print-plan prints them as a plan
             mode     inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT
                      takes. It shows the cost per frame, not loss or overload.
-            CPUs     generator 1, DUT 1, receiver 1, control 0. CPU 1 at least 95 % busy in all cells
-            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
-            trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
+            CPUs     generator, DUT, receiver on CPU 1; control on CPU 0. CPU 1 at least 95 % busy in all cells
+            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; flow order sequential; rate max
+            trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
+                     xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
             figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
                      weaken the intervals. All rates include the tester's time.
 
             Where to look next
-            - one CPU was full; how it scales over all of them: linerate bench --cpus 0-3
+            - how the rate scales over all CPUs: linerate bench --cpus 0-3
             - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 750kpps
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
 
@@ -386,8 +388,8 @@ fn latencies_between_clocks_have_their_error() {
              2 forwarding IPv4 64 B       984 ns  1.46 us  1.49 us   600 ns  1.00 us
              3 tester-baseline IPv6 84 B  984 ns  1.46 us  1.49 us        -  1.00 us
              4 forwarding IPv6 84 B       984 ns  1.46 us  1.49 us  5.00 us  1.00 us
-            Frames with a time stamp, two clocks, compared before and after each trial. PDV (RFC 5481): beyond the least latency.
-            The wait in the DUT's queues is part of it.
+            Frames with a time stamp, two clocks, compared before and after each trial. PDV (RFC 5481) is a frame's latency minus
+            the least latency of the trial. The latency includes the wait in the DUT's queues.
             clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on
             their drift within a trial.
             The error of the clocks is as large as the latency of 4 forwarding IPv6 84 B: only PDV is meaningful there.
@@ -455,13 +457,13 @@ fn threaded_with_losses() {
 
             This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.202..1.211
             million), of 4.63 million offered; 73.9 % of the sent frames are lost. The DUT was the limit: the tester alone does 5.03
-            million.
+            million frames/s.
             IPv6 may be 0.12 % slower to 0.13 % faster than IPv4: undecided.
 
-            cell                      rate          95 %  lost  baseline  % of  against  change          95 %     differ-  trials
-                                      Mpps      interval     %      Mpps  that     cell       %      interval        ence   valid
-             2 forwarding IPv4 64 B  1.207  1.202..1.211  73.9     5.026  24.0        -       -             -               10/10
-             4 forwarding IPv6 84 B  1.208  1.203..1.211  72.7     4.928  24.5        2   +0.13  -0.12..+0.13  none shown   10/10
+            cell                      rate          95 %  lost  tester    % of  against  change          95 %     differ-  trials
+                                      Mpps      interval     %    Mpps  tester     cell       %      interval        ence   valid
+             2 forwarding IPv4 64 B  1.207  1.202..1.211  73.9   5.026    24.0        -       -             -               10/10
+             4 forwarding IPv6 84 B  1.208  1.203..1.211  72.7   4.928    24.5        2   +0.13  -0.12..+0.13  none shown   10/10
 
             Offered, received and lost; lengths with FCS
             cell                          offered  received  lost   Gbit/s   Gbit/s  ns per
@@ -472,7 +474,7 @@ fn threaded_with_losses() {
              4 forwarding IPv6 84 B         4.425     1.208  72.7     1.00    0.812     828     DUT
             Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.
 
-            As papers print it: family
+            As papers print it: factor family
             setup       family IPv4  family IPv6                                  ministat
                                Mpps         Mpps
             forwarding        1.207        1.208  No difference proven at 95.0% confidence
@@ -490,8 +492,8 @@ fn threaded_with_losses() {
              2 forwarding IPv4 64 B       1.49 us  1.97 us  2.00 us  1.00 us
              3 tester-baseline IPv6 84 B  1.49 us  1.97 us  2.00 us  1.00 us
              4 forwarding IPv6 84 B       1.49 us  1.97 us  2.00 us  1.00 us
-            Frames with a time stamp, one clock. PDV (RFC 5481): beyond the least latency. The wait in the DUT's queues is part of
-            it.
+            Frames with a time stamp, one clock. PDV (RFC 5481) is a frame's latency minus the least latency of the trial. The
+            latency includes the wait in the DUT's queues.
 
             Losses by place, in valid trials
             forwarding IPv4 64 B: 73.9 % of the sent frames
@@ -500,12 +502,13 @@ fn threaded_with_losses() {
                     8,041,518  DUT in: receive ring full
 
             How it was measured
-            plan     the arguments of `linerate bench`, whose --print-plan prints it
+            plan     the arguments of `linerate bench`; --print-plan prints them as a plan
             mode     threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload
                      and latency.
-            CPUs     generator 1, DUT 2, receiver 3, control 0. CPU 1 at least 95 % busy in all cells
-            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
-            trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
+            CPUs     generator on CPU 1; DUT on CPU 2; receiver on CPU 3; control on CPU 0. CPU 1 at least 95 % busy in all cells
+            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; flow order sequential; rate max
+            trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
+                     xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
             figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
                      weaken the intervals.

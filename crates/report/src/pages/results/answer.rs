@@ -318,7 +318,7 @@ fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     };
     let own = row.dut_ns_per_frame.map_or(String::new(), |dut| {
         format!(
-            "; the tester itself takes {}",
+            ", of which the tester takes {}",
             time((row.ns_per_frame - dut).max(0.0))
         )
     });
@@ -335,7 +335,8 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         .ceiling
         .and_then(|c| shown.row(c))
         .filter(|r| has_rate(r));
-    let alone = ceiling.map(|c| rate_words(c.received.median, 3));
+    let noun = shown.noun();
+    let alone = ceiling.map(|c| format!("{} {noun}s/s", rate_words(c.received.median, 3)));
     match (row.limit, alone) {
         (Limit::Dut, Some(alone)) => {
             format!("The DUT was the limit: the tester alone does {alone}.")

@@ -65,7 +65,7 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
                 (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
             },
         )
-        .if_any("of it", "DUT", |r| {
+        .if_any("DUT's", "ns", |r| {
             r.dut_ns_per_frame
                 .filter(|ns| *ns > 0.0)
                 .map(|ns| number(ns, 3))
@@ -213,11 +213,11 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     };
     let part = match shown.campaign.asked.mode {
         Mode::Inline => format!(
-            "Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
+            "Frames go in batches of {}; in inline mode, the latency includes the wait for the batch.",
             shown.campaign.asked.batch
         ),
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => {
-            "The wait in the DUT's queues is part of it.".into()
+            "The latency includes the wait in the DUT's queues.".into()
         }
     };
     let by = stamped
@@ -231,7 +231,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         false => "Frames with a time stamp",
     });
     page.note(format!(
-        "{by}, {clocks}. PDV (RFC 5481): beyond the least latency. {part}"
+        "{by}, {clocks}. PDV (RFC 5481) is a frame's latency minus the least latency of the trial. {part}"
     ));
     let shorter = |r: &&&Row| {
         r.latency_ns

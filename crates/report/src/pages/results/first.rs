@@ -230,7 +230,7 @@ fn trust(shown: &Shown<'_>) -> String {
         let times = ceiling.received.median / row.received.median;
         times
             .is_finite()
-            .then(|| format!("tester {times:.1} times as fast"))
+            .then(|| format!("tester {times:.1} times as fast as the DUT"))
     });
     [Some(machine), trials, tester]
         .into_iter()

@@ -23,7 +23,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     let arguments = match searched {
         true if !shown.summary.benchmarks.is_empty() => "the arguments of `linerate rfc2544`",
         true => "the arguments of `linerate search`",
-        false => "the arguments of `linerate bench`, whose --print-plan prints it",
+        false => "the arguments of `linerate bench`; --print-plan prints them as a plan",
     };
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", about(mode, shown.noun()));
@@ -91,7 +91,7 @@ fn about(mode: Mode, noun: &str) -> String {
     about.into()
 }
 
-/// The role of each CPU.
+/// The roles of the CPUs: `generator, DUT on CPU 1; receiver on CPU 2`.
 fn roles(shown: &Shown<'_>) -> String {
     let roles = &shown.campaign.roles;
     let all = [
@@ -100,8 +100,10 @@ fn roles(shown: &Shown<'_>) -> String {
         ("receiver", &roles.receiver),
         ("control", &roles.control),
     ];
-    all.map(|(role, cpus)| format!("{role} {}", list(cpus)))
-        .join(", ")
+    let shared = together(all.map(|(role, cpus)| (cpus, role)));
+    let words =
+        |(cpus, roles): (&Vec<u32>, Vec<&str>)| format!("{} on {}", roles.join(", "), named(cpus));
+    shared.into_iter().map(words).joined("; ")
 }
 
 /// The CPUs without idle time.
@@ -115,9 +117,19 @@ fn full_cpus(shown: &Shown<'_>) -> Vec<String> {
         } else {
             listed(&names)
         };
-        format!("CPU {} at least 95 % busy in {names}", list(cpus))
+        format!("{} at least 95 % busy in {names}", named(cpus))
     };
     all.map(sentence).collect()
+}
+
+/// `CPUs 1-3`
+fn named(cpus: &[u32]) -> String {
+    let list = list(cpus);
+    match cpus {
+        [] => "no CPU".into(),
+        [_] => format!("CPU {list}"),
+        _ => format!("CPUs {list}"),
+    }
 }
 
 /// `1-3,5`
@@ -174,7 +186,10 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         each(slots.iter().map(|slot| slot.family.clone())),
         each(slots.iter().map(|slot| slot.transport.clone())),
         each(flows.clone().map(grouped)) + if flows.eq([1]) { " flow" } else { " flows" },
-        each(slots.iter().map(|slot| slot.order.clone())),
+        format!(
+            "flow order {}",
+            each(slots.iter().map(|slot| slot.order.clone()))
+        ),
         rate,
     ]
     .into_iter()
@@ -245,8 +260,8 @@ fn trials(shown: &Shown<'_>) -> String {
         false => String::new(),
     };
     format!(
-        "{}{long}, {order}, seed {}, batches of {}, from {} to {} in {}",
-        grouped(count as u64),
+        "{}{long}, {order}, seed {}, batches of {}, generator {}, receiver {}, in {}",
+        counted(count, "trial"),
         asked.seed,
         asked.batch,
         asked.generator,

@@ -48,8 +48,8 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
 fn beside_ceiling<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> {
     let ratio = |r: &&Row| r.ceiling.and_then(|ceiling| ceiling.ratio);
     table
-        .rate("baseline", shown.unit(), |r| shown.rate(r.ceiling?.than))
-        .column("% of", "that", |r| ratio(r).map(|r| share(r.median)))
+        .rate("tester", shown.unit(), |r| shown.rate(r.ceiling?.than))
+        .column("% of", "tester", |r| ratio(r).map(|r| share(r.median)))
         .optional("95 %", "interval", |r| {
             let ratio = ratio(r)?;
             let (low, high) = (100.0 * ratio.low?, 100.0 * ratio.high?);
@@ -114,7 +114,7 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
     };
     let title = factor
         .and_then(|f| experiment.factors.get(f))
-        .map_or("variants", |f| &f.name);
+        .map_or("variants".to_string(), |f| format!("factor {}", f.name));
     // The name of one side.
     let side = |cell: usize| -> String {
         let Some(slot) = slots.get(cell) else {
@@ -252,7 +252,7 @@ fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Po
         .if_any("tester", "alone", |p| {
             Some(rate(ceiling(p)?, unit.scale, 4))
         })
-        .if_any("% of", "that", |p| {
+        .if_any("% of", "tester", |p| {
             Some(share(shown.rate(p.cell)? / ceiling(p)?))
         })
         .optional("", "rate", |p| Cell::Bar {

@@ -31,18 +31,18 @@ fn the_tester_was_the_limit() {
         expect![[r#"
 
             This machine's kernel forwards 9.552 million 64-byte IPv4 frames a second on one CPU (95 % interval 9.514..9.590
-            million), 105 ns per frame; the tester itself takes 99.5 ns. The tester, which does 10.1 million alone, was the limit:
-            the DUT may be faster.
+            million), 105 ns per frame, of which the tester takes 99.5 ns. The tester, which does 10.1 million frames/s alone, was
+            the limit: the DUT may be faster.
             IPv6 is 1.00 % slower than IPv4, 95 % interval 1.00..1.25 %.
 
-            cell                      rate          95 %  baseline  % of        95 %  against  change          95 %  differ-  trials
-                                      Mpps      interval      Mpps  that    interval     cell       %      interval     ence   valid
-             2 forwarding IPv4 64 B  9.552  9.514..9.590     10.05  94.9  94.9..95.1        -       -             -            10/10
-             4 forwarding IPv6 84 B  9.454  9.419..9.480     10.06  93.9  93.9..94.1        2   -1.00  -1.25..-1.00   slower   10/10
+            cell                      rate          95 %  tester    % of        95 %  against  change          95 %  differ-  trials
+                                      Mpps      interval    Mpps  tester    interval     cell       %      interval     ence   valid
+             2 forwarding IPv4 64 B  9.552  9.514..9.590   10.05    94.9  94.9..95.1        -       -             -            10/10
+             4 forwarding IPv6 84 B  9.454  9.419..9.480   10.06    93.9  93.9..94.1        2   -1.00  -1.25..-1.00   slower   10/10
 
             Offered, received and lost; lengths with FCS
-            cell                          offered  received  lost   Gbit/s   Gbit/s  ns per  of it
-                                             Mpps      Mpps     %  layer 1  layer 2   frame    DUT   limit
+            cell                          offered  received  lost   Gbit/s   Gbit/s  ns per  DUT's
+                                             Mpps      Mpps     %  layer 1  layer 2   frame     ns   limit
              1 tester-baseline IPv4 64 B    10.05     10.05     0     6.76     5.15    99.5      -  no DUT
              2 forwarding IPv4 64 B         9.552     9.552     0     6.42     4.89     105   5.21  tester
              3 tester-baseline IPv6 84 B    10.06     10.06     0     8.37     6.76    99.4      -  no DUT
@@ -79,18 +79,19 @@ fn nothing_valid_is_no_figure() {
             trials failed their audit (the first: interface g0 went down).
             No valid trial of a DUT, so no figure.
 
-            cell                     rate            95 %  baseline  % of      95 %  against  change      95 %    differ-  trials
-                                     Mpps        interval      Mpps  that  interval     cell       %  interval       ence   valid
-             2 forwarding IPv4 64 B     -  no valid trial         -     -         -        -       -         -               0/10
-             4 forwarding IPv6 84 B     -  no valid trial         -     -         -        2       -         -  not known    0/10
+            cell                     rate            95 %  tester    % of      95 %  against  change      95 %    differ-  trials
+                                     Mpps        interval    Mpps  tester  interval     cell       %  interval       ence   valid
+             2 forwarding IPv4 64 B     -  no valid trial       -       -         -        -       -         -               0/10
+             4 forwarding IPv6 84 B     -  no valid trial       -       -         -        2       -         -  not known    0/10
 
             How it was measured
-            plan     the arguments of `linerate bench`, whose --print-plan prints it
+            plan     the arguments of `linerate bench`; --print-plan prints them as a plan
             mode     inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT
                      takes. It shows the cost per frame, not loss or overload.
-            CPUs     generator 1, DUT 1, receiver 1, control 0
-            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; sequential; rate max
-            trials   40 of 250 ms, randomised complete blocks, seed 7, batches of 64, from xdp-live-frames to xdp in namespaces
+            CPUs     generator, DUT, receiver on CPU 1; control on CPU 0
+            traffic  64 B, 84 B; IPv4, IPv6; UDP; 1,024 flows; flow order sequential; rate max
+            trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
+                     xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
             figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
                      weaken the intervals. All rates include the tester's time.
@@ -122,8 +123,8 @@ fn simulated_is_said_first_and_loudly() {
             SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.
 
             The simulated DUT (forwarding) passes 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
-            million), 667 ns per frame; the tester itself takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million.
-            IPv6 is 3.98 % slower than IPv4, 95 % interval 3.98..4.22 %.
+            million), 667 ns per frame, of which the tester takes 99.5 ns. The DUT was the limit: the tester alone does 10.1 million
+            frames/s.
         "#]],
     );
     assert!(!t.contains("This machine's kernel"));
@@ -160,10 +161,10 @@ fn paced_low_rates_and_imix() {
             500.8..504.8). More was not offered: 500 frames a second were asked for.
             IPv6 is 49.98 % slower than IPv4, 95 % interval 49.98..50.10 %.
 
-            cell                       rate            95 %  baseline  % of  against  change            95 %  differ-  trials
-                                       kpps        interval      kpps  that     cell       %        interval     ence   valid
-             2 forwarding IPv4 64 B  0.5028  0.5008..0.5048    0.5026  99.9        -       -               -            10/10
-             4 forwarding IPv6 84 B  0.2514  0.2505..0.2521    0.5029  50.0        2  -49.98  -50.10..-49.98   slower   10/10
+            cell                       rate            95 %  tester    % of  against  change            95 %  differ-  trials
+                                       kpps        interval    kpps  tester     cell       %        interval     ence   valid
+             2 forwarding IPv4 64 B  0.5028  0.5008..0.5048  0.5026    99.9        -       -               -            10/10
+             4 forwarding IPv6 84 B  0.2514  0.2505..0.2521  0.5029    50.0        2  -49.98  -50.10..-49.98   slower   10/10
         "#]],
     );
 }

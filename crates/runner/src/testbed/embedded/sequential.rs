@@ -50,7 +50,7 @@ impl SequentialLabs {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
             prepared.notes.push(format!(
-                "batch size {batch} chosen by measurement ({measured})"
+                "batch size {batch}: the smallest within 2 % of the best rate ({measured})"
             ));
         }
         Ok(labs)
