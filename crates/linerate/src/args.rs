@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How a result is printed.
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
-    /// Form of the result: json is the whole record, the others are pages to read
+    /// Format of the result: json is the whole record, csv its tables; the others are pages to read
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
@@ -153,7 +153,7 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Name of the campaign, and part of the name of the records' directory [default: the plan's file name, or the verb]
+    /// Name of the campaign (this measurement and its records), and part of the name of its directory [default: the plan's file name, or the verb]
     #[arg(long)]
     pub name: Option<String>,
 
@@ -183,7 +183,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant is proven slower than the baseline variant by at least this share, such as 3%
+    /// Exit with status 3 if a variant is proven slower than the baseline (the variant that others are compared with) by at least this
+    /// share, such as 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
@@ -198,7 +199,7 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with_all = ["json", "format", "full"])]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory: the word `ok`, or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
+    /// Simulate the DUT in memory: `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
     /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]

@@ -25,22 +25,22 @@ pub enum Command {
     ///
     /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
     /// without a DUT, and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is
-    /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Nothing outside the lab is
-    /// changed.
+    /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Without
+    /// --allow-host-changes, no setting of the host is changed.
     Bench(Box<bench::Bench>),
     /// Carry out a plan: compare variants in alternating trials
     ///
     /// A plan is a TOML file: which variants and factors are compared, under which traffic, how often, and which results its author
-    /// expects. Each variant gets a DUT of its own in an embedded lab, which consists of network namespaces of this machine. Short
-    /// trials of all variants alternate, in blocks of random order, until the confidence intervals are narrow enough or the time is
-    /// used up. --resume continues a campaign that was stopped.
+    /// expects. On this machine, each variant gets a DUT of its own in an embedded lab of network namespaces; --lab names the hosts of a
+    /// real lab. Trials alternate: a block is one trial of every variant, in random order. The campaign (all blocks, and their records)
+    /// ends when the confidence intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
     Run(run::Run),
     /// The highest rate without loss (NDR), or with little loss (PDR)
     ///
     /// Finds the highest load that meets each goal, with a lower and an upper bound. MLRsearch needs only a few trials for most of
     /// the loads, and many for the loads that decide the result. First linerate measures the tester alone: its rate limits the
-    /// loads. linerate also measures how often this machine stalls, since stalls limit the length of trials. Several variants take
-    /// turns, trial by trial.
+    /// loads. linerate also measures how often this machine stalls (stops for a moment, and loses frames): the more often, the shorter
+    /// the trials. Several variants take turns, trial by trial.
     Search(Box<search::Search>),
     /// The tests of RFC 2544 and its successors
     ///
@@ -52,9 +52,9 @@ pub enum Command {
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
     /// author expects. Plans of published experiments come with linerate. docs/plans.md describes the format by example.
     Plan(plan_file::Plan),
-    /// Carry out a test written for Conductor on the hosts of a lab
+    /// On the hosts of a lab, carry out a test of the tool Conductor
     ///
-    /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
+    /// Conductor coordinates the hosts of a lab for a test. Its configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
     /// linerate reads these files unchanged, with Conductor's section names of 2014 and of 2025, and reports all faults at once. It
     /// runs the commands over ssh on all hosts at the same time, stops each command at its time limit, and records its output and
     /// exit status.
@@ -70,9 +70,9 @@ pub enum Command {
     Receive(Box<receive::Receive>),
     /// Check and restore labs of hosts; build an embedded lab to work in
     ///
-    /// `lab up` builds an embedded lab whose namespaces have names that `ip netns` knows. They stay until `lab down`. Each name is
-    /// recorded before its namespace is made: if linerate is killed, the next linerate removes what was left. A lab file describes
-    /// a lab of real hosts: docs/lab-file.md.
+    /// `lab up` builds an embedded lab whose namespaces have names that `ip netns` knows. They stay until `lab down`. If linerate is
+    /// killed while it builds the lab, the next linerate removes the remains: each name is recorded first. A lab file describes a lab
+    /// of real hosts: docs/lab-file.md.
     Lab(lab::Lab),
     /// The recorded campaigns, with their answers
     List(list::List),
@@ -100,9 +100,9 @@ pub enum Command {
     Serve(serve::Serve),
     /// Which is faster, by how much, and how certain is it?
     ///
-    /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials of the
-    /// same block ran side by side: they are compared in pairs, so that drift of the machine cancels out. All others are compared
-    /// unpaired.
+    /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. The trials of a
+    /// block (one trial of each variant) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
+    /// Trials of different campaigns are compared unpaired; if both campaigns are of the same machine, relative to the tester alone.
     Compare(compare::Compare),
     /// Recompute published figures from the published data
     ///
@@ -137,9 +137,10 @@ pub enum Command {
     Facts(facts::Facts),
     /// Recommend settings, with reasons and measured effects
     ///
-    /// Applies rules to the facts of a host. Each recommendation has the present and the wanted value, the lines for each file, the
-    /// computation with this host's numbers, the gain that was measured elsewhere (with its source and hardware), its cost, and the
-    /// plan that tests it. Outdated settings and settings that the release does not have are named. Nothing is changed.
+    /// Applies rules to the facts of a host. Each recommendation has the present and the wanted value, the lines for each
+    /// configuration file, the computation with this host's numbers, the gain that was measured elsewhere (with its source and hardware), its cost, and the
+    /// plan that tests it. linerate also names settings of the host that are outdated or that its release does not have. Nothing is
+    /// changed.
     Advise(advise::Advise),
     /// Flame graphs of perf, pmcstat and DTrace
     ///
@@ -166,7 +167,7 @@ pub enum Command {
     /// Which of many settings make a DUT faster?
     ///
     /// Takes a plan whose variants each change one setting. A screening measures a few combinations of the changes. Fresh trials
-    /// then confirm the changes that seem to matter, corrected for the number of these changes. Last, the DUT with the changes that
+    /// then test the changes that seem to matter; the verdicts are corrected for the number of these changes. Last, the DUT with the changes that
     /// help is measured beside the DUT as it is. The result: which changes help, which make the DUT slower, which depend on each
     /// other, and which show no difference.
     Tune(tune::Tune),
@@ -179,7 +180,7 @@ pub enum Command {
     Watch(watch::Watch),
     /// Import results and labs of other tools
     Import(import::Import),
-    /// Where did results change, over campaigns or revisions?
+    /// Between which campaigns or source revisions did results change?
     ///
     /// Puts campaigns of the same machine, variant and frames in order of time, and results of an archive in order of source revision
     /// and version. In each such time line of 8 points or more it finds where the level changed. Outliers, and results that switch
@@ -197,7 +198,7 @@ pub enum Command {
     /// traffic, so load them in a lab only.
     #[command(name = "ruleset", alias = "rules")]
     Rules(Box<rules::Rules>),
-    /// Calculate line rates, buses, state tables, queues, RSS, windows
+    /// What can a link, bus, state table, queue or TCP window carry?
     ///
     /// Each calculator prints its result with units, the formula, and the document that the formula comes from. Numbers are written as
     /// people write them (10G, 1.5Mpps, 80ms, 8GiB), and most calculators also answer the reverse question. docs/calc.md has them all.

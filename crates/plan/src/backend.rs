@@ -98,7 +98,7 @@ const OWN: Capabilities = Capabilities {
 const NAMES: [(&str, &str); 9] = [
     (
         "xdp",
-        "XDP live frames, and the XDP receiver: the fastest; needs root",
+        "XDP programs send and receive: the fastest; needs root",
     ),
     (
         "af-xdp",

@@ -66,7 +66,7 @@ pub(super) static LAB: Table = Table {
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, in threaded mode."),
-        key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: the speed of the slower link. Default: what the hosts of a lab file report."),
+        key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Default: what the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
                 load XDP programs.",
@@ -76,8 +76,8 @@ pub(super) static LAB: Table = Table {
                 tries several numbers and chooses one by their rates.",
         ),
         key("statement", Kind::Line).about(
-            "Your statement that the embedded lab's DUT is set up as the DUT's instructions say (RFC 2544, \
-                section 7). In a lab of hosts, this statement is in the lab file, at the DUT.",
+            "Text for the page: you state that the embedded lab's DUT is set up as its instructions say (RFC 2544, \
+                section 7). In a lab of hosts, write it in the lab file, in the DUT's section.",
         ),
     ]],
 };
@@ -110,7 +110,7 @@ pub(super) static TRAFFIC: Table = Table {
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
         key("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
         key("transport", Kind::Choice(&TRANSPORTS)).about("Protocol above IP. Default: UDP."),
-        key("flows", Kind::count(1, 5_000_000)).about("Pairs of addresses and ports. Default: 2000."),
+        key("flows", Kind::count(1, 5_000_000)).about("Number of flows, which differ in addresses or ports. Default: 2000."),
         key("order", Kind::Form(&FLOW_ORDER))
             .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
         key("format", Kind::Choice(&FORMATS)).about("Addresses, ports and flags. Default: studies."),
@@ -190,7 +190,7 @@ static EXTENSIONS: [(&str, &str); 6] = [
     ),
     ("destination-options", "destination options"),
     ("routing", "a routing header without a segment left"),
-    ("fragment", "the fragment header of a whole packet"),
+    ("fragment", "a fragment header on an unfragmented packet"),
     (
         "chain",
         "routing, destination options and fragment: 40 bytes",
@@ -302,7 +302,7 @@ pub(super) static TRIALS: Table = Table {
         key("pause", Kind::duration(MS, H)).about("The wait before each trial."),
         key("measure", Kind::Choice(&MEASURES)).about("What is measured of each cell. Default: rate."),
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
-            "search: the goals: ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr; ndr for a bisection.",
+            "search: the goals (docs/search.md): ndr, pdr, rfc2544, tst009 (ETSI TST 009) or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr; ndr for a bisection.",
         ),
         key("method", Kind::Choice(&METHODS)).about("search, rfc2544: how to search for a rate. Default: mlrsearch."),
         key("step", Kind::Form(&SHARE))
@@ -318,8 +318,8 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, search: after a trial with loss, this many further trials must lose frames too before a burst counts as too \
-                long. In a bisection, also before a load counts as too high. Default: 0.",
+            "rfc2544, search: how many further trials must lose frames, after one did, before back-to-back counts a burst as too \
+                long, or a bisection a load as too high. Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -327,7 +327,7 @@ pub(super) static TRIALS: Table = Table {
 };
 
 const TESTS: Key = key("tests", Kind::List(&BENCHMARK))
-    .about("rfc2544: the tests. Default: throughput, latency, frame-loss, recovery; back-to-back, unless the frames come in bursts; reset, if a variant has an event.");
+    .about("rfc2544: the tests. Default: throughput, latency, frame-loss and recovery; also back-to-back, unless the frames come in bursts; also reset, if there is an event.");
 const REPEATS: Key = key("repeats", Kind::count(1, 10_000)).about(
     "rfc2544: runs of each repeated test. Default: latency and delay-variation 20, back-to-back 50, recovery and reset 5.",
 );
@@ -365,7 +365,7 @@ static BENCHMARKS: [(&str, &str); 8] = [
     ),
     (
         "reset",
-        "how long the plan's event stops forwarding (section 26.6, and RFC 6201)",
+        "how long the event of --event or of the plan stops forwarding (section 26.6, and RFC 6201)",
     ),
     (
         "forwarding-rate",
@@ -393,7 +393,7 @@ static METHODS: [(&str, &str); 2] = [
     ),
     (
         "bisection",
-        "one trial at each load, and only one goal; for comparisons",
+        "one trial at each load, and only one goal: to compare methods",
     ),
 ];
 

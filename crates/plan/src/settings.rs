@@ -95,7 +95,7 @@ pub(crate) const DUTS: [(&str, &str); 17] = [
     ),
     (
         "macvlan",
-        "a router whose interfaces are macvlan on top of the two ends",
+        "a router with macvlan interfaces on top of its two links",
     ),
     (
         "vxlan",
@@ -107,7 +107,7 @@ pub(crate) const DUTS: [(&str, &str); 17] = [
     ),
     (
         "vlan",
-        "a router whose interfaces are 802.1Q VLANs on top of the two ends",
+        "a router with 802.1Q VLAN interfaces on top of its two links",
     ),
     (
         "xdp",

@@ -542,7 +542,7 @@ mod tests {
         };
         assert_eq!(
             flows.about(),
-            "Pairs of addresses and ports [default: 2000]"
+            "Number of flows, which differ in addresses or ports [default: 2000]"
         );
         let least = Keyed {
             option: "--min",

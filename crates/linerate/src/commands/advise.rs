@@ -27,15 +27,15 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   sudo linerate advise                      this machine, in its present role
   linerate advise root@router               a host over ssh
-  linerate advise router --connections 1M   saved facts; a million connections
+  linerate advise ./router --connections 1M   the facts in this folder; a million connections
   linerate advise --role endhost --rtt 80ms   TCP buffers for such a path
-  linerate advise router --format shell     a script that makes the changes
+  linerate advise ./router --format shell   a script that makes the changes
   linerate advise --format diff             for patch -d / -p1
   linerate advise --item linux-rps          this recommendation alone
   linerate advise --format plan >p.toml     a plan: sudo linerate tune p.toml
 
 Recommendations are sorted by expected gain x certainty. Gains were measured on other machines, which are \
-named with their source; those with your CPU and card count most. Nothing is changed. In a script, a \
+named with their source. Gains from machines with your CPU and card are the most certain. Nothing is changed. In a script, a \
 playbook and a diff, recommendations that must be measured first are comments, unless --item names them. \
 docs/advise.md has all rules.
 
@@ -47,7 +47,7 @@ pub struct Advise {
     #[command(flatten)]
     pub purpose: Purpose,
 
-    /// Form of the output: text is a page, json the record. shell, ansible and diff are a script, a playbook and a patch that make
+    /// Format of the output: text is a page, json the record. shell, ansible and diff are a script, a playbook and a patch that make
     /// the changes; plan is a plan for `linerate tune`
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     pub format: String,

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Carry out recommendations of `linerate advise`, at once and for the next boot.
 #[derive(Debug, Args)]
+#[command(mut_arg("place", |arg| arg.value_name("HOST").help("A host over ssh [default: this machine]")))]
+#[command(mut_arg("sudo", |arg| arg.help("Read and change the settings of the host with `sudo -n`")))]
 #[command(after_help = "Examples:
   sudo linerate apply --all --dry-run         what would change, in which file
   sudo linerate apply --item linux-backlog    shows this change, asks you, and makes it
@@ -29,8 +31,8 @@ use std::sync::Arc;
   linerate apply root@router --revert         everything as it was before
   sudo linerate apply --revert --list         what can be taken back
 
-Each change is shown before it is made, with the present value, and written down before it is made, so that \
---revert restores it: also after a reboot, or if linerate was killed in between. --all leaves out \
+Before it makes a change, linerate shows it and writes down the present value. --revert restores this value, also \
+after a reboot, or if linerate was killed in between. --all leaves out \
 recommendations that help some machines and harm others: measure them (`linerate tune`), then name them with \
 --item.
 
@@ -39,7 +41,7 @@ pub struct Apply {
     #[command(flatten)]
     pub source: Source,
 
-    /// Carry out all recommendations that need no measurement first
+    /// Carry out all recommendations that need no measurement first. Give --all or --item
     #[arg(long, conflicts_with = "items")]
     pub all: bool,
 

@@ -39,9 +39,11 @@ impl Verb for Options {
         &[
             key("--rate", "traffic.rate", "RATE"),
             key("--direction", "traffic.direction", "DIRECTION"),
-            key("--link-speed", "lab.link-speed", "SPEED"),
+            key("--link-speed", "lab.link-speed", "SPEED").about(
+                "Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Such rates need this option",
+            ),
             key("--duration", "trials.duration", "TIME").about(
-                "How long one trial measures [default: 250ms; with first packets of --rules: 100ms]",
+                "How long one trial measures [default: 250ms; 100ms where --rules is measured with new connections]",
             ),
             key("--trials", "trials.blocks", "N").about(
                 "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \
@@ -98,9 +100,9 @@ Variants:
   nat                  nftables masquerade
   bridge               a bridge instead of a router
   routed-bridge        a router; its inside interface is the only port of a bridge, and the bridge has the address
-  macvlan, vlan        a router whose interfaces are macvlan, or 802.1Q VLANs, on top of the two ends
+  macvlan, vlan        a router with macvlan or 802.1Q VLAN interfaces on top of its two links
   vxlan                a router that puts frames into a VXLAN tunnel towards the receiver
-  nested               a router in a network stack of its own: a nested network namespace
+  nested               a router in a second network namespace, inside the DUT's
   xdp                  an XDP program that forwards by the kernel's routing table
   known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
@@ -115,8 +117,12 @@ A rule file is input of nft or output of iptables-save. linerate loads it in the
 and replaces its interfaces and networks with the lab's: `in` is the generator's side, `out` the receiver's. Without
 --map linerate guesses, and prints its guess. docs/rules.md has more.
 
-These arguments are a plan: --print-plan prints it, `linerate run` carries it out, and `linerate run --resume DIR`
-continues a campaign that was stopped.
+Words: a campaign is one measurement, with a folder for its records. A variant is a DUT in one configuration; the
+baseline is the variant that others are compared with. A cell is a variant with its traffic. A block is one trial of
+each cell, in random order.
+
+The arguments of `bench` make up a plan: --print-plan prints it, and `linerate run` carries it out. `linerate run
+--resume DIR` continues a stopped campaign.
 
 Exit status: 0 measured; 1 an error, or some variant has no result: it could not be measured here, none of its trials
 was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 no variant
@@ -130,16 +136,17 @@ pub struct Bench {
     #[arg(long = "rules", value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 
-    /// Place in the lab of an interface or network of the rule files: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere; may be
-    /// repeated [default: guessed and printed]
+    /// Where an interface or network of the rule files is in the lab: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere (on neither
+    /// side); may be repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     pub map: Vec<(String, Meaning)>,
 
-    /// Frame lengths in bytes with FCS, measured in alternating trials: 64,1518,imix,genome:aaafg,rfc2544
+    /// Frame lengths in bytes with FCS, measured in alternating trials: 64,1518,imix,genome:aaafg (RFC 6985),rfc2544 (its seven
+    /// lengths)
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
     pub sizes: Sizes,
 
-    /// IP version: 4, 6 or both. --ipv6-share and --connections imply 4; --extension-headers implies 6
+    /// IP version: 4, 6 or both. Where it is not given, --rules, --connections and --ipv6-share take 4, and --extension-headers 6
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
     pub family: Families,
 

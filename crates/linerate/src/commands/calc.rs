@@ -36,7 +36,7 @@ use std::time::Duration;
   linerate calc rss --queues 8                      do the test's flows reach all queues evenly?
   linerate calc trials --difference 1% --deviation 0.5%    trials that show this difference
 
-Every calculator has --format text, json, markdown or csv. The units of JSON and CSV are always frames/s,
+Every calculator has --format text, json, markdown, csv or html. The units of JSON and CSV are always frames/s,
 bit/s, bytes, nanoseconds, and shares from 0 to 1. Frame lengths count the FCS, as RFC 2544 does.")]
 pub struct Calc {
     #[command(subcommand)]
@@ -61,7 +61,7 @@ enum What {
         #[arg(long, alias = "size", value_name = "LIST", default_value = "rfc2544", value_parser = sizes)]
         sizes: Sizes,
     },
-    /// A mix of frame lengths: the rate that fills a link, or the bits of a rate and the links that a router of this rate carries
+    /// A mix of frame lengths: the frames/s that fill a link; or the bit/s of a frame rate, and the links that a router with this rate fills
     #[command(after_help = "Examples:
   linerate calc imix 10G                            what a 10-gigabit IMIX router must forward
   linerate calc imix 7Mpps                          the links that a router of this rate carries

@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Say why a DUT forwards no more frames: the causes, their evidence, and the setting that changes them.
+/// Say why a DUT does not forward more frames: the causes, their evidence, and the setting that changes them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate bench --profile                      measure, profile and explain this machine's forwarding
   linerate explain                              explain the newest campaign again
   linerate explain linerate-results/X --json    findings with their evidence, for programs
-  linerate explain X:forwarding X:nft-stateful  where the extra nanoseconds of the second go
+  linerate explain X:forwarding X:nft-stateful  where nft-stateful spends its extra time
   sudo linerate explain linerate-results/X --prove      run the experiments that prove the findings
   linerate explain linerate-results/X --write-plans F   write them as plans for `linerate run`
 
@@ -43,7 +43,8 @@ pub struct Explain {
     /// Also list the causes that are absent
     #[arg(long)]
     pub all: bool,
-    /// Run the experiments of the findings in the embedded lab, some 20 s each, and say which findings are proven
+    /// Run the experiments of the findings in the embedded lab (some 20 s each, of which --budget is for trials), and say which findings
+    /// are proven
     #[arg(long)]
     pub prove: bool,
     /// Time for the trials of each experiment [default: 10s]

@@ -50,7 +50,8 @@ pub struct Facts {
 /// Where facts come from.
 #[derive(Debug, Clone, Args)]
 pub struct Source {
-    /// A host over ssh, or a folder with facts [default: this machine]
+    /// A host over ssh, or an existing folder with facts: settings and hardware of a host, saved by `linerate facts --save` [default: this
+    /// machine]
     #[arg(value_name = "HOST|FOLDER")]
     pub place: Option<String>,
 
@@ -62,7 +63,7 @@ pub struct Source {
     #[arg(long, value_name = "NAME|PATH", conflicts_with = "place")]
     pub namespace: Option<String>,
 
-    /// Run the questions on the host with `sudo -n`
+    /// Read the settings of the host with `sudo -n`
     #[arg(long)]
     pub sudo: bool,
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate lab up --variant nft-stateful     interfaces g0 and r0 are for the tester alone, g1 and r1 for the variant
+  sudo linerate lab up --variant nft-stateful     g0 and r0 are joined without a DUT, g1 and r1 through the variant
   sudo ip netns exec linerate-dut0 nft list ruleset
   sudo linerate send --namespace linerate-generator -i g1 -n 1000 &
   sudo linerate receive --namespace linerate-receiver -i r1 -n 1000

@@ -67,7 +67,7 @@ pub enum PlanAction {
     Schema,
 }
 
-/// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
+/// Print what a plan will do: cells (a variant with its traffic), schedule, duration, changes, needs and expectations
 #[derive(Debug, Args)]
 pub struct ShowPlan {
     /// The plan: a file, - for standard input, or a name that `plan list` shows

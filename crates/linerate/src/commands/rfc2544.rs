@@ -27,7 +27,7 @@ impl Verb for Options {
         &[
             key("--test", "trials.tests", "TEST").many(),
             key("--flows", "traffic.flows", "N").about(
-                "Flows (pairs of addresses and ports), up to 5,000,000 [default: 1; 1,000 with random ports or addresses]",
+                "Flows (they differ in addresses or ports), up to 5,000,000 [default: 1; 1,000 with random ports or addresses]",
             ),
             key("--networks", "traffic.networks", "N"),
         ],
@@ -69,8 +69,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, not a test by RFC 2544. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without options or a plan that select tests: run \
-    all tests with all frame sizes, some 20 hours")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Required where no option or plan chooses \
+    what to test: then all default tests run with all frame sizes, some 20 hours")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -92,7 +92,7 @@ All tests but frame-loss and forwarding-rate need the throughput: linerate searc
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods.
 
-Exit status: 0 measured, even if the page marks a result; 1 an error, or a test without a result; 2 bad arguments; 4 nothing
+Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result; 2 bad arguments; 4 nothing
 can be measured here; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
@@ -112,7 +112,7 @@ pub struct Rfc2544 {
     )]
     pub size: Vec<String>,
 
-    /// IP version: 4, 6 or both. --ipv6-share implies 4; --extension-headers implies 6
+    /// IP version: 4, 6 or both. Where it is not given, --ipv6-share takes 4, and --extension-headers 6
     #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 
@@ -127,8 +127,8 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub bursts: Vec<u32>,
 
-    /// Measure one DUT for each number N in the list. It has N filters: the last passes the frames, the others match nothing
-    /// (section 11.4: 1,25)
+    /// For each number N in the list, measure a DUT with N filters: the last accepts the frames, the others match nothing (section
+    /// 11.4: 1,25)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub filters: Vec<u32>,
 

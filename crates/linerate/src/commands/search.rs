@@ -37,13 +37,19 @@ impl Verb for Options {
         ],
         &HEADERS,
         &[
-            key("--goal", "trials.goals", "GOAL").many(),
+            key("--goal", "trials.goals", "GOAL").many().about(
+                "The goals (see below): ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED [default: ndr and pdr; ndr for a bisection]",
+            ),
             key("--width", "trials.width", "SHARE"),
             key("--min", "trials.min-load", "RATE"),
             key("--max", "trials.max-load", "RATE"),
             key("--method", "trials.method", "METHOD"),
-            key("--verify", "trials.verify", "N"),
-            key("--step", "trials.step", "SHARE"),
+            key("--verify", "trials.verify", "N").about(
+                "In a bisection: how many further trials must lose frames, after one did, before a load counts as too high [default: 0]",
+            ),
+            key("--step", "trials.step", "SHARE").about(
+                "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
+            ),
             key("--duration", "trials.duration", "TIME").usual("1s"),
         ],
     ];
@@ -74,15 +80,15 @@ impl Verb for Options {
   linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
-A goal is LOSS:FINAL:SUM:EXCEED. These are the goal loss ratio, final trial duration, duration sum and exceed ratio of
-RFC 9971. A load is too high if the trials with a loss ratio above LOSS together last longer than the share EXCEED of SUM.
-For ndr and pdr, linerate chooses the durations: it first measures how often this machine stalls.
+A goal is LOSS:FINAL:SUM:EXCEED (RFC 9971). LOSS is the loss ratio that a trial may have, FINAL the length of the
+deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. A load is too
+high if its trials with more loss than LOSS last, in total, longer than EXCEED times SUM. For ndr and pdr, linerate chooses the durations: it first measures how often this machine stalls.
   ndr       loss ratio 0, exceed ratio 0.5             pdr       loss ratio 0.5 %, exceed ratio 0.5
-  rfc2544   loss ratio 0 in one trial of 60 s          tst009    loss ratio 0, exceed ratio 0.5, two trials of 60 s
+  rfc2544   loss ratio 0 in one trial of 60 s          tst009    ETSI TST 009: loss ratio 0, exceed ratio 0.5, two trials of 60 s
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
-Exit status: 0 searched, even if a result is irregular; 1 an error, or a goal without a rate; 2 bad arguments;
+Exit status: 0 searched, even if a result is irregular (RFC 9971); 1 an error, or a goal without a rate; 2 bad arguments;
 3 --check found a difference, or --fail-if-slower a slower
 variant; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
@@ -95,7 +101,7 @@ pub struct Search {
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// IP version: 4, 6 or both. --ipv6-share implies 4; --extension-headers implies 6
+    /// IP version: 4, 6 or both. Where it is not given, --ipv6-share takes 4, and --extension-headers 6
     #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
     pub family: Families,
 

@@ -52,20 +52,20 @@ const SLACK: f64 = 2.0;
   linerate tune my.toml --lab LAB.toml       on a real router (docs/lab-file.md)
   linerate show linerate-results/TIME-NAME   the verdict again
 
-The tuning lasts as long as the plan's budget, or --budget, and the time to make the DUTs: a few seconds in the \
-embedded lab; in a lab of hosts, as long as the reboots.
+A tuning takes the plan's budget (or --budget), and the time to set up the DUTs: a few seconds in the \
+embedded lab; on real hosts, the reboots.
 
-The plan's first variant is the DUT as it is. Each other variant makes one change to it (from = the first). \
-About half of the time goes to a screening: a few runs, each with half of the changes, show every effect against \
-the mean of all others. Fresh trials then confirm the changes that may matter, in all combinations, \
-corrected for the number of these changes. At last the DUT with the changes that help is measured beside the DUT as \
+The plan's first variant is the DUT as it is. Each other variant makes one change to it (in the plan, its `from` names the first). \
+About half of the time goes to a screening: a few runs, each with half of the changes, show the effect of each \
+change, averaged over the others. Fresh trials then test the changes that may matter, in all combinations; \
+the verdicts are corrected for the number of these changes. At last the DUT with the changes that help is measured beside the DUT as \
 it is. docs/tuning.md has the method and its limits.
 
 Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate \
-apply --revert`. The folder of the records has kept.toml, a plan of the DUT as it is and as tuned.
+apply --revert`. The folder of the records also has kept.toml, a plan that compares the DUT as it is with the tuned DUT.
 
 Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no \
-changes; 4 the machine cannot measure it; 130 interrupted.")]
+changes; 4 this machine cannot run the plan; 130 interrupted.")]
 pub struct Tune {
     /// The plan: a file (docs/tuning.md), or a name that `linerate plan list` shows
     #[arg(value_name = "PLAN")]

@@ -39,7 +39,8 @@ Without a terminal, or with --format, there is one line for each interval. Only 
 
 Exit status: 0 ended; 1 the host or the file cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Watch {
-    /// A host to watch over ssh (root@router), and interfaces [default: all interfaces of this machine]
+    /// A host to watch over ssh (a word with @: root@router; without @, use --host), and interfaces [default: all interfaces of this
+    /// machine]
     #[arg(value_name = "USER@HOST|IFACE")]
     pub what: Vec<String>,
 
