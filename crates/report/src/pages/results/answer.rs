@@ -419,17 +419,17 @@ fn opening(shown: &Shown<'_>) -> Option<String> {
 /// How far frames go through rule files, with the results that it holds for.
 pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
     let each = if shown.opens_connections() {
-        "rules per connection"
+        "per connection"
     } else {
-        "rules per frame"
+        "per frame"
     };
     let known = shown.summary.rules.iter().filter_map(|of| {
         let mean = significant(of.by_frame()?, 3);
         let [reached, rules] = [of.reached, of.rules].map(grouped);
         let share = percent(of.reached as f64 / of.rules.max(1) as f64);
         let text = match of.looks {
-            0 => format!("frames reach none of {rules} rules"),
-            _ => format!("{mean} {each}; frames reach {reached} of {rules} rules ({share} %)"),
+            0 => format!("none of {rules} reached"),
+            _ => format!("{mean} {each}; {reached} of {rules} reached ({share} %)"),
         };
         Some((text, of.slot))
     });

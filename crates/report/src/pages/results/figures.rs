@@ -339,7 +339,7 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let heading = "Rules that met most frames, in % of the frames sent";
     page.each(heading, with_files, |page, (row, counters)| {
         let passed = passed.iter().find(|(_, slots)| slots.contains(&row.slot));
-        let passed = passed.map_or(String::new(), |(text, _)| format!(": {text}"));
+        let passed = passed.map_or(String::new(), |(text, _)| format!(", rules: {text}"));
         page.say(format!("{}{passed}", shown.name(row.slot)));
         for (rule, share) in &row.rules {
             page.entry(&format!("{:>8.2}  ", 100.0 * share), rule);
