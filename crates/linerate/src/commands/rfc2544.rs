@@ -69,8 +69,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, not a test by RFC 2544. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Required where no option or plan chooses \
-    what to test: then all default tests run with all frame sizes, some 20 hours")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Where no option or plan chooses what \
+    to test: also run all default tests with all frame sizes, some 20 hours")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

@@ -85,7 +85,12 @@ pub fn verdict(comparison: &Comparison) -> String {
         _ => format!("{other} {}, {data}.", claim(comparison.deciding())),
     };
     match relative {
-        true => format!("Relative to the tester alone, {verdict}"),
+        true => {
+            let plain = 100.0 * (comparison.change.ratio.median - 1.0);
+            format!(
+                "Relative to the tester alone, {verdict} The rates themselves differ by {plain:+.1} %."
+            )
+        }
         false => verdict,
     }
 }
@@ -98,7 +103,11 @@ fn data(comparison: &Comparison) -> String {
                 comparison.other_rates.len(),
                 comparison.reference_rates.len(),
             );
-            format!("{n} against {m} values")
+            let what = match comparison.change_of_share {
+                Some(_) => "trials",
+                None => "values",
+            };
+            format!("{n} against {m} {what}")
         }
     }
 }
