@@ -309,10 +309,17 @@ fn line_shares(fps: f64, length: f64) -> BTreeMap<String, f64> {
         .collect()
 }
 
+/// The CPUs that were full, and not by other programs for the most part.
 fn full_cpus(trials: &[&TrialRecord]) -> Vec<u32> {
     let mut by_cpu: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for share in trials.iter().flat_map(|t| &t.cpus) {
-        by_cpu.entry(share.cpu).or_default().push(share.busy);
+        let others = share.others.unwrap_or(0.0);
+        let busy = if 2.0 * others < share.busy {
+            share.busy
+        } else {
+            0.0
+        };
+        by_cpu.entry(share.cpu).or_default().push(busy);
     }
     by_cpu
         .into_iter()

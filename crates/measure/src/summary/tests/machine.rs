@@ -125,3 +125,22 @@ fn other_programs_of_hosts_are_named_by_host() {
         ["other programs took 40 % of the CPUs' time"]
     );
 }
+
+#[test]
+fn a_cpu_that_other_programs_fill_is_not_full() {
+    let share = |cpu, others| CpuShare {
+        cpu,
+        busy: 0.99,
+        softirq: 0.9,
+        steal: 0.0,
+        user: 0.0,
+        others: Some(others),
+        frequency: None,
+    };
+    let mut trials = trials(600_000.0);
+    for trial in &mut trials {
+        trial.cpus = vec![share(0, 0.98), share(1, 0.1)];
+    }
+    let summary = summarise(&campaign(), &trials, Stopped::Precise, 0);
+    assert!(summary.rows.iter().all(|row| row.full_cpus == [1]));
+}
