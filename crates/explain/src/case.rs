@@ -1,5 +1,6 @@
 //! The records of a campaign, and of one of its slots, as rules read them.
 
+use crate::spent::PROGRAM;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
@@ -10,7 +11,7 @@ use linerate_measure::record::{
 use linerate_measure::summary::{FORWARDS, of_others};
 use linerate_profile::Profile;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Why CPUs tell nothing.
 pub(crate) const UNKNOWN_CPUS: &str = "how busy the DUT's CPUs were is not known";
@@ -82,58 +83,6 @@ pub struct Case<'a> {
     pub trials: Vec<&'a TrialRecord>,
     /// How its DUT was configured, or why that is not known.
     configuration: Result<Configuration, String>,
-}
-
-/// The part of a frame's time that some functions take, with the functions that they call.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Spent {
-    /// Share of the time, 0..1.
-    pub share: f64,
-    /// Share of the kernel's time: other programs change nothing in it.
-    of_kernel: f64,
-    /// Standard error of the share.
-    error: f64,
-    /// Nanoseconds of a frame; `None` where frames have no cost, because they were paced.
-    ns: Option<f64>,
-    /// Functions that were seen, with their shares, the largest first.
-    functions: Vec<(String, f64)>,
-}
-
-/// Standard errors that a share must have to be told from nothing.
-const CLEAR: f64 = 3.0;
-
-impl Spent {
-    /// Whether it is at least this share of the kernel's time, beyond the error of the samples.
-    pub fn is_clear(&self, least: f64) -> bool {
-        self.share - CLEAR * self.error > 0.0 && self.of_kernel >= least
-    }
-
-    /// `profile: nft_do_chain, with the functions it calls, takes 612 ns of a frame (38.0 %)`
-    pub fn evidence(&self) -> String {
-        let names: Vec<&str> = self
-            .functions
-            .iter()
-            .take(3)
-            .map(|(name, _)| name.as_str())
-            .collect();
-        let (take, call) = if names.len() == 1 {
-            ("takes", "it calls")
-        } else {
-            ("take", "they call")
-        };
-        let names = names.join(", ");
-        let percent = 100.0 * self.share;
-        match self.ns {
-            Some(ns) => format!(
-                "profile: {names}, with the functions {call}, {take} {ns:.0} ns of a frame ({percent:.1} %)"
-            ),
-            None => {
-                format!(
-                    "profile: {names}, with the functions {call}, {take} {percent:.1} % of the busy time"
-                )
-            }
-        }
-    }
 }
 
 impl Case<'_> {
@@ -215,8 +164,12 @@ impl Case<'_> {
 
     /// A setting that the plan gave the slot's DUT, by its place in the recorded settings: `/rules/table`.
     pub(crate) fn setting(&self, place: &str) -> Option<&Value> {
+        self.setting_of(self.slot.id, place)
+    }
+
+    fn setting_of(&self, slot: usize, place: &str) -> Option<&Value> {
         let plan = &self.records.campaign.planned.as_ref()?.plan;
-        let lane = plan.pointer(&format!("/cells/{}/lane", self.slot.id))?;
+        let lane = plan.pointer(&format!("/cells/{slot}/lane"))?;
         plan.pointer(&format!("/lanes/{lane}/settings{place}"))
             .filter(|value| !value.is_null())
     }
@@ -300,53 +253,46 @@ impl Case<'_> {
         Some(self.frame_ns()? * self.row.received.median / received).filter(|ns| ns.is_finite())
     }
 
-    /// The time in these functions and in all that they call. A name that ends in `*` is the beginning of names.
-    ///
-    /// # Errors
-    /// The slot was not profiled.
-    pub(crate) fn spent(&self, functions: &[&str]) -> Result<Spent, String> {
-        self.spent_apart(functions, &[])
+    /// The eBPF programs of the tester: those that run without a DUT, or with plain forwarding; `None` where neither was profiled.
+    pub(crate) fn testers(&self) -> Option<HashSet<&str>> {
+        let slots = self.records.campaign.slots.iter();
+        let without = slots.filter(|slot| slot.is_calibration() || self.is_plain(slot.id));
+        let profiles = without.filter_map(|slot| self.records.stacks.get(&slot.id));
+        profiles.fold(None, |all: Option<HashSet<&str>>, profile| {
+            let names = profile.stacks().flat_map(|(stack, _)| stack.split(';'));
+            let mut all = all.unwrap_or_default();
+            all.extend(names.filter(|name| name.starts_with(PROGRAM)));
+            Some(all)
+        })
     }
 
-    /// The time in these functions and in all that they call, but for the functions `apart` below the last of these on a stack: a virtual
-    /// device's transmission is above the queue of the card that carries it, and the driver's is below.
-    ///
-    /// # Errors
-    /// The slot was not profiled.
-    pub(crate) fn spent_apart(&self, functions: &[&str], apart: &[&str]) -> Result<Spent, String> {
-        let profile = self.profile()?;
-        let is_of = |name: &str, all: &[&str]| all.iter().any(|wanted| is_called(name, wanted));
-        let (mut inside, all) = (0u64, self.samples());
-        let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
-        for (stack, samples) in profile.stacks() {
-            let is_apart = || {
-                let below = stack
-                    .split(';')
-                    .rev()
-                    .take_while(|name| !is_of(name, functions));
-                below.into_iter().any(|name| is_of(name, apart))
-            };
-            let of_cause = stack.split(';').find(|name| is_of(name, functions));
-            if let Some(name) = of_cause.filter(|_| apart.is_empty() || !is_apart()) {
-                inside += samples;
-                *seen.entry(name).or_default() += samples;
-            }
-        }
-        let share = inside as f64 / all;
-        let of_kernel = inside as f64 / profile.samples().max(1) as f64;
-        let mut functions: Vec<(String, f64)> = seen
-            .into_iter()
-            .map(|(name, samples)| (name.to_string(), samples as f64 / all))
-            .collect();
-        functions.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let error = (share * (1.0 - share) / all).sqrt();
-        Ok(Spent {
-            share,
-            of_kernel,
-            error,
-            ns: self.frame_ns().map(|ns| share * ns),
-            functions,
-        })
+    /// Whether a slot's DUT is a router with nothing set.
+    pub(crate) fn is_plain(&self, slot: usize) -> bool {
+        let settings = self.setting_of(slot, "");
+        let Some(settings) = settings.and_then(Value::as_object) else {
+            return false;
+        };
+        let usual = |(key, value): (&String, &Value)| match key.as_str() {
+            "dut" => value == "forwarding",
+            "states" => true,
+            _ => is_empty(value),
+        };
+        settings.iter().all(usual)
+    }
+
+    /// The stacks of plain forwarding of the same IP version, if possible of the same frames.
+    pub(crate) fn plain(&self) -> Option<&Profile> {
+        let family = |slot: &Slot| slot.traffic.as_ref().map(|of| of.frame.family);
+        let others = self.records.campaign.slots.iter();
+        let plain = others.filter(|slot| {
+            slot.id != self.slot.id && family(slot) == family(self.slot) && self.is_plain(slot.id)
+        });
+        let profiles = plain.filter_map(|slot| {
+            let profile = self.records.stacks.get(&slot.id)?;
+            let same = slot.traffic == self.slot.traffic;
+            Some((same, profile)).filter(|_| profile.samples() > 0)
+        });
+        profiles.max_by_key(|(same, _)| *same).map(|(_, of)| of)
     }
 
     /// The growth of all counters whose name satisfies the condition, over all valid trials.
@@ -486,12 +432,11 @@ impl Case<'_> {
     }
 }
 
-/// Whether a function of a stack is the one that is wanted, also where the compiler has split it: `f.part.0`.
-pub(crate) fn is_called(name: &str, wanted: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => name
-            .strip_prefix(wanted)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+/// Whether a setting says nothing.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(all) => all.values().all(is_empty),
+        Value::Array(all) => all.is_empty(),
+        other => other.is_null(),
     }
 }

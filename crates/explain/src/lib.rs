@@ -8,13 +8,16 @@
 mod balance;
 mod case;
 mod difference;
+mod extra;
 mod rules;
+mod spent;
 mod stages;
 
 pub use balance::frames_by_place;
 pub use case::{Case, Records};
 pub use difference::{Difference, Locks, Part, difference};
 
+use crate::rules::{Found, Rule};
 use linerate_measure::record::{Explanation, Finding, Mode, NotExamined};
 
 /// Explains every slot with a DUT that has a valid trial. End hosts forward nothing.
@@ -32,16 +35,15 @@ fn of_case(case: &Case<'_>) -> Explanation {
         balance: balance::balance(case),
         ..Explanation::default()
     };
+    let mut claimed = Vec::new();
     for rule in rules::all() {
-        match rule.examine(case) {
-            Ok(Some(finding)) => found.findings.push(finding),
-            Ok(None) => found.absent.push(rule.cause.into()),
-            Err(reason) => found.not_examined.push(NotExamined {
-                cause: rule.cause.into(),
-                reason,
-            }),
-        }
+        let looked = rule.examine(case).map(Vec::from_iter);
+        let known = looked.iter().flatten();
+        claimed.extend(known.filter_map(|found| found.spent.clone()));
+        enter(&mut found, case, rule, looked);
     }
+    let extras = extra::look(case, &claimed);
+    enter(&mut found, case, &extra::EXTRA, extras);
     let rank = |finding: &Finding| (finding.strength, finding.weight);
     found.findings.sort_by(|a, b| {
         let ((a, weight_a), (b, weight_b)) = (rank(a), rank(b));
@@ -50,10 +52,30 @@ fn of_case(case: &Case<'_>) -> Explanation {
     found
 }
 
+/// Enters the result of looking for a rule's cause.
+fn enter(
+    explanation: &mut Explanation,
+    case: &Case<'_>,
+    rule: &Rule,
+    looked: Result<Vec<Found>, String>,
+) {
+    let cause = rule.cause.to_string();
+    match looked {
+        Ok(found) if found.is_empty() => explanation.absent.push(cause),
+        Ok(found) => {
+            let findings = found.into_iter().map(|found| rule.finding(case, found));
+            explanation.findings.extend(findings);
+        }
+        Err(reason) => explanation.not_examined.push(NotExamined { cause, reason }),
+    }
+}
+
 /// Causes outside the DUT: where one is found, the rate of the slot is not the rate of its DUT alone.
 pub const DOUBTS: [&str; 3] = ["tester-limit", "steal", "other-programs"];
 
 /// The names of all causes that are looked for.
 pub fn causes() -> impl Iterator<Item = &'static str> {
-    rules::all().map(|rule| rule.cause)
+    rules::all()
+        .map(|rule| rule.cause)
+        .chain([extra::EXTRA.cause])
 }

@@ -7,7 +7,8 @@ mod links;
 mod path;
 mod queues;
 
-use crate::case::{Case, Spent};
+use crate::case::Case;
+use crate::spent::Spent;
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{Change, Finding, Strength};
@@ -136,6 +137,8 @@ pub(crate) struct Found {
     values: Vec<(&'static str, String)>,
     /// Changes and experiments in the place of the rule's.
     instead: Option<Ways>,
+    /// The time of functions that it was found by.
+    pub spent: Option<Spent>,
 }
 
 impl Found {
@@ -151,15 +154,16 @@ impl Found {
             finding,
             values: Vec::new(),
             instead: None,
+            spent: None,
         }
     }
 
     /// One that was measured, with its share.
-    fn observed(share: f64, evidence: impl IntoIterator<Item = String>) -> Found {
+    pub fn observed(share: f64, evidence: impl IntoIterator<Item = String>) -> Found {
         Found::new(Strength::Observed, share, evidence).with("share", percent(share))
     }
 
-    fn with(mut self, name: &'static str, value: impl Display) -> Found {
+    pub fn with(mut self, name: &'static str, value: impl Display) -> Found {
         self.values.push((name, value.to_string()));
         self
     }
@@ -230,17 +234,16 @@ impl Rule {
     ///
     /// # Errors
     /// Why it could not look.
-    pub fn examine(&self, case: &Case<'_>) -> Result<Option<Finding>, String> {
-        let found = match self.look {
+    pub fn examine(&self, case: &Case<'_>) -> Looked {
+        match self.look {
             Look::Cost(functions, least, setting) => {
                 cost(case, case.spent(functions), least, setting)
             }
             Look::By(look) => look(case),
-        };
-        Ok(found?.map(|found| self.finding(case, found)))
+        }
     }
 
-    fn finding(&self, case: &Case<'_>, found: Found) -> Finding {
+    pub fn finding(&self, case: &Case<'_>, found: Found) -> Finding {
         let first = self.tries.iter().find(|(on, _)| found.fits(case, on));
         let own = (
             self.changes,
@@ -323,9 +326,11 @@ fn judged(
         (Ok(spent), setting) if spent.is_clear(least) => {
             let evidence = std::iter::once(spent.evidence()).chain(setting.ok().flatten());
             let cost = format!("up to {} of a frame's time", percent(spent.share));
-            Ok(Some(
-                Found::observed(spent.share, evidence).with("cost", cost),
-            ))
+            let found = Found::observed(spent.share, evidence).with("cost", cost);
+            Ok(Some(Found {
+                spent: Some(spent),
+                ..found
+            }))
         }
         (Ok(_), _) | (Err(_), Ok(None)) => Ok(None),
         (Err(why), Ok(Some(setting))) => {
@@ -340,7 +345,7 @@ fn judged(
 }
 
 /// `12.3 %`
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent < 10.0 {
         format!("{percent:.1} %")

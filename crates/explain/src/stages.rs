@@ -1,11 +1,13 @@
 //! Where the time of a frame goes, by stage of its way through the kernel.
 
-use crate::case::{Case, is_called};
+use crate::case::Case;
+use crate::spent::{PROGRAM, is_called};
 use linerate_measure::record::Stage;
+use std::collections::HashSet;
 
 /// The stages, in the order of a frame's way, each with the functions that begin it. The innermost function of a stack that
 /// begins a stage decides. Functions of Linux, then of FreeBSD.
-const STAGES: [(&str, &[&str]); 15] = [
+const STAGES: [(&str, &[&str]); 16] = [
     (
         "tester",
         &[
@@ -16,6 +18,8 @@ const STAGES: [(&str, &[&str]); 15] = [
             "veth_ndo_xdp_xmit",
         ],
     ),
+    // By name, they are no different from the tester's.
+    ("eBPF programs", &[]),
     (
         "interrupt and poll",
         &[
@@ -190,6 +194,9 @@ const STAGES: [(&str, &[&str]); 15] = [
     ),
 ];
 
+/// The stage of the DUT's eBPF programs.
+const PROGRAMS_OF_DUT: usize = 1;
+
 /// Functions that begin no stage: timers, the scheduler, system calls of other programs.
 const OTHER: &str = "other";
 /// Programs in user space.
@@ -201,8 +208,9 @@ pub fn stages(case: &Case<'_>) -> Vec<Stage> {
         return Vec::new();
     };
     let mut samples = [0u64; STAGES.len() + 1];
+    let testers = case.testers();
     for (stack, n) in profile.stacks() {
-        samples[stage(stack)] += n;
+        samples[stage(stack, testers.as_ref())] += n;
     }
     let all = case.samples();
     let names = STAGES
@@ -223,9 +231,13 @@ pub fn stages(case: &Case<'_>) -> Vec<Stage> {
         .collect()
 }
 
-/// The number of the stage of a stack; that of [`STAGES`]' end for a stack of none.
-fn stage(stack: &str) -> usize {
+/// The number of the stage of a stack; that of [`STAGES`]' end for a stack of none. `testers`: eBPF programs of the tester, if they are
+/// known; others are the DUT's.
+fn stage(stack: &str, testers: Option<&HashSet<&str>>) -> usize {
     let begins = |name: &str| {
+        if name.starts_with(PROGRAM) && testers.is_some_and(|own| !own.contains(name)) {
+            return Some(PROGRAMS_OF_DUT);
+        }
         STAGES.iter().position(|(_, functions)| {
             functions
                 .iter()
@@ -244,7 +256,12 @@ mod tests {
 
     #[test]
     fn the_innermost_function_that_begins_a_stage_decides() {
-        let of = |stack: &str| STAGES.get(stage(stack)).map_or(OTHER, |(name, _)| *name);
+        let of = |stack: &str| {
+            let own = HashSet::from(["bpf_prog_1_generate"]);
+            STAGES
+                .get(stage(stack, Some(&own)))
+                .map_or(OTHER, |(name, _)| *name)
+        };
         let way = "net_rx_action;__napi_poll;veth_poll;gro_receive_skb;ip_list_rcv;ip_sublist_rcv";
         assert_eq!(of(way), "IP");
         assert_eq!(
@@ -262,5 +279,8 @@ mod tests {
             "driver, receive"
         );
         assert_eq!(of("fork_exit;taskqueue_thread_loop"), OTHER);
+        let program = |name: &str| of(&format!("{way};{name}"));
+        assert_eq!(program("bpf_prog_1_generate"), "tester");
+        assert_eq!(program("bpf_prog_2_filter"), "eBPF programs");
     }
 }

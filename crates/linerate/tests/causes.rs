@@ -16,7 +16,7 @@ const OF_THE_MACHINE: [&str; 4] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 7] = [
+const SAYS: [(&str, &str); 18] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -27,6 +27,20 @@ const SAYS: [(&str, &str); 7] = [
         "frames-dropped-reverse-path",
         "the reverse-path filter expects",
     ),
+    ("unknown-extra-string", "into string_mt, in a hook"),
+    ("unknown-extra-u32", "into u32_mt, in a hook"),
+    ("unknown-extra-socket", "into nft_socket_eval, in a hook"),
+    ("unknown-extra-hash", "into nft_jhash_eval, in a hook"),
+    ("unknown-extra-mirred", "into tcf_mirred_act, in a filter"),
+    ("unknown-extra-program", "program look"),
+    ("unknown-extra-driver", "program look"),
+    ("unknown-extra-route", "program look"),
+    ("unknown-extra-helper", "into sip_help_udp, in a hook"),
+    (
+        "unknown-extra-macvlan",
+        "into macvlan_start_xmit, in the driver",
+    ),
+    ("unknown-extra-tunnel", "vxlan"),
 ];
 
 /// A variant and the findings about it: cause and statement, the first first.
@@ -161,6 +175,15 @@ fn plain_causes_are_found_first() {
 }
 
 #[test]
+#[ignore = "needs root, nft and tc"]
+fn a_function_that_no_rule_knows_is_named_with_its_place() {
+    let plan = text("unknown").replace("50 ms", "20 ms");
+    let (explained, causes) = campaign(&plan, "300 ms", &["--quick"]);
+    let put_in = explained.iter().find(|one| one.variant != "clean").unwrap();
+    assert!(put_in.hit(&causes), "{:?}", put_in.findings);
+}
+
+#[test]
 #[ignore = "needs root, nft, tc and a quiet machine"]
 fn figures_the_cause_that_was_put_in_is_found_first() {
     let (explained, causes) = campaign(&text("inline"), "300 ms", &["--quick"]);
@@ -179,7 +202,7 @@ fn takes_minutes_the_hit_rate_of_every_cause() {
     let mut hits: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut wrong = Vec::new();
     for _ in 0..CAMPAIGNS {
-        for plan in ["inline", "program", "tester", "threaded", "host"] {
+        for plan in ["inline", "unknown", "program", "tester", "threaded", "host"] {
             let more: &[&str] = if plan == "host" {
                 &["--allow-host-changes"]
             } else {

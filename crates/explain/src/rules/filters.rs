@@ -243,7 +243,7 @@ fn linear_rules(case: &Case<'_>) -> Looked {
         .into_iter()
         .chain(expressions)
         .collect();
-    let spent = case.spent_apart(RULE_SETS, &apart);
+    let spent = case.spent_usually(RULE_SETS, &apart);
     let Some(found) = judged(spent, LEAST, setting)? else {
         return Ok(None);
     };

@@ -5,7 +5,8 @@ use super::On::{Embedded, System, With};
 use super::Setting::{Asked, Offload, Unasked};
 use super::Try::{InLab, Keys, Not};
 use super::{Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, cost, joined, percent};
-use crate::case::{Case, Spent, is_called};
+use crate::case::Case;
+use crate::spent::{Spent, is_called};
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System::{FreeBsd, Linux, OpenBsd};
 use linerate_measure::record::Strength;
@@ -71,17 +72,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         cause: "traffic-filters",
-        look: Cost(
-            &["tcf_classify*", "tc_run", "tcx_run*", "sch_handle_*"],
-            0.02,
-            Asked(&["tc"], |found| {
-                found.cards.iter().find_map(|card| {
-                    let number: u64 = card.filters.values().sum();
-                    (number > 0)
-                        .then(|| format!("{} has {number} filters of traffic control", card.name))
-                })
-            }),
-        ),
+        look: By(traffic_filters),
         says: "Filters of traffic control (tc filter) classify each frame.",
         mechanism: "Filters of an interface are tried one after the other, in the order of their preference, until one of them decides.",
         changes: &[[
@@ -526,4 +517,16 @@ fn mitigations(case: &Case<'_>) -> Looked {
             .extend(active.map(|(name, state)| format!("{name}: {state}")));
         found
     }))
+}
+
+/// Filters without the actions and eBPF programs that they call, which are other causes.
+fn traffic_filters(case: &Case<'_>) -> Looked {
+    let setting = Asked(&["tc"], |found| {
+        found.cards.iter().find_map(|card| {
+            let number: u64 = card.filters.values().sum();
+            (number > 0).then(|| format!("{} has {number} filters of traffic control", card.name))
+        })
+    });
+    let functions = ["tcf_classify*", "tc_run", "tcx_run*", "sch_handle_*"];
+    cost(case, case.spent_usually(&functions, &[]), 0.02, setting)
 }
