@@ -1,7 +1,9 @@
 //! `linerate flame` on real profiles.
 
-use crate::common::{Scratch, linerate};
+use crate::common::{Scratch, linerate, linerate_line};
+use serde_json::{Value, json};
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/profiles");
@@ -87,6 +89,53 @@ fn json_has_counts() {
         ),
         (Some(1193), Some(1193))
     );
+}
+
+/// A simulated campaign with profiles of its two DUTs, which simulated DUTs have not.
+fn profiled(scratch: &Scratch) -> PathBuf {
+    let line =
+        "bench --simulate ok --family 4 --variant nft-stateless --budget 2s --quiet --out both";
+    linerate_line(line).dir(scratch.path()).run().ok();
+    let records = scratch.path().join("both");
+    let path = records.join("summary.json");
+    let mut summary: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let of_cell = |cell: usize| {
+        json!({"slot": cell - 1, "event": "cpu-clock", "samples": 40, "user": 0, "lost": 0, "received": null, "rates": [],
+            "frames": 0, "counted": {}, "stacks": format!("profiles/{cell}.stack"), "functions": [], "stages": null,
+            "events": null, "missing": []})
+    };
+    summary["profiles"] = json!([of_cell(2), of_cell(3)]);
+    fs::write(path, summary.to_string()).unwrap();
+    fs::create_dir(records.join("profiles")).unwrap();
+    for (cell, stacks) in [
+        (2, "main;route 40\n"),
+        (3, "main;route 30\nmain;filter 10\n"),
+    ] {
+        fs::write(records.join(format!("profiles/{cell}.stack")), stacks).unwrap();
+    }
+    records
+}
+
+#[test]
+fn variants_of_a_campaign_are_named_as_compare_names_them() {
+    let scratch = Scratch::new();
+    profiled(&scratch);
+    let flame = |line: &str| {
+        linerate_line(&format!("flame {line}"))
+            .dir(scratch.path())
+            .run()
+    };
+    let changes = flame("--top --json both:forwarding both:nft-stateless").ok();
+    assert_eq!(changes.json()[0]["name"], "filter");
+    assert_eq!(flame("both:3 --folded").ok().stdout.lines().count(), 2);
+    let cells = [
+        "profiles/2.stack is of forwarding IPv4",
+        "profiles/3.stack is of nft-stateless IPv4",
+    ];
+    flame("both --top").fails(2, &[&cells[..], &["both:3"]].concat());
+    flame("both:1 --top").fails(2, &["both:1 has no profile", "--profile"]);
+    flame("both:nft-stateles --top").fails(2, &["no such variant", "nft-stateless"]);
+    flame("bth:forwarding --top").fails(2, &["no folder bth"]);
 }
 
 #[test]

@@ -285,7 +285,7 @@ pub(super) struct OpenCampaign {
 }
 
 /// A path, and the selection in it. Both may have colons: `DIR:forwarding, order zipf:1.1`.
-fn split(what: &str) -> (&str, Option<String>) {
+pub(super) fn split(what: &str) -> (&str, Option<String>) {
     if Path::new(what).exists() {
         return (what, None);
     }

@@ -1,5 +1,6 @@
 //! `linerate flame`: profiles of any host as flame graphs, folded stacks, or tables of functions.
 
+use super::compare::{OpenCampaign, split};
 use crate::args::Printed;
 use crate::output::{Output, output_is_closed, print, result, tell};
 use anyhow::{Context, Result, anyhow, bail};
@@ -24,13 +25,15 @@ use std::process::ExitCode;
   perf script | linerate flame - -o linux.svg             a profile of Linux
   linerate flame before.graph after.graph -o change.svg   red functions grew, blue ones fell
   linerate flame --top 10 before.graph after.graph        the functions whose share changed most
+  linerate flame X:forwarding X:nft-stateful -o cost.svg  two variants of a campaign that was measured with --profile
 
 Reads call graphs of pmcstat -G, stacks of DTrace's stack(), btrace, bpftrace and
 perf script, tables of lockstat, and folded stacks. docs/profiles.md explains them.
 
 Exit status: 0 printed; 1 a file cannot be read or has no stacks; 2 bad arguments.")]
 pub struct Flame {
-    /// Output of a profiler; - is standard input. Or a campaign with a profile: a folder, last, last-1, a name of `linerate list`
+    /// Output of a profiler; - is standard input. Or a campaign with a profile, or CAMPAIGN:VARIANT; a campaign is a folder, last,
+    /// last-1, or a name of `linerate list`
     #[arg(value_name = "FILE", default_value = "last", value_parser = stacks)]
     pub file: PathBuf,
 
@@ -58,41 +61,31 @@ pub struct Flame {
     pub printed: Printed,
 }
 
-/// The file of a profile: of a campaign, the one that it has.
+/// The file of a profile: of a campaign, that of the only cell that is meant and has one.
 fn stacks(what: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(what);
-    let is_path = what.contains(['/', '.']) && !path.is_dir();
+    let (campaign, _) = split(what);
+    let is_path = campaign.contains(['/', '.']) && !Path::new(campaign).is_dir();
     if is_path || input::is_stdin(&path) || path.exists() && !path.is_dir() {
         return Ok(path);
     }
-    let folder = handle::folder(what)?;
-    let files = fs::read_dir(folder.join("profiles"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    let is_profile = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.strip_suffix(".stack")
-            .is_some_and(|cell| cell.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let mut found: Vec<PathBuf> = files.filter(is_profile).collect();
-    found.sort();
-    match &found[..] {
-        [] => Err(format!(
-            "{} has no profile: measure with --profile",
-            folder.display()
-        )),
-        [only] => Ok(only.clone()),
-        several => {
-            let names: Vec<String> = several
+    let folder = handle::folder(campaign)?;
+    let open = OpenCampaign::open(what).map_err(|why| format!("{why:#}"))?;
+    let profiled = open.slots().into_iter().filter_map(|slot| {
+        let file = format!("profiles/{}.stack", slot.id + 1);
+        folder.join(&file).is_file().then_some((slot, file))
+    });
+    match &profiled.collect::<Vec<_>>()[..] {
+        [] => Err(format!("{what} has no profile: measure with --profile")),
+        [(_, only)] => Ok(folder.join(only)),
+        several @ [.., (last, _)] => {
+            let cells = several
                 .iter()
-                .map(|path| path.display().to_string())
-                .collect();
+                .map(|(slot, file)| format!("{file} is of {}", slot.name));
             Err(format!(
-                "{} has several profiles: choose one of {}",
-                folder.display(),
-                names.join(", ")
+                "{what} has several profiles: choose one by its variant or its number, such as {campaign}:{}; {}",
+                last.id + 1,
+                cells.collect::<Vec<_>>().join(", ")
             ))
         }
     }
