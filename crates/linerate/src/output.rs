@@ -194,12 +194,24 @@ pub fn print_campaign(
             ));
         }
         if how.is_text() {
+            name_records(&mut page, &folder);
             again(&mut page);
             page.say(format!("Records: {folder}"));
         }
         page
     };
     result(how, record, || first().unwrap_or_else(whole))
+}
+
+/// Puts the campaign's folder into the commands of a page, so that they work as they are copied.
+pub fn name_records(page: &mut Document, folder: &str) {
+    for block in &mut page.blocks {
+        if let Block::Text { text, .. } | Block::Item { text, .. } = block
+            && text.contains("linerate ")
+        {
+            *text = text.replace("DIRECTORY", folder);
+        }
+    }
 }
 
 /// The answer once more behind a page that is longer than the terminal: its first lines are out of sight.

@@ -139,6 +139,32 @@ fn variants_of_a_campaign_are_named_as_compare_names_them() {
 }
 
 #[test]
+fn the_command_of_a_page_works_where_the_page_was_printed() {
+    let scratch = Scratch::new();
+    profiled(&scratch);
+    let page = linerate_line("show both --full")
+        .dir(scratch.path())
+        .run()
+        .ok();
+    let commands: Vec<&str> = page
+        .stdout
+        .split('`')
+        .filter(|part| part.starts_with("linerate flame"))
+        .collect();
+    assert_eq!(
+        commands,
+        ["linerate flame both:2 both:3 > picture.svg"],
+        "{}",
+        page.stdout
+    );
+    let drawn = linerate_line("flame both:2 both:3")
+        .dir(scratch.path())
+        .run()
+        .ok();
+    assert!(drawn.stdout.contains("filter ("), "{}", drawn.stdout);
+}
+
+#[test]
 fn other_files_are_refused_and_a_reader_may_go_away() {
     flame(&["LICENSE"])
         .run()

@@ -3,7 +3,7 @@
 use super::compare::OpenCampaign;
 use super::prove;
 use crate::args::{Printed, duration};
-use crate::output::{INTERRUPTED, result, tell, usage};
+use crate::output::{INTERRUPTED, name_records, result, tell, usage};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_explain::{Difference, Records, difference, explain};
@@ -190,12 +190,10 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
         tell("interrupted: an experiment that was not carried out to its end proves nothing");
     }
     let page = || {
-        pages::explanation(
-            &read.open.stored.campaign,
-            &read.open.stored.host,
-            &summary,
-            args.all,
-        )
+        let (campaign, host) = (&read.open.stored.campaign, &read.open.stored.host);
+        let mut page = pages::explanation(campaign, host, &summary, args.all);
+        name_records(&mut page, &read.open.name);
+        page
     };
     let code = result(&args.printed, || &summary.explanations, page)?;
     Ok(if whole {

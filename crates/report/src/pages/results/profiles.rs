@@ -75,12 +75,12 @@ pub fn profiles(page: &mut Document, shown: &Shown<'_>) {
     ));
     slowed(page, shown, &all);
     events(page, &shown.summary.profiles);
-    let files = all[all.len().saturating_sub(2)..]
+    let cells = all[all.len().saturating_sub(2)..]
         .iter()
-        .map(|cell| cell.profile.stacks.as_str())
+        .map(|cell| format!("DIRECTORY:{}", cell.profile.slot + 1))
         .joined(" ");
     page.note(format!(
-        "The stacks are in the records: `linerate flame {files} > picture.svg` draws them."
+        "The stacks are in the records: `linerate flame {cells} > picture.svg` draws them."
     ));
 }
 

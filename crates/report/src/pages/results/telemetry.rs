@@ -199,7 +199,7 @@ fn locks(page: &mut Document, shown: &Shown<'_>, all: &[SlotProfile]) {
         .next_back()
     {
         page.note(format!(
-            "`linerate flame {file} > picture.svg` draws the stacks that waited, in nanoseconds."
+            "`linerate flame DIRECTORY/{file} > picture.svg` draws the stacks that waited, in nanoseconds."
         ));
     }
 }
