@@ -81,18 +81,17 @@ impl Program {
 
     /// For people, in one line: scripts of this module are long.
     pub fn shown(&self) -> String {
-        let words: Vec<&str> = match &self.argv[..] {
-            [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
+        let words: Vec<&str> = match script_of(&self.argv) {
+            Some(Script { before, given, .. }) => {
                 // Scripts may be given others.
-                let plain = rest
-                    .iter()
-                    .map(String::as_str)
-                    .filter(|word| !word.contains('\n'));
-                std::iter::once("a script of linerate with")
-                    .chain(plain)
+                let plain = given.iter().filter(|word| !word.contains('\n'));
+                let before = before.iter().map(String::as_str);
+                before
+                    .chain(["a script of linerate with"])
+                    .chain(plain.map(String::as_str))
                     .collect()
             }
-            argv => argv.iter().map(String::as_str).collect(),
+            None => self.argv.iter().map(String::as_str).collect(),
         };
         words
             .join(" ")
@@ -120,6 +119,27 @@ impl Program {
     }
 }
 
+/// A script of this module among the arguments of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Script<'a> {
+    /// The words before it, which say where it runs.
+    pub before: &'a [String],
+    pub text: &'a str,
+    /// The arguments of the script.
+    pub given: &'a [String],
+}
+
+/// The script that these arguments run; `None` if they run a program of the host.
+pub fn script_of(argv: &[String]) -> Option<Script<'_>> {
+    let is_script = |w: &[String]| w[0] == "sh" && w[1] == "-c" && w[3] == "linerate";
+    let at = argv.windows(4).position(is_script)?;
+    Some(Script {
+        before: &argv[..at],
+        text: &argv[at + 2],
+        given: &argv[at + 4..],
+    })
+}
+
 /// The standard input of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
@@ -142,6 +162,8 @@ pub enum Undo {
     Run(Program),
     /// By a reboot.
     Reboot,
+    /// With an earlier step, which has this name.
+    With(String),
     /// Not at all, and it need not be.
     Stays,
 }
@@ -262,7 +284,7 @@ impl Step {
     /// The undoing, with `was` as the recorded state; `None` if the change stays.
     pub fn undoing(&self, was: &str) -> Option<Undoing> {
         let (argv, input) = match &self.undo {
-            Undo::Stays => return None,
+            Undo::With(_) | Undo::Stays => return None,
             Undo::Reboot => (Vec::new(), String::new()),
             Undo::Run(program) => {
                 let Program { argv, input } = program.given(was);
@@ -498,6 +520,13 @@ impl List<'_> {
     /// A change whose undoing is known beforehand.
     fn with_undo(&mut self, what: impl Into<String>, apply: Program, undo: Program) {
         self.add(what, None, apply, Undo::Run(undo));
+    }
+
+    /// The undoing of a step that the latest step with this word in its name undoes, too.
+    fn undone_with(&self, word: &str) -> Undo {
+        let mut earlier = self.steps.steps.iter().rev().map(|step| &step.what);
+        let step = earlier.find(|what| what.contains(word));
+        step.map_or(Undo::Stays, |what| Undo::With(what.clone()))
     }
 
     /// Something that this system has no way for.

@@ -26,6 +26,9 @@ pub struct Action {
     /// Undoing of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
+    /// The program that undoes it with its arguments; empty where none does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undo_argv: Vec<String>,
 }
 
 impl Action {
@@ -36,19 +39,22 @@ impl Action {
             argv: program.argv.clone(),
             command: program.shown(),
             undo: None,
+            undo_argv: Vec::new(),
         }
     }
 }
 
 impl From<&Step> for Action {
     fn from(step: &Step) -> Action {
-        let undo = match &step.undo {
-            Undo::Run(program) => format!("`{}`", program.shown()),
-            Undo::Reboot => "a reboot".into(),
-            Undo::Stays => "nothing: it stays, or goes with another change".into(),
+        let (undo, undo_argv) = match &step.undo {
+            Undo::Run(program) => (format!("`{}`", program.shown()), program.argv.clone()),
+            Undo::Reboot => ("a reboot".into(), Vec::new()),
+            Undo::With(what) => (format!("the entry \"{what}\" above"), Vec::new()),
+            Undo::Stays => ("nothing: it may stay".into(), Vec::new()),
         };
         Action {
             undo: Some(undo),
+            undo_argv,
             ..Action::of(&step.what, &step.apply)
         }
     }

@@ -217,6 +217,9 @@ fn the_advice_as_a_plan_is_one_for_tune() {
         assert!(plan.contains(expected), "{plan}");
         let file = folder.file("plan.toml");
         fs::write(&file, &plan).unwrap();
+        // The lab file that the plan for a host names.
+        let lab = output(&["lab", "example", "three-hosts"]);
+        fs::write(folder.file("lab.toml"), lab).unwrap();
         let checked = linerate(["plan", "check", &file]).run();
         assert!(checked.status.success(), "{checked:?}\n{plan}");
     }

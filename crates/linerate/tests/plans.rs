@@ -34,10 +34,13 @@ fn show(plan: &Path, more: &[&str]) -> Value {
 #[test]
 fn shipped_plans_have_no_faults() {
     let all: Vec<PathBuf> = plans(".").into_iter().chain(plans("lab")).collect();
-    let files = all.iter().map(|p| p.to_str().unwrap());
-    let ended = linerate(["plan", "check"].into_iter().chain(files))
-        .run()
-        .ok();
+    // By their names: the lab files that they name are examples.
+    let names = all.iter().map(|plan| {
+        let path = plan.strip_prefix(ROOT).unwrap().with_extension("");
+        path.to_string_lossy().into_owned()
+    });
+    let args = ["plan", "check"].map(String::from);
+    let ended = linerate(args.into_iter().chain(names)).run().ok();
     assert_eq!(
         ended.stdout.matches(": no faults; ").count(),
         all.len(),
@@ -239,6 +242,86 @@ fn bad_plans_are_told_with_their_places_and_nothing_is_touched() {
         "something was left behind"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), BAD);
+}
+
+/// A plan for hosts with ipfw and pf, and a lab with a router of FreeBSD.
+fn for_hosts(scratch: &Scratch) -> String {
+    let lab = linerate(["lab", "example", "three-hosts"])
+        .run()
+        .ok()
+        .stdout;
+    let lab = lab.replace("system = \"linux\"", "system = \"freebsd\"");
+    fs::write(scratch.file("lab.toml"), lab).unwrap();
+    let plan = linerate(["plan", "example", "lab/firewalls"])
+        .run()
+        .ok()
+        .stdout;
+    let file = scratch.file("plan.toml");
+    fs::write(&file, plan).unwrap();
+    file
+}
+
+#[test]
+fn the_lab_file_of_a_plan_is_checked() {
+    let scratch = Scratch::new();
+    let (plan, lab) = (for_hosts(&scratch), scratch.file("lab.toml"));
+    let check = |more: &[&str]| linerate([&["plan", "check", &plan], more].concat()).run();
+    let told = check(&[]).ok().stdout;
+    assert!(
+        told.contains("lab.toml: no faults; generator generator; dut router"),
+        "{told}"
+    );
+    let bad = fs::read_to_string(&lab)
+        .unwrap()
+        .replace("role = \"dut\"", "role = \"dutt\"");
+    fs::write(scratch.file("bad.toml"), bad).unwrap();
+    let told = check(&["--lab", &scratch.file("bad.toml")])
+        .status(2)
+        .stdout;
+    assert!(
+        told.contains("bad.toml:2") && told.contains("did you mean"),
+        "{told}"
+    );
+    fs::remove_file(lab).unwrap();
+    check(&[]).fails(1, &["cannot read the lab file", "lab.toml", "lab example"]);
+    // The lab file that a plan of linerate names is an example.
+    linerate(["plan", "check", "lab/firewalls"])
+        .dir(scratch.path())
+        .run()
+        .ok();
+    linerate(["plan", "check", "firewalls", "--lab", &plan])
+        .run()
+        .fails(2, &["--lab has no meaning"]);
+}
+
+#[test]
+fn scripts_for_hosts_are_shown_with_what_undoes_them() {
+    let scratch = Scratch::new();
+    let plan = for_hosts(&scratch);
+    let shown = linerate(["plan", "show", &plan]).run().ok().stdout;
+    for line in [
+        "  pf: `script 5 with on`; undone by `script 5 with back 198.18.0.0/16",
+        "  rule set by pfctl: `pfctl -f -`; undone by the entry \"pf\" above\n",
+        "\nscript 5\n  # pf of FreeBSD and OpenBSD.",
+        "\n  \tpfctl -q -e || return 1\n",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+    assert!(!shown.contains("a script of linerate"), "{shown}");
+    let lab = scratch.file("lab.toml");
+    let with = linerate(["plan", "show", &plan, "--lab", &lab])
+        .run()
+        .ok()
+        .stdout;
+    assert_eq!(shown, with);
+    fs::rename(&lab, scratch.file("other.toml")).unwrap();
+    let without = linerate(["plan", "show", &plan]).run().ok();
+    assert!(
+        without.stderr.contains("names the lab file")
+            && !without.stdout.contains("What would be done"),
+        "{}",
+        without.stderr
+    );
 }
 
 #[test]

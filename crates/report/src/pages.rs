@@ -37,7 +37,7 @@ pub use advice::advice;
 pub use analysis::analysis;
 pub use applied::{Applied, FileChange, Recommended, ValueChange, applied, reverted};
 pub use archive::archive;
-pub use benchlab::benchlab;
+pub use benchlab::{benchlab, lab_line};
 pub use calculation::calculation;
 pub use comparisons::comparisons;
 pub use conduct::{conduct, conducted, conducted_all};

@@ -5,7 +5,7 @@
 
 use super::event::LINK_READ;
 use super::shared::{FILES_READ, LINES_BACK};
-use super::{Form, Input, List, Modules, Program, Undo, WAS};
+use super::{Form, Input, List, Modules, Program, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::settings::Dut;
 
@@ -249,7 +249,7 @@ impl List<'_> {
                     "no addresses on the bridge's interfaces",
                     None,
                     Program::script(clear, names),
-                    Undo::Stays,
+                    self.undone_with("addresses, neighbours and routes"),
                 );
                 (super::Family::of(system).bridge)(self);
             }
@@ -419,6 +419,7 @@ impl List<'_> {
         } else {
             &["jexec", NESTED]
         };
+        let undo = self.undone_with(&format!("{NESTED} with"));
         for step in self.steps.steps.iter_mut().skip(from) {
             let question = step.check.as_mut().map(|check| &mut check.read.program);
             for program in [&mut step.apply].into_iter().chain(question) {
@@ -426,7 +427,7 @@ impl List<'_> {
                     .argv
                     .splice(0..0, prefix.iter().map(|s| (*s).to_string()));
             }
-            (step.read, step.undo) = (None, Undo::Stays);
+            (step.read, step.undo) = (None, undo.clone());
         }
     }
 
@@ -454,7 +455,7 @@ impl List<'_> {
             format!("sysctl {name} in {NESTED}"),
             None,
             apply,
-            Undo::Stays,
+            self.undone_with(&format!("{NESTED} with")),
         );
     }
 }

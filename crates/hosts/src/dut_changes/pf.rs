@@ -9,6 +9,8 @@ use linerate_plan::rules::own::{LabEnd, RuleFile};
 
 /// See its first lines.
 const PF: &str = include_str!("pf.sh");
+/// The name of the step that turns pf on or off. Its undoing also restores the rules.
+pub(super) const STEP: &str = "pf";
 
 /// pf on, for rules that are loaded next, or off. Its undoing restores everything that `pf.sh` reads.
 pub(super) fn turn(list: &mut List<'_>, on: bool) {
@@ -22,7 +24,7 @@ pub(super) fn turn(list: &mut List<'_>, on: bool) {
     // Whoever has no state when pf goes on is cut: see `turn_on` of pf.sh, which does what it can.
     list.steps.steps.push(Step {
         cuts: true,
-        ..Step::change("pf", read, apply, back.reading(Input::Was))
+        ..Step::change(STEP, read, apply, back.reading(Input::Was))
     });
 }
 
@@ -50,7 +52,7 @@ pub(super) fn load_file(list: &mut List<'_>, what: String, file: &RuleFile, ends
         format!("{what}, after two rules that pass linerate's ssh"),
         None,
         apply,
-        Undo::Stays,
+        list.undone_with(STEP),
     );
     forget(list);
 }

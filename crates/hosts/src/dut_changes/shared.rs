@@ -280,7 +280,7 @@ impl List<'_> {
             .as_ref()
             .map(|save| Program::new(save.split_whitespace()));
         if let Some(save) = save.clone() {
-            self.with_undo("saved configuration", Program::new(["true"]), save);
+            self.with_undo(SAVED, Program::new(["true"]), save);
         }
         let before = self.steps.steps.len();
         for file in &settings.files {
@@ -294,7 +294,10 @@ impl List<'_> {
         }
         match save {
             _ if self.steps.steps.len() == before => self.steps.steps.truncate(self.steps.image),
-            Some(save) => self.add("saved configuration", None, save, Undo::Stays),
+            Some(save) => {
+                let undo = self.undone_with(SAVED);
+                self.add(SAVED, None, save, undo);
+            }
             None => {}
         }
         self.steps.lasting = self.steps.steps.len();
@@ -381,6 +384,8 @@ impl List<'_> {
     }
 }
 
+/// The name of the steps that save the configuration.
+const SAVED: &str = "saved configuration";
 /// Prints all rules of nftables, if their output can be loaded again: that of iptables' extensions cannot.
 const NFT_READ: &str = r#"was=$(nft list ruleset) || exit 1
 printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
@@ -430,7 +435,6 @@ pub fn load(
         Firewall::Iptables => super::iptables::load(list, what, apply, tables),
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
         Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
-        // The undo of pf's own step restores its rules.
-        _ => list.add(what, None, apply, Undo::Stays),
+        _ => list.add(what, None, apply, list.undone_with(super::pf::STEP)),
     }
 }

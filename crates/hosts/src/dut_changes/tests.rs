@@ -5,7 +5,7 @@ mod firewalls;
 use super::*;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{
-    CardSetting, CardValue, Command, File, Image, Interface, More, Route,
+    CardSetting, CardValue, Command, Dut, File, Image, Interface, More, Route,
 };
 use linerate_wire::Family;
 use proptest::prelude::*;
@@ -55,6 +55,35 @@ fn lines(steps: &Steps) -> Vec<String> {
         format!("{}: {} / {undo}", step.what, words(&step.apply.argv))
     };
     steps.steps.iter().map(line).collect()
+}
+
+#[test]
+fn a_step_that_another_undoes_names_it() {
+    for system in [System::Linux, System::FreeBsd, System::OpenBsd] {
+        for dut in [Dut::Bridge, Dut::Nested] {
+            let mut settings = Settings {
+                dut,
+                ..Settings::default()
+            };
+            settings
+                .sysctls
+                .insert("net.inet.ip.redirect".into(), "0".into());
+            let target = Target {
+                config_save: Some("save".into()),
+                ..target(system)
+            };
+            let Ok(Steps { steps, .. }) = steps(&settings, None, &target) else {
+                assert!(system == System::OpenBsd && dut == Dut::Nested);
+                continue;
+            };
+            let undone_with = |(at, step): (usize, &Step)| match &step.undo {
+                Undo::With(other) => steps[..at].iter().any(|step| step.what == *other),
+                Undo::Stays => panic!("{system} {dut}: {}", step.what),
+                _ => true,
+            };
+            assert!(steps.iter().enumerate().all(undone_with), "{steps:#?}");
+        }
+    }
 }
 
 #[test]

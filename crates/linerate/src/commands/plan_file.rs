@@ -16,7 +16,7 @@ use linerate_report::pages;
 use linerate_runner::input;
 use linerate_runner::plans::{SHIPPED, campaign, check_lab, parse, read, shipped};
 use linerate_runner::testbed::hosts::rehearsal::rehearse;
-use linerate_runner::testbed::hosts::{folder, read as read_lab};
+use linerate_runner::testbed::hosts::{bytes_of_lab, folder, read as read_lab};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,12 +29,12 @@ use std::process::ExitCode;
   linerate plan show lab/firewalls --lab LAB.toml    the same, and each command on each host
   linerate plan example > my.toml              a commented plan to begin with
   linerate plan example firewalls > my.toml    a plan that comes with linerate
-  linerate plan check my.toml                  every fault, with its line, column and remedy
+  linerate plan check my.toml                  every fault of it and of its lab file, with line, column and remedy
   linerate plan schema > plan.schema.json      for editors that complete and check TOML
 
 None of these commands runs a plan or changes anything.
 
-Exit status: 0 no faults; 1 a file cannot be read; 2 a plan has faults, or bad arguments.")]
+Exit status: 0 no faults; 1 a file cannot be read; 2 a plan or a lab file has faults, or bad arguments.")]
 pub struct Plan {
     #[command(subcommand)]
     pub action: PlanAction,
@@ -43,11 +43,14 @@ pub struct Plan {
 /// Verbs of plans.
 #[derive(Debug, Subcommand)]
 pub enum PlanAction {
-    /// List all faults of plans: file, line, column and remedy
+    /// List all faults of plans and of the lab files that they name: file, line, column and remedy
     Check {
         /// Plans; - is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// Check this lab file, instead of those that the plans name
+        #[arg(long, value_name = "FILE")]
+        lab: Option<PathBuf>,
         #[command(flatten)]
         printed: Printed,
     },
@@ -79,7 +82,7 @@ pub struct ShowPlan {
     /// Operating system of the DUT, if the plan is for several [default: its first]
     #[arg(long, value_name = "NAME", value_parser = names_of::<System>())]
     system: Option<System>,
-    /// Also show the commands on the hosts of this lab file, without connecting to them
+    /// Show the commands on the hosts of this lab file, instead of the one that the plan names, without connecting to them
     #[arg(long, value_name = "FILE")]
     lab: Option<PathBuf>,
     #[command(flatten)]
@@ -95,7 +98,11 @@ const BLOCKS_SHOWN: u32 = 3;
 /// A file that cannot be read.
 pub fn run(args: &Plan) -> Result<ExitCode> {
     match &args.action {
-        PlanAction::Check { files, printed } => check(files, printed),
+        PlanAction::Check {
+            files,
+            lab,
+            printed,
+        } => check(files, lab.as_deref(), printed),
         PlanAction::Show(args) => show_plan(args),
         PlanAction::Example { name } => example(name.as_deref()),
         PlanAction::List { printed } => list(printed),
@@ -145,9 +152,25 @@ fn list(how: &Printed) -> Result<ExitCode> {
     result(how, record, || pages::plan_list(&plans))
 }
 
-fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
+/// The lab file of a plan for hosts: the one that is given, or else the one that the plan names.
+fn lab_of(plan: &plan::Plan, file: &Path, given: Option<&Path>) -> Option<PathBuf> {
+    match &plan.campaign(plan.systems[0], false)?.lab {
+        plan::campaign::Lab::Embedded { .. } => None,
+        plan::campaign::Lab::File { path } => {
+            Some(given.map_or_else(|| folder(file).join(path), Into::into))
+        }
+    }
+}
+
+/// Whether a plan is one that comes with linerate: the lab file that it names is an example.
+fn is_shipped(file: &Path) -> bool {
+    !input::is_stdin(file) && !file.is_file()
+}
+
+fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Result<ExitCode> {
     let (mut faulty, mut unreadable) = (false, false);
     let (mut listed, mut page) = (Vec::new(), Document::default());
+    let mut labs: Vec<PathBuf> = Vec::new();
     if files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
         bail_usage!("standard input (-) can be read once only");
     }
@@ -170,6 +193,32 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
         listed.extend(told.into_iter().map(|one| one.of(&*name)));
         if let Some(plan) = plan {
             page.say(pages::plan_line(&name, &plan));
+            let first = plan.campaign(plan.systems[0], false);
+            first.map_or(Ok(()), |of| check_lab(of, &name, lab.is_some()))?;
+            let own = lab_of(&plan, file, lab);
+            labs.extend(own.filter(|own| own.exists() || lab.is_some() || !is_shipped(file)));
+        }
+    }
+    labs.dedup();
+    for file in &labs {
+        let bytes = match bytes_of_lab(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                tell(format!("{error:#}"));
+                unreadable = true;
+                continue;
+            }
+        };
+        let name = input::name(file);
+        let (told, lab) = match Lab::read(&bytes) {
+            Ok(lab) => (lab.remarks.clone(), Some(lab)),
+            Err(faults) => (faults, None),
+        };
+        faulty |= lab.is_none();
+        page.append(pages::diagnostics(&name, &told));
+        listed.extend(told.into_iter().map(|one| one.of(&*name)));
+        if let Some(lab) = lab {
+            page.say(pages::lab_line(&name, &lab));
         }
     }
     result(how, || listed, || page)?;
@@ -190,6 +239,17 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
     } = args;
     let name = input::name(file);
     let plan = parse(file, &read(file)?).map_err(|faults| faulty(&name, &faults))?;
+    let named = lab_of(&plan, file, None).filter(|_| lab.is_none());
+    if let Some(absent) = named
+        .as_ref()
+        .filter(|lab| !lab.exists() && !is_shipped(file))
+    {
+        tell(format!(
+            "{name} names the lab file {}, which is not there: the commands on its hosts are not shown",
+            absent.display()
+        ));
+    }
+    let lab = lab.clone().or(named.filter(|lab| lab.exists()));
     let lab = lab.as_deref().map(read_lab).transpose()?;
     let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
     let campaign = campaign(

@@ -61,7 +61,7 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
 }
 
 /// One line that says that a lab file has no faults, and lists its hosts.
-fn lab_line(file: &str, lab: &Lab) -> String {
+pub fn lab_line(file: &str, lab: &Lab) -> String {
     let host = |role: Role| {
         let hosts = lab.hosts.iter().filter(|host| host.roles.contains(&role));
         let names: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();

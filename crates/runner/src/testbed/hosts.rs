@@ -7,7 +7,7 @@ mod site;
 mod tester;
 
 pub use preparation::prepare;
-pub use site::{Site, folder, read, state, system};
+pub use site::{Site, bytes_of_lab, folder, read, state, system};
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts, after_load};

@@ -45,6 +45,7 @@ fn words(what: &str, command: String) -> Action {
         argv: Vec::new(),
         command,
         undo: None,
+        undo_argv: Vec::new(),
     }
 }
 

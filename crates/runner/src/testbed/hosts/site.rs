@@ -49,20 +49,27 @@ pub fn folder(plan: &Path) -> &Path {
         .unwrap_or(Path::new(""))
 }
 
-/// Reads a lab file; - is standard input.
+/// The text of a lab file; - is standard input.
 ///
 /// # Errors
-/// The lab file cannot be read, or has faults.
-pub fn read(file: &Path) -> Result<Lab> {
-    let bytes = input::read(
+/// The lab file cannot be read.
+pub fn bytes_of_lab(file: &Path) -> Result<Vec<u8>> {
+    input::read(
         file,
         MOST_BYTES,
         [
             "lab file",
             " (`linerate lab example` prints one to begin with)",
         ],
-    )?;
-    Lab::read(&bytes).map_err(|faults| faulty(input::name(file), &faults))
+    )
+}
+
+/// Reads a lab file; - is standard input.
+///
+/// # Errors
+/// The lab file cannot be read, or has faults.
+pub fn read(file: &Path) -> Result<Lab> {
+    Lab::read(&bytes_of_lab(file)?).map_err(|faults| faulty(input::name(file), &faults))
 }
 
 impl Site {
