@@ -49,7 +49,7 @@ pub enum Form {
     /// Metrics for the textfile directory of a Prometheus node exporter
     ///
     /// Rates with their intervals, loss, latency, trials, and when the campaign began. Of several campaigns with the same name,
-    /// only the last is exported, because a metric has one value. The file is there whole or not at all, so that the exporter never
+    /// only the last is exported, because a metric has one value: --name of `bench` and `run` gives a campaign its name. The file is there whole or not at all, so that the exporter never
     /// reads half of it.
     #[command(after_help = "Example:
   linerate export prometheus linerate-results -o /var/lib/prometheus/node-exporter/linerate.prom")]
@@ -127,20 +127,40 @@ pub fn run(args: &Export) -> Result<ExitCode> {
             write(args.out.as_deref(), &tap(&suites)).map(|_| code)
         }
         Form::Prometheus(args) => {
-            let mut newest: BTreeMap<String, (String, Metrics)> = BTreeMap::new();
-            let code = each(&args.directories, |_, records| {
+            let mut named: BTreeMap<String, Named> = BTreeMap::new();
+            let code = each(&args.directories, |folder, records| {
                 let Campaign { name, started, .. } = records.campaign;
-                if newest.get(name).is_none_or(|(before, _)| before <= started) {
-                    newest.insert(name.clone(), (started.clone(), Metrics::of(records)));
+                let of_name = named.entry(name.clone()).or_default();
+                of_name.campaigns += 1;
+                if of_name.started <= *started {
+                    of_name.folder = folder.into();
+                    of_name.started.clone_from(started);
+                    of_name.newest = Some(Metrics::of(records));
                 }
                 Ok(())
             })?;
-            let all: Vec<Metrics> = newest.into_values().map(|(_, metrics)| metrics).collect();
+            for (name, of_name) in named.iter().filter(|(_, of_name)| of_name.campaigns > 1) {
+                tell(format!(
+                    "{} campaigns have the name {name}, and a metric has one value: only the newest is exported, {}; give campaigns names of their own when you measure (--name)",
+                    of_name.campaigns, of_name.folder
+                ));
+            }
+            let all: Vec<Metrics> = named.into_values().filter_map(|of| of.newest).collect();
             write(args.out.as_deref(), &prometheus(&all)).map(|_| code)
         }
         Form::Parquet(args) => parquet(args),
         Form::Picture(args) => one_picture(args),
     }
+}
+
+/// Campaigns of one name.
+#[derive(Default)]
+struct Named {
+    campaigns: usize,
+    /// Where the newest of them is, when it began, and its metrics.
+    folder: String,
+    started: String,
+    newest: Option<Metrics>,
 }
 
 /// The test cases of campaigns, and the exit status.

@@ -1,7 +1,7 @@
 //! Metrics in the text format of Prometheus.
 
 use super::{HOSTILE, campaign};
-use crate::common::{Scratch, linerate};
+use crate::common::{Scratch, linerate, linerate_line};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -120,4 +120,34 @@ fn a_node_exporter_reads_the_metrics() {
     )];
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     assert!(began <= now && now - began < 3600.0, "{began} {now}");
+}
+
+#[test]
+fn older_campaigns_of_one_name_are_told() {
+    let scratch = Scratch::new();
+    let bench = |name: &str, out: &str| {
+        let line = format!("bench --simulate ok --budget 2s --quiet --name {name} --out {out}");
+        linerate_line(&line).dir(scratch.path()).run().ok();
+    };
+    bench("kernel", "old");
+    bench("kernel", "new");
+    bench("other", "third");
+    let export = |what: &str| {
+        let line = format!("export prometheus {what}");
+        linerate_line(&line).dir(scratch.path()).run().ok()
+    };
+    for what in ["old new third", "."] {
+        let told = export(what).stderr;
+        assert!(
+            told.contains("2 campaigns have the name kernel") && told.contains("--name"),
+            "{told}"
+        );
+        assert!(!told.contains("other"), "{told}");
+    }
+    let both = export("new third");
+    assert_eq!(both.stderr, "");
+    assert_eq!(
+        both.stdout.matches("linerate_campaign_complete{").count(),
+        2
+    );
 }
