@@ -183,9 +183,11 @@ fn the_script_makes_the_changes_that_apply_would() {
         "{}",
         left.stdout
     );
-    host.linerate("apply")
-        .run()
-        .fails(2, &["--item", "--all", "linux-"]);
+    // No host is read for arguments that are not whole: this one has no address.
+    host.linerate("apply root@nowhere.invalid").run().fails(
+        2,
+        &["--item", "--all", "linerate advise root@nowhere.invalid"],
+    );
 }
 
 #[test]

@@ -370,6 +370,18 @@ fn output_that_does_not_arrive_is_an_error() {
 }
 
 #[test]
+fn help_lists_what_the_verb_takes() {
+    let help = linerate_line("tune --help").run().ok().stdout;
+    assert!(
+        help.contains("--budget") && !help.contains("--fail-if-slower"),
+        "{help}"
+    );
+    linerate_line("tune tune --fail-if-slower 3%")
+        .run()
+        .fails(2, &["--fail-if-slower is for `linerate run`"]);
+}
+
+#[test]
 fn help_teaches_by_example() {
     let verbs = ["bench", "send", "receive", "lab", "show", "stat", "rules"];
     let overview = linerate_line("--help").run().ok().stdout;

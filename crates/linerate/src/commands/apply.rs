@@ -113,6 +113,13 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
             printed: printed.clone(),
         });
     }
+    if !args.all && args.purpose.items.is_empty() {
+        let place = args.source.place.iter().map(|place| format!(" {place}"));
+        bail_usage!(
+            "name recommendations with --item, or take --all: `linerate advise{}` lists them",
+            place.collect::<String>()
+        );
+    }
     let place = Arc::new(args.source.target()?);
     let Some(facts) = args.source.facts()? else {
         return Ok(ExitCode::from(INTERRUPTED));
@@ -222,20 +229,9 @@ fn revert_of(source: &Source) -> String {
 
 /// The items to be carried out, and those that `--all` leaves out.
 fn chosen<'a>(args: &Apply, items: &'a [Item]) -> Result<(Vec<&'a Item>, Vec<&'a Item>)> {
-    let changes = || items.iter().filter(|item| item.is_change());
     if args.all {
-        return Ok(changes().partition(|item| item.state != State::Measure));
-    }
-    if args.purpose.items.is_empty() {
-        let ids: Vec<&str> = changes().map(|item| item.id.as_str()).collect();
-        let none = if ids.is_empty() {
-            "none"
-        } else {
-            &ids.join(", ")
-        };
-        bail_usage!(
-            "name recommendations with --item, or take --all. Those that can be applied here: {none}"
-        );
+        let changes = items.iter().filter(|item| item.is_change());
+        return Ok(changes.partition(|item| item.state != State::Measure));
     }
     if let Some(item) = items.iter().find(|item| !item.is_change()) {
         bail_usage!(

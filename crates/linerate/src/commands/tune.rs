@@ -43,6 +43,8 @@ const SLACK: f64 = 2.0;
 
 /// Find the changes that make a DUT faster.
 #[derive(Debug, Args)]
+// Expectations of speed are for `run`, which shares these arguments.
+#[command(mut_arg("fail_if_slower", |arg| arg.hide(true)))]
 #[command(mut_arg("keep", |arg| arg.help("On the router of a real lab, leave the changes that help in place \
     (`linerate apply --revert` takes them back)")))]
 #[command(after_help = "Examples:
