@@ -114,12 +114,22 @@ pub fn result<R: Serialize>(
     record: impl FnOnce() -> R,
     page: impl FnOnce() -> Document,
 ) -> Result<ExitCode> {
+    all_of(&rendered(how, record, page)?)
+}
+
+/// As [`result`], as a text.
+///
+/// # Errors
+/// The record cannot be written as JSON.
+pub fn rendered<R: Serialize>(
+    how: &Printed,
+    record: impl FnOnce() -> R,
+    page: impl FnOnce() -> Document,
+) -> Result<String> {
     if how.is_json() {
-        print_json(&record())?;
-    } else {
-        show(how.format(), &page());
+        return Ok(format!("{}\n", serde_json::to_string_pretty(&record())?));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(how.format().render(&page(), style()))
 }
 
 /// Judges stored records by the standards that they claim.
@@ -159,12 +169,12 @@ pub fn print_json(record: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Prints a campaign, the same for all verbs: [`linerate_report::printed::SCHEMA`] describes its JSON. As text, it is the first page unless
+/// A campaign as it is printed, the same for all verbs: [`linerate_report::printed::SCHEMA`] describes its JSON. As text, it is the first page unless
 /// the `full` one is wanted.
 ///
 /// # Errors
 /// The result cannot be written as JSON.
-pub fn print_campaign(
+pub fn campaign(
     how: &Printed,
     full: bool,
     directory: &Path,
@@ -172,7 +182,7 @@ pub fn print_campaign(
     host: &HostFacts,
     summary: &Summary,
     facts: &[SlotFacts],
-) -> Result<ExitCode> {
+) -> Result<String> {
     let record = || {
         let configurations = facts.iter().map(Configured::of).collect();
         printed::Printed {
@@ -200,7 +210,7 @@ pub fn print_campaign(
         }
         page
     };
-    result(how, record, || first().unwrap_or_else(whole))
+    rendered(how, record, || first().unwrap_or_else(whole))
 }
 
 /// Puts the campaign's folder into the commands of a page, so that they work as they are copied.

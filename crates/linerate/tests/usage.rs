@@ -503,3 +503,17 @@ fn conformance_is_computed_from_records_and_needs_a_claim() {
         .run()
         .fails(1, &["rates claims no standard", "linerate rfc2544"]);
 }
+
+#[test]
+fn tables_go_to_files() {
+    let scratch = Scratch::new();
+    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    run("bench --simulate ok --budget 2s --quiet --out first").ok();
+    let shown = run("show first --format csv").ok().stdout;
+    run("show first --format csv -o first.csv").ok();
+    assert_eq!(
+        std::fs::read_to_string(scratch.file("first.csv")).unwrap(),
+        shown
+    );
+    run("show first -o first.txt").fails(2, &["--out", "--format csv"]);
+}

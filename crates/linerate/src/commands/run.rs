@@ -2,7 +2,7 @@
 
 use super::slower::{Claim, Verdict, any_slower};
 use crate::args::{CampaignArgs, Share, Ssh, names_of};
-use crate::output::{FAILED, INTERRUPTED, print_campaign, tell};
+use crate::output::{self, FAILED, INTERRUPTED, print, tell};
 use anyhow::Result;
 use clap::Args;
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
@@ -221,7 +221,7 @@ fn report(
         ..
     } = finished;
     if !args.quiet {
-        print_campaign(
+        print(&output::campaign(
             &args.printed,
             args.full,
             &directory,
@@ -229,7 +229,7 @@ fn report(
             facts,
             &summary,
             &configured,
-        )?;
+        )?);
     }
     if args.report {
         super::report::beside(&directory, args.quiet)?;

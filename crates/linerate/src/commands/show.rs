@@ -1,8 +1,8 @@
 //! `linerate show`: the tables of a recorded campaign.
 
-use super::{report, tune};
+use super::{export, report, tune};
 use crate::args::Printed;
-use crate::output::{self, all_of, print_campaign, result, show, tell, usage};
+use crate::output::{self, all_of, rendered, show, tell, usage};
 use anyhow::Result;
 use clap::Args;
 use linerate_measure::record::Stopped;
@@ -31,7 +31,7 @@ pub struct Show {
     pub trials: bool,
     #[command(flatten)]
     pub printed: Printed,
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output; for all formats but text
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["trials", "schema"])]
     pub out: Option<PathBuf>,
     /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
@@ -55,15 +55,15 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     if args.printed.format().name() == "html" && tune::read(directory)?.is_none() {
         return report::of(std::slice::from_ref(directory), args.out.as_deref());
     }
-    if args.out.is_some() {
-        bail_usage!("--out is for --format html: redirect what is for a terminal");
-    }
-    if let Some(tuned) = tune::read(directory)? {
-        return result(
-            &args.printed,
-            || &tuned,
-            || linerate_report::pages::tuning(&tuned),
+    if args.out.is_some() && args.printed.is_text() {
+        bail_usage!(
+            "--out is for pages and figures, such as --format html or --format csv: redirect what is for a terminal"
         );
+    }
+    let out = args.out.as_deref();
+    if let Some(tuned) = tune::read(directory)? {
+        let page = || linerate_report::pages::tuning(&tuned);
+        return export::write(out, &rendered(&args.printed, || &tuned, page)?);
     }
     let stored = output::stored(directory)?;
     // A campaign that was killed has no summary: its trials until then are whole.
@@ -72,7 +72,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         .summary
         .unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
     let full = args.full || args.trials;
-    print_campaign(
+    let text = output::campaign(
         &args.printed,
         full,
         directory,
@@ -81,6 +81,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         &summary,
         &stored.facts,
     )?;
+    export::write(out, &text)?;
     if args.printed.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
