@@ -505,6 +505,34 @@ fn conformance_is_computed_from_records_and_needs_a_claim() {
 }
 
 #[test]
+fn messages_name_what_there_is_and_what_to_do() {
+    let scratch = Scratch::new();
+    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    let absent =
+        run("bench --rules nosuch.nft").fails(2, &["nosuch.nft", "name a file that exists"]);
+    assert!(
+        !absent.stderr.contains("plan's folder"),
+        "{}",
+        absent.stderr
+    );
+    std::fs::create_dir(scratch.file("plans")).unwrap();
+    let plan = "[variants.own]\nrules = { file = \"nosuch.nft\" }\n";
+    std::fs::write(scratch.file("plans/own.toml"), plan).unwrap();
+    run("run plans/own.toml").fails(2, &["in plans, the plan's folder"]);
+    let rules = "add rule inet filter forward accept\n".repeat(300);
+    std::fs::write(scratch.file("office.nft"), rules).unwrap();
+    let told = run("rfc2544 --lab office.nft --size 64").status(2).stderr;
+    assert!(
+        told.contains("office.nft has ") && told.contains(" more faults."),
+        "{told}"
+    );
+    assert_eq!(told.matches("office.nft:").count(), 10, "{told}");
+    run("conformance").fails(2, &["linerate-results has no campaign"]);
+    let folder = run("advise fact.invalid");
+    folder.fails(1, &["there is no folder fact.invalid", "no address"]);
+}
+
+#[test]
 fn tables_go_to_files() {
     let scratch = Scratch::new();
     let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
@@ -516,4 +544,18 @@ fn tables_go_to_files() {
         shown
     );
     run("show first -o first.txt").fails(2, &["--out", "--format csv"]);
+}
+
+#[test]
+fn a_proof_that_no_plan_can_make_names_another_way() {
+    let scratch = Scratch::new();
+    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    let rules = "table ip filter {\n chain forward {\n  type filter hook forward priority 0; policy accept;\n }\n}\n";
+    std::fs::write(scratch.file("fw.nft"), rules).unwrap();
+    run("bench --simulate ok --family 4 --rules fw.nft --budget 2s --quiet --out own").ok();
+    let told = run("explain own --prove").status(5).stderr;
+    assert!(
+        told.contains("linerate bench --rules fw.nft --rules COPY"),
+        "{told}"
+    );
 }

@@ -20,9 +20,19 @@ pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
     UsageError(message(error)).into()
 }
 
-/// An error of the faults in one file: they are shown line by line.
+/// Faults of a file that an error shows.
+const MOST_FAULTS: usize = 10;
+
+/// An error of the faults in one file: the first are shown line by line.
 pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Error {
-    faulty_page(&pages::diagnostics(&file.to_string(), faults))
+    let shown = &faults[..faults.len().min(MOST_FAULTS)];
+    let mut page = pages::diagnostics(&file.to_string(), shown);
+    match faults.len() - shown.len() {
+        0 => {}
+        1 => page.say(format!("{file} has 1 more fault.")),
+        more => page.say(format!("{file} has {more} more faults.")),
+    }
+    faulty_page(&page)
 }
 
 /// An error of faults that are shown as a page.

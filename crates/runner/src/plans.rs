@@ -70,7 +70,12 @@ pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<Plan, Vec<Diagnos
 /// As [`parse`].
 pub fn of(file: &Path, source: &Source) -> std::result::Result<Plan, Vec<Diagnostic>> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    Plan::of(source, &mut |name| input::rules(&folder.join(name)))
+    Plan::of(source, &mut |name| {
+        input::rules(&folder.join(name)).map_err(|why| match folder.as_os_str().is_empty() {
+            true => why,
+            false => format!("{why} in {}, the plan's folder", folder.display()),
+        })
+    })
 }
 
 /// The form of a plan that is asked for, on a system.

@@ -14,6 +14,7 @@ const NOT_COMPLIANT: u8 = 3;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  linerate conformance                          the newest campaign
   linerate conformance linerate-results/20260101T120000Z-rfc2544
   linerate conformance DIR --json | jq '.rows[] | select(.status == \"violated\")'
   linerate conformance DIR --format markdown > conformance.md
@@ -33,8 +34,8 @@ the rows that linerate never meets, with the reasons.
 Exit status: 0 every claim is at least conditional; 1 no such campaign, or one that claims no standard; 2 bad
 arguments; 3 a test is not compliant.")]
 pub struct Conformance {
-    /// The campaign's directory
-    #[arg(value_name = "DIR", value_parser = handle::folder)]
+    /// The campaign: its directory, last, last-1, or a name that `linerate list` shows
+    #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]
     pub directory: PathBuf,
     #[command(flatten)]
     pub printed: Printed,

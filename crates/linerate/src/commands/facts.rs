@@ -118,7 +118,12 @@ impl Source {
         drop(progress);
         match asked {
             _ if interrupted() => Ok(None),
-            asked => asked.map(Some),
+            asked => asked.map(Some).map_err(|error| match &self.place {
+                Some(place) if !place.contains('@') => error.context(format!(
+                    "there is no folder {place}, and as a host it gives no facts"
+                )),
+                _ => error,
+            }),
         }
     }
 

@@ -133,7 +133,7 @@ fn experiments_need_the_machine_that_was_measured() {
     let refused = run(&["explain", "records", "records", "--prove"]);
     refused.fails(2, &["experiments are for the findings of one campaign"]);
     run(&["explain", "records", "--budget", "1s"]).fails(2, &["--prove"]);
-    let none = run(&["explain", "records", "--prove"]).ok();
+    let none = run(&["explain", "records", "--prove"]).status(5);
     assert!(
         none.stderr
             .contains("there is no experiment: no finding has a change"),

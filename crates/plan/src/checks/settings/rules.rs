@@ -160,8 +160,7 @@ pub(crate) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFil
         Some((_, Ok(text))) => text,
         Some((_, Err(why))) => {
             let message = format!("cannot read the rule file {name}: {why}");
-            return Err(Diagnostic::at(span, message)
-                .remedy("name a file that exists, by its way from the plan's folder"));
+            return Err(Diagnostic::at(span, message).remedy("name a file that exists"));
         }
         None => return Ok(None),
     };
