@@ -192,6 +192,12 @@ fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) 
     let zeros = log.samples.iter().filter(|(_, s)| s.pps == 0).count();
     if bytes.is_empty() {
         problems.push("empty".into());
+    } else if total == 0 && points > 0 {
+        // The script asks for less than a sample: no time stamp of six digits, for example.
+        problems.push(format!(
+            "{points} lines have a rate for the archive's script, and none is a sample as pkt-gen prints it, \
+             SSS.uuuuuu main_thread [line] N pps (N pkts in N usec): so no steady part is known"
+        ));
     } else if total == 0 {
         problems.push("no sample in it".into());
     } else if zeros == total {
@@ -208,7 +214,7 @@ fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) 
             true => format!("no figure: {points} usable samples, ministat needs 3"),
             false => "no figure: a field of its samples is no number".into(),
         });
-    } else if !steady {
+    } else if !steady && total > 0 {
         problems.push("no steady part".into());
     }
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {

@@ -41,6 +41,20 @@ fn lines_are_dropped_not_samples() {
 }
 
 #[test]
+fn lines_that_the_script_alone_reads_are_no_samples() {
+    let text = log(&(1..=20).collect::<Vec<u64>>()).replace("022.940404", "022.940");
+    let Received { run, medians, .. } = Received::read("x", text.as_bytes());
+    assert_eq!(medians.unwrap().mean, 8.5);
+    let [problem] = &run.trial.problems[..] else {
+        panic!("{:?}", run.trial.problems);
+    };
+    assert!(
+        problem.starts_with("6 lines have a rate") && problem.contains("SSS.uuuuuu main_thread"),
+        "{problem}"
+    );
+}
+
+#[test]
 fn zeros_do_not_count_and_three_points_are_needed() {
     let mut rates = vec![0; 20];
     rates[7] = 5;
