@@ -157,8 +157,21 @@ impl Found {
             self.push(&rates(reference), &rates(other), true, confidence);
         }
         if self.comparisons.is_empty() && self.notes.is_empty() {
+            let name = &campaign.name;
+            let duts: Vec<&Slot> = slots.iter().filter(|s| !s.is_calibration()).collect();
+            let alike = duts.split_first().and_then(|(first, others)| {
+                let (pairs, _) = partners(&[*first], others, false);
+                pairs.into_iter().next()
+            });
+            let remedy = match alike {
+                Some((a, b)) => format!(
+                    "name two variants: linerate compare '{name}:{}' '{name}:{}'",
+                    a.name, b.name
+                ),
+                None => format!("name another campaign: linerate compare '{name}' OTHER"),
+            };
             self.notes
-                .push(format!("{} has no variant with a baseline", campaign.name));
+                .push(format!("{name} has no variant with a baseline: {remedy}"));
         }
     }
 
@@ -363,6 +376,9 @@ impl OpenCampaign {
             wanted,
             stored,
         };
+        if open.stored.campaign.slots.is_empty() {
+            bail!("{what} has no variant: nothing was measured in it");
+        }
         if open.slots().is_empty() {
             let there: Vec<String> = open
                 .stored

@@ -391,6 +391,15 @@ fn records_are_written_whole_and_can_be_shown() {
             .all(|t| t["samples"].as_array().unwrap().len() > 50 && t["imported"]["lines"][0] == 16)
     );
     linerate(["show", &campaign, "--trials"]).run().ok();
+    // The message names the command that compares.
+    let refused = linerate(["compare", &campaign]).run();
+    let told = refused
+        .fails(1, &["no variant with a baseline", "name two variants"])
+        .stderr;
+    let (_, command) = told.trim_end().split_once("linerate compare ").unwrap();
+    let two = command.split('\'').filter(|part| part.contains(':'));
+    let ended = linerate(["compare"].into_iter().chain(two)).run().ok();
+    assert!(ended.stdout.contains(" than "), "{}", ended.stdout);
     // A folder with something in it is not written into.
     import(&part, &["--out", &out]).fails(1, &["not empty"]);
 }
