@@ -76,7 +76,7 @@ pub struct Comparison {
     pub handled: Option<Change>,
     /// The ratios of the blocks, other over reference, if it is paired.
     pub pairs: Option<Paired>,
-    /// The verdict, by the interval of the share if there is one.
+    /// The verdict: that of the rate's interval, and of the share's interval, if both agree.
     pub outcome: Outcome,
     /// Two-sided p of Wilcoxon's signed-rank test where it is paired, of Mann and Whitney's where not; after [`correct`], by Holm.
     pub p: Option<f64>,
@@ -98,9 +98,22 @@ impl Change {
 }
 
 impl Comparison {
-    /// The change that the verdict goes by.
-    pub fn deciding(&self) -> &Change {
-        self.change_of_share.as_ref().unwrap_or(&self.change)
+    /// The changes that a verdict needs: that of the rate, and that of the share, if there is one.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        std::iter::once(&self.change).chain(&self.change_of_share)
+    }
+
+    /// Whether it proves a slow-down of at least this share.
+    pub fn is_slower(&self, share: f64) -> bool {
+        self.changes().all(|change| is_slower(&change.ratio, share))
+    }
+
+    /// Whether so large a slow-down is not proven, and not excluded either.
+    pub fn may_be_slower(&self, share: f64) -> bool {
+        let may = |change: &Change| {
+            is_slower(&change.ratio, share) || may_be_slower(&change.ratio, share)
+        };
+        !self.is_slower(share) && self.changes().any(may)
     }
 
     /// ministat's rows of both.
@@ -180,12 +193,18 @@ pub fn compare(
 }
 
 impl Comparison {
-    /// Adds the change of the shares of the testers' ceilings, and bases the verdict on it.
+    /// Adds the change of the shares of the testers' ceilings. The machine drifts between two campaigns and changes the rate; other
+    /// batches change the tester's rate and so the share. So a verdict needs both.
     #[must_use]
     pub fn with_shares(mut self, reference: &Rates, other: &Rates) -> Comparison {
         if let Some(change) = unpaired(reference, other, self.confidence) {
-            self.outcome = change.outcome();
-            self.p = p_unpaired(reference, other);
+            if change.outcome() != self.outcome {
+                self.outcome = Outcome::NotShown;
+            }
+            self.p = self
+                .p
+                .zip(p_unpaired(reference, other))
+                .map(|(p, q)| p.max(q));
             self.change_of_share = Some(change);
         }
         self

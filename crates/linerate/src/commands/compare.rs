@@ -1,7 +1,7 @@
 //! `linerate compare`: campaigns, variants or plain files, compared with the first of them.
 
 use super::export;
-use super::slower::{Claim, any_slower};
+use super::slower::{Claim, Verdict, any_slower};
 use crate::args::{Printed, Share};
 use crate::output::{self, result, usage};
 use anyhow::{Context, Result, bail};
@@ -28,8 +28,8 @@ After a campaign's folder, :VARIANT selects one row of its results: by the varia
 name with IP version and frame length (\"X:forwarding IPv6 84\"), or by its number (X:2).
 All numbers are rates: more is better.
 
-Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 3 proven
-slower by that much, 5 undecided.")]
+Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 a result
+of the reference is missing, 3 proven slower by that much, 5 undecided.")]
 pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
     /// `linerate list` shows
@@ -94,11 +94,16 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
             &junit(&[Suite::of_comparisons(&found.comparisons, limit)]),
         )?;
     }
+    if args.fail_if_slower.is_some() && !found.missing.is_empty() {
+        bail!("not all was compared: {}", found.missing.join("; "));
+    }
     Ok(verdict(args, &found.comparisons))
 }
 
 fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
-    let Found { comparisons, notes } = found;
+    let Found {
+        comparisons, notes, ..
+    } = found;
     let options = Options {
         confidence: args.confidence,
         ..Options::default()
@@ -133,7 +138,7 @@ fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
         of: &c.other,
         than: &c.reference,
         drops: c.handled.is_some(),
-        ratio: c.deciding().ratio,
+        verdict: Verdict::of(c.is_slower(limit.0), c.may_be_slower(limit.0)),
     });
     any_slower(limit, claims).status()
 }
@@ -143,6 +148,8 @@ fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
 struct Found {
     comparisons: Vec<Comparison>,
     notes: Vec<String>,
+    /// Results of a reference that are not among the others.
+    missing: Vec<String>,
 }
 
 impl Found {
@@ -154,7 +161,8 @@ impl Found {
             .filter_map(|s| Some((slots.get(s.baseline?)?, s)));
         for (reference, other) in compared.collect::<Vec<_>>() {
             let rates = |s: &Slot| campaign.rates(s, s.name.clone());
-            self.push(&rates(reference), &rates(other), true, confidence);
+            let paired = campaign.has_blocks();
+            self.push(&rates(reference), &rates(other), paired, confidence);
         }
         if self.comparisons.is_empty() && self.notes.is_empty() {
             let name = &campaign.name;
@@ -193,13 +201,20 @@ impl Found {
         let one_campaign = first.path == other.path;
         let same_variant = first.wanted.is_none() && other.wanted.is_none();
         let (pairs, alone) = partners(&first.slots(), &other.slots(), same_variant);
-        for slot in alone {
-            self.notes.push(format!(
-                "{} of {} is not compared: {} has no cell with the same frames at the same load",
-                slot.name.clone(),
-                other.name,
-                first.name
-            ));
+        let without = |slot: &Slot, of: &OpenCampaign, than: &OpenCampaign| {
+            let (name, of, than) = (&slot.name, &of.name, &than.name);
+            format!(
+                "{name} of {of} is not compared: {than} has no cell with the same frames at the same load"
+            )
+        };
+        let notes = alone.iter().map(|slot| without(slot, other, first));
+        self.notes.extend(notes);
+        if same_variant {
+            let (_, lacking) = partners(&other.slots(), &first.slots(), true);
+            let missing = lacking.iter().filter(|slot| !slot.is_calibration());
+            let missing: Vec<String> = missing.map(|slot| without(slot, first, other)).collect();
+            self.notes.extend(missing.iter().cloned());
+            self.missing.extend(missing);
         }
         if !one_campaign {
             self.notes.extend(differences(first, other));
@@ -220,7 +235,8 @@ impl Found {
                 first.rates(a, name(first, a)),
                 other.rates(b, name(other, b)),
             );
-            self.push(&reference, &rates, one_campaign, confidence);
+            let paired = one_campaign && first.has_blocks();
+            self.push(&reference, &rates, paired, confidence);
             // One machine on another day is another machine: the rates of its tester alone show by how much.
             if !one_campaign
                 && first.same_machine(other)
@@ -275,7 +291,13 @@ fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
     let (a, b) = (facts(first), facts(other));
     let differ = a.iter().zip(&b).filter(|(a, b)| a != b);
     differ
-        .map(|((name, a), (_, b))| format!("the campaigns differ in {name}: {a} and {b}"))
+        .map(|((name, a), (_, b))| {
+            let remedy = match *name {
+                "batch" => ", which changes the tester's rate: give both the same --batch",
+                _ => "",
+            };
+            format!("the campaigns differ in {name}: {a} and {b}{remedy}")
+        })
         .collect()
 }
 
@@ -403,6 +425,11 @@ impl OpenCampaign {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned()
+    }
+
+    /// Whether trials of one block were measured side by side: of other tools' runs, the numbers say nothing of that.
+    fn has_blocks(&self) -> bool {
+        self.stored.campaign.imported.is_none()
     }
 
     fn same_machine(&self, other: &OpenCampaign) -> bool {

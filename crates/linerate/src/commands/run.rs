@@ -5,6 +5,7 @@ use crate::args::{CampaignArgs, Share, Ssh, names_of};
 use crate::output::{self, FAILED, INTERRUPTED, print, tell};
 use anyhow::Result;
 use clap::Args;
+use linerate_measure::compare::{is_slower, may_be_slower};
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
 use linerate_measure::record::{Against, Campaign, Compared, HostFacts, Stopped, Summary};
 use linerate_plan::campaign::Campaign as Plan;
@@ -308,11 +309,12 @@ fn slower(limit: Share, summary: &Summary) -> Verdict {
         let Against {
             than, ratio, cost, ..
         } = compared.against;
+        let ratio = ratio?;
         Some(Claim {
             of: name(compared.of),
             than: name(than),
             drops: cost.is_some(),
-            ratio: ratio?,
+            verdict: Verdict::of(is_slower(&ratio, limit.0), may_be_slower(&ratio, limit.0)),
         })
     };
     let judged = summary

@@ -2,8 +2,6 @@
 
 use crate::args::Share;
 use crate::output::tell;
-use linerate_measure::compare::{is_slower, may_be_slower};
-use linerate_stats::Estimate;
 use std::process::ExitCode;
 
 /// Exit status where something is slower than it may be, or an expectation of a plan was missed.
@@ -21,6 +19,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Of a slow-down that is proven, or not excluded.
+    pub fn of(is_slower: bool, may_be_slower: bool) -> Verdict {
+        match (is_slower, may_be_slower) {
+            (true, _) => Verdict::Slower,
+            (false, true) => Verdict::Undecided,
+            (false, false) => Verdict::No,
+        }
+    }
+
     /// The exit status for scripts.
     pub fn status(self) -> ExitCode {
         match self {
@@ -37,7 +44,7 @@ pub struct Claim<'a> {
     pub than: &'a str,
     /// Whether it is frames that are handled that count, because one of the two drops them.
     pub drops: bool,
-    pub ratio: Estimate,
+    pub verdict: Verdict,
 }
 
 /// Reports each claim, and returns the worst verdict.
@@ -47,7 +54,7 @@ pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a
         of,
         than,
         drops,
-        ratio,
+        verdict,
     } in claims
     {
         let (verb, why) = if drops {
@@ -55,14 +62,13 @@ pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a
         } else {
             ("is slower than", "")
         };
-        if is_slower(&ratio, limit) {
-            worst = Verdict::Slower;
-            tell(format!("{of} {verb} {than} by {percent} % or more{why}"));
-        } else if may_be_slower(&ratio, limit) {
-            worst = worst.max(Verdict::Undecided);
-            tell(format!(
+        worst = worst.max(verdict);
+        match verdict {
+            Verdict::No => {}
+            Verdict::Undecided => tell(format!(
                 "{of}: that it is {percent} % slower than {than} is not proven, and not excluded either: more trials would tell"
-            ));
+            )),
+            Verdict::Slower => tell(format!("{of} {verb} {than} by {percent} % or more{why}")),
         }
     }
     worst

@@ -73,6 +73,29 @@ fn a_slower_campaign_fails_where_that_is_asked_for() {
         other_way.stdout
     );
     linerate(["compare", fast, slow]).run().ok();
+    // A result that the second has not cannot have passed.
+    let without = Bench::new("--simulate rate=800kpps --family 4 --trials 8 --duration 60ms").run();
+    gate(fast, path(&without)).fails(1, &["not all was compared: nat IPv4 64 B of"]);
+    gate(path(&without), fast).ok();
+}
+
+#[test]
+fn runs_of_other_tools_are_not_paired() {
+    let scratch = Scratch::new();
+    let archive = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/netbenches/AMD_GX-412TC_4Cores"
+    );
+    let out = scratch.file("imported");
+    linerate(["import", "netbenches", archive, "--out", &out])
+        .run()
+        .ok();
+    let folder = format!("{out}/AMD_GX-412TC_4Cores-Intel_i210AT-firewalls-fbsd12-head.iflib");
+    let [a, b] = ["311848", "311849"].map(|variant| format!("{folder}:{variant}"));
+    let json = linerate(["compare", "--json", &a, &b]).run().ok().json();
+    let found = &json["comparisons"][0];
+    assert_eq!(found["blocks"], Value::Null, "{found}");
+    assert_eq!(found["change"]["method"], "hodges-lehmann");
 }
 
 #[test]

@@ -145,7 +145,8 @@ pub fn same_traffic(a: &Slot, b: &Slot) -> bool {
 }
 
 /// Pairs (reference, other) of slots to compare: each of `others` with the slot of `references` that has the same traffic and,
-/// with `same_variant`, is the same variant. The second list has the slots without a partner.
+/// with `same_variant`, is the same variant; of several, the one at the same levels of the factors. The second list has the slots without
+/// a partner.
 pub fn partners<'a>(
     references: &[&'a Slot],
     others: &[&'a Slot],
@@ -155,8 +156,16 @@ pub fn partners<'a>(
     let mut pairs = Vec::new();
     let mut alone = Vec::new();
     for other in others {
-        match references.iter().find(|r| fits(r, other)) {
-            Some(reference) => pairs.push((*reference, *other)),
+        let fitting: Vec<&Slot> = references
+            .iter()
+            .copied()
+            .filter(|r| fits(r, other))
+            .collect();
+        let same_levels = fitting.iter().copied().find(|r| r.levels == other.levels);
+        // Of several, only the one at the same levels of all factors will do.
+        let only = || fitting.first().copied().filter(|_| fitting.len() == 1);
+        match same_levels.or_else(only) {
+            Some(reference) => pairs.push((reference, *other)),
             None => alone.push(*other),
         }
     }
@@ -193,6 +202,18 @@ mod tests {
         assert_eq!((pairs, alone.len()), (vec![(&a, &c)], 0));
         let (pairs, alone) = partners(&[&a, &b], &[&c, &b], true);
         assert_eq!((pairs, alone), (vec![(&b, &b)], vec![&c]));
+        // Two levels of a factor: 1 flow is not compared with 2,000.
+        let at = |slot: &Slot, level| Slot {
+            levels: vec![(0, level)],
+            ..slot.clone()
+        };
+        let [one, many] = [at(&a, 0), at(&a, 1)];
+        let [rps_one, rps_many] = [at(&c, 0), at(&c, 1)];
+        let (pairs, _) = partners(&[&one, &many], &[&rps_many, &rps_one], false);
+        assert_eq!(pairs, [(&many, &rps_many), (&one, &rps_one)]);
+        let other = at(&c, 2);
+        let (_, alone) = partners(&[&one, &many], &[&other], false);
+        assert_eq!(alone.len(), 1);
     }
 
     /// Cells of a plan: `nft, rules 10` is not `nft, rules 1000`.

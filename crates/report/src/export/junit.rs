@@ -4,7 +4,7 @@ use super::xml;
 use crate::pages::changes::change_with_interval;
 use crate::pages::{Records, Shown, decisive};
 use linerate_explain::DOUBTS;
-use linerate_measure::compare::{Comparison, is_slower, may_be_slower};
+use linerate_measure::compare::Comparison;
 use linerate_measure::experiment::Judgement;
 use linerate_measure::record::{
     Campaign, Expected, Explanation, LabKind, Slot, Stopped, Summary, TrialRecord,
@@ -101,16 +101,15 @@ impl Suite {
     /// Each comparison, with the share by which nothing may be slower.
     pub fn of_comparisons(comparisons: &[Comparison], limit: f64) -> Suite {
         let case = |c: &Comparison| {
-            let ratio = c.deciding().ratio;
             let told = format!(
                 "{} against {}: {}",
                 c.other,
                 c.reference,
-                change_with_interval(&ratio)
+                change_with_interval(&c.change.ratio)
             );
             let outcome = match () {
-                () if is_slower(&ratio, limit) => Outcome::Failed(told.clone()),
-                () if may_be_slower(&ratio, limit) => Outcome::Skipped(format!(
+                () if c.is_slower(limit) => Outcome::Failed(told.clone()),
+                () if c.may_be_slower(limit) => Outcome::Skipped(format!(
                     "inconclusive: neither proven nor excluded, more trials would tell; {told}"
                 )),
                 () => Outcome::Passed,

@@ -71,27 +71,21 @@ pub fn verdict(comparison: &Comparison) -> String {
             "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped ones as handled, {difference}, {data}."
         );
     }
-    let relative = comparison.change_of_share.is_some();
-    let verdict = match (comparison.outcome, interval(comparison.deciding())) {
+    let relative = comparison.change_of_share.as_ref();
+    let of_share = relative.map_or(String::new(), |share| match interval(share) {
+        Some(interval) => format!(" Relative to the tester alone, the change is {interval}."),
+        None => String::new(),
+    });
+    match (comparison.outcome, interval(&comparison.change)) {
         (Outcome::NotShown, Some(interval)) => {
-            let no = if relative { "no" } else { "No" };
-            format!("{no} difference between {other} and {reference} is shown: {interval}, {data}.")
-        }
-        (Outcome::NotShown, None) => {
-            return format!(
-                "Nothing can be said about {other} and {reference}: too few values, {data}."
-            );
-        }
-        _ => format!("{other} {}, {data}.", claim(comparison.deciding())),
-    };
-    match relative {
-        true => {
-            let plain = 100.0 * (comparison.change.ratio.median - 1.0);
             format!(
-                "Relative to the tester alone, {verdict} The rates themselves differ by {plain:+.1} %."
+                "No difference between {other} and {reference} is shown: {interval}, {data}.{of_share}"
             )
         }
-        false => verdict,
+        (Outcome::NotShown, None) => {
+            format!("Nothing can be said about {other} and {reference}: too few values, {data}.")
+        }
+        _ => format!("{other} {}, {data}.{of_share}", claim(&comparison.change)),
     }
 }
 
@@ -153,7 +147,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
     page.table(table);
     let mut methods: Vec<&str> = comparisons
         .iter()
-        .map(|c| method(c.deciding().method))
+        .map(|c| method(c.change.method))
         .collect();
     methods.dedup();
     let ps: Vec<String> = comparisons

@@ -50,7 +50,7 @@ impl SequentialLabs {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
             prepared.notes.push(format!(
-                "batch size {batch}: the smallest within 2 % of the best rate ({measured})"
+                "batch size {batch}: 64, unless it is 4 % slower than the best ({measured})"
             ));
         }
         Ok(labs)
