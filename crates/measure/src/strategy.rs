@@ -237,7 +237,7 @@ pub fn replay(
     let all: Vec<Observed> = trials.iter().map(Observed::from).collect();
     for (number, trial) in all.iter().enumerate() {
         let history = History {
-            elapsed_ns: trials[number].began_ns,
+            elapsed_ns: spent_ns(trials[number].began_ns, &trials[..number]),
             trials: &all[..number],
         };
         let due = strategy.next(&history);
@@ -251,6 +251,12 @@ pub fn replay(
         strategy.observe(trial);
     }
     Ok((strategy, all))
+}
+
+/// Nanoseconds of a campaign's budget that are spent after so many since its beginning: waits for other linerates do not count.
+pub fn spent_ns(elapsed_ns: u64, trials: &[TrialRecord]) -> u64 {
+    let waited: u64 = trials.iter().map(|trial| trial.waited_ns).sum();
+    elapsed_ns.saturating_sub(waited)
 }
 
 /// The slots of the first blocks, in the order of their trials. Where the order is not randomised, each inner list is one slot's trials.

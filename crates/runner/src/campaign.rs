@@ -17,7 +17,7 @@ use linerate_measure::record::{
     VERSION, Warning,
 };
 use linerate_measure::strategy::{
-    Design, History, Observed, Strategy, TrialRequest, estimate, replay,
+    Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
 };
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::{parts, rates};
@@ -211,7 +211,7 @@ impl Conductor<'_> {
             // The strategy's time is recorded: so it can be replayed.
             let elapsed_ns = elapsed.as_nanos() as u64;
             let request = match strategy.next(&History {
-                elapsed_ns,
+                elapsed_ns: spent_ns(elapsed_ns, &self.trials),
                 trials: &self.observed,
             }) {
                 Ok(request) => request,

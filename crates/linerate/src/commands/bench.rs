@@ -3,7 +3,7 @@
 use super::run;
 use crate::args::keyed::{Keys, Opt, Verb, key, levels};
 use crate::args::{CampaignArgs, HEADERS, Sizes, families, mapping, names_of, sizes};
-use crate::output::all_of;
+use crate::output::{all_of, tell};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -370,8 +370,11 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
         unused.retain(|entry| !there(entry));
         let own = args.map.iter().filter(|entry| there(entry));
         let file = RuleFile::read(&name, &text, None, &own.cloned().collect());
-        if alone && file.is_ok_and(|file| file.tracks()) {
-            first.push(name);
+        if let Ok(file) = &file {
+            announce(file, args.campaign.quiet);
+            if alone && file.tracks() {
+                first.push(name);
+            }
         }
     }
     let lasting = match first_packets(plan, &first, &mut names) {
@@ -384,6 +387,20 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     match unused.first() {
         Some((name, _)) => bail_usage!("--map {name}: no rule file names it"),
         None => Ok(names.values().sum()),
+    }
+}
+
+/// Tells what was guessed of a rule file before anything is measured: a wrong guess measures something else.
+fn announce(file: &RuleFile, quiet: bool) {
+    let guessed = file.guessed.keys();
+    let guessed = guessed.filter_map(|name| Some(format!("{name} is '{}'", file.map.get(name)?)));
+    let guessed: Vec<String> = guessed.collect();
+    if !guessed.is_empty() && !quiet {
+        tell(format!(
+            "{}: a guess: {}; --map NAME=END says otherwise",
+            file.file,
+            guessed.join(", ")
+        ));
     }
 }
 

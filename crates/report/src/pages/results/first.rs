@@ -26,24 +26,20 @@ struct Room {
 
 /// The page of the campaign whose records are in this folder.
 pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
-    let rooms = [
-        (4, 3, 2, 4),
-        (4, 2, 1, 4),
-        (4, 2, 0, 4),
-        (3, 1, 0, 4),
-        (2, 1, 0, 2),
-        (1, 1, 0, 0),
-    ];
-    let rooms = rooms
-        .into_iter()
-        .flat_map(|(sentences, warnings, notes, least)| {
-            (least..=12).rev().map(move |rows| Room {
-                sentences,
-                warnings,
-                notes,
+    // Rows that were asked for come before notes, warnings and further sentences; the answer itself before rows.
+    let ample = [(4, 3, 2), (4, 2, 1), (4, 1, 0), (3, 1, 0)];
+    let scarce = [(2, 1, 0), (1, 1, 0)];
+    let rooms = [(&ample[..], 4), (&scarce[..], 0)];
+    let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
+        (least..=12).rev().flat_map(move |rows| {
+            rooms.iter().map(move |(sentences, warnings, notes)| Room {
+                sentences: *sentences,
+                warnings: *warnings,
+                notes: *notes,
                 rows,
             })
-        });
+        })
+    });
     let pages = rooms.map(|room| with(page, shown, records, room));
     let style = Style {
         color: false,
