@@ -29,7 +29,7 @@ pub use setup::Setup;
 use crate::host::changes::Consent;
 use linerate_measure::record::Mode;
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a lab is laid out.
 #[derive(Debug, Clone)]
@@ -59,6 +59,12 @@ impl LabSpec {
             0 | 1 => 1,
             _ => self.generator_cpus.iter().max().map_or(1, |m| m + 1),
         }
+    }
+
+    /// Whether the user wants to stop.
+    fn is_interrupted(&self) -> bool {
+        let stop = self.interrupted;
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Whether two generator CPUs send into one of a card's receive queues.

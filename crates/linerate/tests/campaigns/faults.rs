@@ -112,3 +112,34 @@ fn nothing_of_the_host_is_touched() {
     before.is_as_it_was(&experiment, "after a plan with faults");
     assert!(!experiment.records().exists());
 }
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_variant_whose_command_fails_is_named_and_the_others_are_measured() {
+    let plan = r#"
+title = "A command that fails"
+question = "Are the others measured?"
+
+[variants.plain]
+
+[variants.broken]
+commands = [{ run = "echo there is no such thing >&2; false", undo = "true" }]
+
+[trials]
+duration = "10 ms"
+blocks = 2
+
+[lab]
+batch = 32
+"#;
+    let experiment = super::experiment::Experiment::new(plan, "");
+    let ended = experiment.run("").run().status(1);
+    for said in ["broken", "cannot run", "there is no such thing"] {
+        assert!(ended.stdout.contains(said), "{said}: {}", ended.stdout);
+    }
+    let trials = experiment.trials();
+    let valid = trials
+        .iter()
+        .filter(|trial| trial["audit"]["valid"] == true);
+    assert_eq!(valid.count(), 4, "the tester alone and plain, two each");
+}

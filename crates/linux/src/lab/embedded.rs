@@ -56,8 +56,16 @@ impl EmbeddedLab {
             lab.lanes.push(lane);
         }
         lab.change_host()?;
-        for Lane { dut, setup, .. } in &mut lab.lanes {
-            dut.as_mut().map_or(Ok(()), |dut| dut.prepare(setup))?;
+        for Lane {
+            dut, setup, fault, ..
+        } in &mut lab.lanes
+        {
+            let prepared = dut.as_mut().map_or(Ok(()), |dut| dut.prepare(setup));
+            match prepared {
+                // The other variants can be measured.
+                Err(error) if !lab.spec.is_interrupted() => *fault = Some(error.to_string()),
+                done => done?,
+            }
         }
         Ok(lab)
     }
@@ -199,6 +207,8 @@ pub struct Lane {
     pub(super) shared_queue: [bool; 2],
     /// The DUT; none for the tester baseline.
     pub dut: Option<DutEnd>,
+    /// Why the DUT is not what was asked for: a file or a command of the variant failed.
+    pub fault: Option<String>,
     /// Settings of the host that the DUT wants.
     host: BTreeSet<Change>,
     spec: LabSpec,
@@ -247,6 +257,7 @@ impl Lane {
             generator_queues,
             shared_queue,
             dut,
+            fault: None,
             host,
             spec,
         })

@@ -18,8 +18,8 @@ use super::addresses::mac;
 use super::setup::interface_names;
 use super::{DutEnd, Interface, LabSpec, Node, Setup};
 use crate::error::Error;
-use crate::net::MacAddr;
 use crate::net::netlink::{VethEnd, VxlanSpec};
+use crate::net::{MacAddr, sysctl};
 use linerate_plan::settings::Dut;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -217,8 +217,15 @@ impl Wiring<'_> {
                 port: VXLAN_PORT,
             })?;
         }
-        far.bridge("br0", &[("tunnel", &[]), (card, &[self.receiver_mac()])])
-            .map(drop)
+        far.bridge("br0", &[("tunnel", &[]), (card, &[self.receiver_mac()])])?;
+        // The far end is the lab's, and its bridge no firewall, whatever br_netfilter does elsewhere on the machine.
+        for of in ["iptables", "ip6tables", "arptables"] {
+            let name = format!("net/bridge/bridge-nf-call-{of}");
+            if sysctl::get(&far.namespace, &name).is_ok() {
+                sysctl::set(&far.namespace, &name, "0")?;
+            }
+        }
+        Ok(())
     }
 
     fn receiver_mac(&self) -> MacAddr {

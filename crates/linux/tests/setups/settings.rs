@@ -505,15 +505,15 @@ fn files_and_commands_are_the_lanes_own() {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn commands_that_fail_or_hang_end_the_building_and_are_undone() {
+fn commands_that_fail_or_hang_are_the_lane_s_fault_and_are_undone() {
     let mark = std::env::temp_dir().join(format!("linerate-undone-{}", std::process::id()));
     let _ = std::fs::remove_file(&mark);
     let run = |commands| {
-        refusal(&with(Settings {
+        let mut lab = lab(&with(Settings {
             commands,
             ..Settings::default()
-        }))
-        .to_string()
+        }));
+        lab.lanes[0].fault.take().unwrap()
     };
     let undo = Some(format!("touch {}", mark.display()));
     let refused = run(vec![

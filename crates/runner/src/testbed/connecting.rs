@@ -120,6 +120,9 @@ impl Standing {
             .position(|lane| *lane == prepared.lane(cell));
         let number = number.context("a measured cell has its lane")?;
         let lane = &self.lab.lanes[number];
+        if let Some(fault) = &lane.fault {
+            return Ok(TrialOutcome::failed(fault.clone()));
+        }
         if let Some(dut) = &lane.dut {
             conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
         }

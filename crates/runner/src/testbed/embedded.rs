@@ -126,8 +126,8 @@ impl Embedded {
     pub fn learn(&mut self) -> Result<()> {
         for cell in self.prepared.in_group(self.group).collect::<Vec<_>>() {
             let lane = self.lane(cell);
-            let setup = &self.lab.lanes[lane].setup;
-            if setup.settings.dut == Dut::TesterBaseline {
+            let Lane { setup, fault, .. } = &self.lab.lanes[lane];
+            if setup.settings.dut == Dut::TesterBaseline || fault.is_some() {
                 continue;
             }
             let (tracks, states) = (setup.tracks, setup.settings.states);
@@ -372,6 +372,9 @@ impl Embedded {
         let number = self.lane(cell);
         let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
+        if let Some(fault) = &lane.fault {
+            return Ok(TrialOutcome::failed(fault.clone()));
+        }
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
         let configuration = request.configuration.then_some(cell);
         let scene = Scene {
