@@ -449,9 +449,9 @@ pub(crate) fn look(case: &Case<'_>, claimed: &[Spent]) -> Result<Vec<Found>, Str
     if case.is_plain(case.slot.id) {
         return Ok(Vec::new());
     }
-    let plain = case
-        .plain()
-        .ok_or("no plain forwarding was profiled beside it")?;
+    let plain = case.plain().ok_or(
+        "no plain forwarding was profiled beside it: a plan needs a variant without settings",
+    )?;
     let known: HashSet<&str> = plain
         .stacks()
         .flat_map(|(stack, _)| stack.split(';'))

@@ -4,6 +4,7 @@
 pub mod autogroup;
 pub mod changes;
 pub mod cpu;
+pub mod programs;
 pub mod turn;
 
 use crate::process::{Job, ProcessError};

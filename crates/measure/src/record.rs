@@ -27,7 +27,9 @@ pub use finding::{
 pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use read::{RecordError, Trials, read_document, read_lines, read_trials};
-pub use telemetry::{Events, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits};
+pub use telemetry::{
+    Events, ProgramTime, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits,
+};
 pub use trial_parts::{
     Clocks, Collected, CollectorCost, Connections, CpuShare, DirectionCounts, RuleCount, Stamped,
     States,

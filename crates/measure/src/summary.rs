@@ -153,6 +153,7 @@ pub fn summarise(
         expectations: Vec::new(),
         warnings: Vec::new(),
         profiles: Vec::new(),
+        programs: Vec::new(),
         rules: Vec::new(),
         explanations: Vec::new(),
         searches,

@@ -8,13 +8,14 @@ use crate::testbed::{ATTEMPTS, Request, Testbed, TrialOutcome};
 use anyhow::{Context, Result, anyhow};
 use linerate_explain::{Records, explain};
 use linerate_linux::host::peak_rss_bytes;
+use linerate_linux::host::programs::Programs;
 use linerate_linux::records::RecordStore;
 use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
-    Campaign, HostFacts, Mode, Planned, SlotFacts, SlotProfile, Stopped, Summary, TrialRecord,
-    VERSION, Warning,
+    Campaign, HostFacts, LabKind, Mode, Planned, ProgramTime, SlotFacts, SlotProfile, Stopped,
+    Summary, TrialRecord, VERSION, Warning,
 };
 use linerate_measure::strategy::{
     Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
@@ -30,6 +31,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Other programs that the summary names, at most, and the share of a CPU that each used at least.
+const MOST_PROGRAMS: usize = 3;
+const NOTICEABLE: f64 = 0.02;
 /// How often the time of a search is estimated again.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Result of a campaign.
@@ -102,7 +106,10 @@ pub fn run(
         began,
         before,
     };
+    let earlier = (campaign.asked.lab == LabKind::Namespaces).then(Programs::now);
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
+    let beside = earlier.map(|earlier| Programs::now().since(&earlier));
+    let took = began.elapsed().as_secs_f64();
     let passed = match failure {
         Some(_) => Vec::new(),
         None => conductor.rules_passed(progress),
@@ -120,6 +127,9 @@ pub fn run(
     // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    let noticeable = |program: &ProgramTime| program.seconds >= NOTICEABLE * took;
+    let beside = beside.into_iter().flatten().filter(noticeable);
+    summary.programs = beside.take(MOST_PROGRAMS).collect();
     for (slot, rules) in passed {
         match rules {
             Ok(rules) => summary.rules.push(rules),

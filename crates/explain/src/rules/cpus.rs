@@ -192,8 +192,18 @@ fn other_programs(case: &Case<'_>) -> Looked {
         "others than linerate had CPU {cpu} for {} of the load's time",
         percent(share)
     );
+    let programs = &case.records.summary.programs;
+    let names = programs
+        .iter()
+        .map(|p| format!("{} ({:.1} s)", p.name, p.seconds));
+    let names: Vec<String> = names.collect();
+    let most = format!(
+        "programs with most CPU time meanwhile: {}",
+        names.join(", ")
+    );
+    let most = Some(most).filter(|_| !names.is_empty());
     Ok(Some(
-        Found::observed(share, [evidence])
+        Found::observed(share, [Some(evidence), most].into_iter().flatten())
             .with("cpu", cpu)
             .with("more", more(share)),
     ))

@@ -49,6 +49,15 @@ impl SlotProfile {
     }
 }
 
+/// A program that used this machine's CPUs beside a campaign.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramTime {
+    /// Its name, as the system shows it.
+    pub name: String,
+    /// CPU time, in seconds.
+    pub seconds: f64,
+}
+
 /// How far frames went through a rule file, in a trial of their own in which each rule had a counter in front of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RulesPassed {

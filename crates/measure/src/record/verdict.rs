@@ -1,7 +1,8 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
 use super::{
-    Benchmarked, Connections, Direction, Explanation, Goodput, RulesPassed, SlotProfile, Stamped,
+    Benchmarked, Connections, Direction, Explanation, Goodput, ProgramTime, RulesPassed,
+    SlotProfile, Stamped,
 };
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
@@ -41,6 +42,9 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// Where the time of frames went, of slots that were profiled.
     pub profiles: Vec<SlotProfile>,
+    /// Other programs that used most CPU time meanwhile, in the embedded lab.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramTime>,
     /// How far frames go through rule files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RulesPassed>,

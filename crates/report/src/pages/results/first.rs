@@ -208,6 +208,10 @@ fn trust(shown: &Shown<'_>) -> String {
     let machine = match (shown.campaign.asked.lab, spoils.first()) {
         (LabKind::Simulated, _) => "simulated".to_string(),
         (_, None) => "quiet".into(),
+        (_, Some(why)) if why.starts_with("other programs") && !summary.programs.is_empty() => {
+            let names: Vec<&str> = summary.programs.iter().map(|p| p.name.as_str()).collect();
+            format!("disturbed: {why} ({})", names.join(", "))
+        }
         (_, Some(why)) => format!("disturbed: {why}"),
     };
     let count = |of: fn(&Row) -> usize| summary.rows.iter().map(of).sum::<usize>();
