@@ -4,7 +4,7 @@
 use crate::case::Case;
 use crate::rules::{Found, RULE, Rule, Try, percent};
 use crate::spent::{PROGRAM, Spent, is_called};
-use linerate_profile::Profile;
+use linerate_profile::{Profile, works_on_frames};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -490,7 +490,9 @@ fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<(S
             continue;
         }
         // Programs beside the campaign are no part of a frame's way.
-        let of_frames = functions[..first].iter().any(|name| any(ANY_WAY, name));
+        let above = &functions[..first];
+        let of_frames =
+            above.iter().any(|name| any(ANY_WAY, name)) || works_on_frames(&above.join(";"));
         let of_kernel = functions[0].starts_with("ret_from_fork") || functions[0] == "kthread";
         if !of_frames && !of_kernel {
             continue;
@@ -608,6 +610,15 @@ mod tests {
             of("WAY;lwtunnel_output"),
             named("lwtunnel_output", "a route with an encapsulation")
         );
+    }
+
+    #[test]
+    fn freebsd_has_extras_too() {
+        let way = "fork_exit;_task_fn_rx;iflib_rxeof;ether_input;netisr_dispatch_src;ip_tryforward";
+        let known: HashSet<&str> = way.split(';').collect();
+        let stacks = format!("{way};pfil_run_hooks;ng_ipfw_input;ng_send_item 7\n");
+        let all = extras(&Profile::of_folded(&stacks), &known, &[]);
+        assert_eq!(all[0].0, "ng_ipfw_input");
     }
 
     #[test]
