@@ -276,7 +276,12 @@ const RULE_SETS: &[&str] = &[
 ];
 
 /// Expressions of rules that look up a route.
-const ROUTES: &[&str] = &["rpfilter_mt", "nft_fib*", "ip6t_rpfilter*"];
+const ROUTES: &[&str] = &[
+    "rpfilter_mt",
+    "nft_fib4_eval",
+    "nft_fib6_eval",
+    "ip6t_rpfilter*",
+];
 
 /// Expressions of rules that are more than a comparison, in words, and their functions.
 const EXPRESSIONS: &[(&str, &[&str])] = &[
@@ -464,15 +469,17 @@ fn reverse_path(case: &Case<'_>) -> Looked {
     });
     // With routing rules, the kernel looks the source up without the filter as well: `policy-routing`.
     let is_off = matches!(setting.of(case), Ok(None));
+    // Not the look-ups of a type of address.
     let functions = [
         "rpfilter_mt",
-        "nft_fib*",
+        "nft_fib4_eval",
+        "nft_fib6_eval",
         "ip6t_rpfilter*",
         "__fib_validate_source",
     ];
     cost(
         case,
-        case.spent(&functions[..if is_off { 3 } else { 4 }]),
+        case.spent(&functions[..if is_off { 4 } else { 5 }]),
         0.005,
         setting,
     )

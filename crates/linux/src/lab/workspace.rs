@@ -127,7 +127,7 @@ impl Workspace {
     fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
         let run = job.run(|path| self.entry.command(path), interrupted);
         run.map(drop)
-            .map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
+            .map_err(|e| Error::Refused(format!("cannot run '{}': {e}", beginning(job))))
     }
 
     /// Undoes the commands, the last first. Errors can no longer be reported.
@@ -145,6 +145,16 @@ pub(super) fn words(job: &Job) -> String {
         args => [std::slice::from_ref(&job.program), args]
             .concat()
             .join(" "),
+    }
+}
+
+/// The beginning of a command, enough for its author: the reason of its failure must fit into a line behind it.
+fn beginning(job: &Job) -> String {
+    const MOST: usize = 60;
+    let words = words(job);
+    match words.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &words[..end]),
+        None => words,
     }
 }
 
