@@ -102,7 +102,8 @@ pub enum Command {
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. The trials of a
     /// block (one trial of each variant) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
-    /// Trials of different campaigns are compared unpaired; if both campaigns are of the same machine, relative to the tester alone.
+    /// Trials of different campaigns are compared unpaired. If both campaigns are of the same machine, linerate compares twice: the rates,
+    /// and the rates divided by the tester's own. A difference must show both ways.
     Compare(compare::Compare),
     /// Recompute published figures from the published data
     ///

@@ -43,7 +43,7 @@ impl Verb for Options {
                 "Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Such rates need this option",
             ),
             key("--duration", "trials.duration", "TIME").about(
-                "How long one trial measures [default: 250ms; 100ms where --rules is measured with new connections]",
+                "How long one trial measures [default: 250ms; 100ms if --rules also measures FILE-new]",
             ),
             key("--trials", "trials.blocks", "N").about(
                 "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \

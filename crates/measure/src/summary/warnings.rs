@@ -99,7 +99,7 @@ fn slot_warnings(
     let series: Vec<f64> = valid().filter_map(|t| Some(t.rates?.received)).collect();
     if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
         plain.push(format!(
-            "the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",
+            "the rate drifted by {:.0} %: trust changes more than rates, because they are paired by block",
             100.0 * row.variation
         ));
     }

@@ -72,10 +72,20 @@ pub fn verdict(comparison: &Comparison) -> String {
         );
     }
     let relative = comparison.change_of_share.as_ref();
-    let of_share = relative.map_or(String::new(), |share| match interval(share) {
-        Some(interval) => format!(" Relative to the tester alone, the change is {interval}."),
-        None => String::new(),
+    let of_share = relative.and_then(|share| {
+        let percent = 100.0 * (share.ratio.median - 1.0);
+        let text = format!("the rate changed by {percent:+.1} %, {}", interval(share)?);
+        let disagree = comparison.outcome == Outcome::NotShown
+            && comparison
+                .changes()
+                .any(|c| c.outcome() != Outcome::NotShown);
+        let why = match disagree {
+            true => ". A difference counts only if the rate shows it both ways",
+            false => "",
+        };
+        Some(format!(" Divided by the tester's own rate, {text}{why}."))
     });
+    let of_share = of_share.unwrap_or_default();
     match (comparison.outcome, interval(&comparison.change)) {
         (Outcome::NotShown, Some(interval)) => {
             format!(
@@ -122,7 +132,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
     let head = match comparisons.iter().all(paired) {
         true => ["blocks", ""],
         false if comparisons.iter().any(paired) => ["blocks or", "values"],
-        false => ["values", "this/ref."],
+        false => ["values", "this, ref."],
     };
     let table = Table::of(comparisons)
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
@@ -142,7 +152,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         })
         .column(head[0], head[1], |c| match c.blocks {
             Some(blocks) => blocks.to_string(),
-            None => format!("{}/{}", c.other_rates.len(), c.reference_rates.len()),
+            None => format!("{}, {}", c.other_rates.len(), c.reference_rates.len()),
         });
     page.table(table);
     let mut methods: Vec<&str> = comparisons
@@ -156,7 +166,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .collect();
     let (methods, ps) = (methods.join(" and "), ps.join(", "));
     let of = match comparisons.iter().any(|c| c.change_of_share.is_some()) {
-        true => " of the change relative to the tester",
+        true => " (the larger of that of the rate and that relative to the tester)",
         false => "",
     };
     page.note(format!(

@@ -427,7 +427,7 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
     };
     let (number, name) = (explanation.slot + 1, campaign.name_of(explanation.slot));
     format!(
-        "{number} {name}: {rate}. {limit}{busy}{}{found}",
+        "cell {number}, {name}: {rate}. {limit}{busy}{}{found}",
         most.unwrap_or_default()
     )
 }
