@@ -399,7 +399,7 @@ const LOSSLESS: f64 = 0.001;
 /// Why the DUT may be faster than the highest rate of an open loop, whatever the tester does alone; `None` where nothing says so.
 /// (A closed loop waits for the DUT, as does a generator whose frames the kernel refuses while the DUT's queue is full; and hosts may send
 /// pause frames.)
-fn maybe_faster(row: &Row, slot: &Slot, campaign: &Campaign) -> Option<&'static str> {
+pub fn maybe_faster(row: &Row, slot: &Slot, campaign: &Campaign) -> Option<&'static str> {
     let (roles, asked) = (&campaign.roles, &campaign.asked);
     let open = asked.mode == Mode::Threaded && asked.lab == LabKind::Namespaces;
     let most = slot.asked_fps.is_none() && slot.connections().is_none();

@@ -12,6 +12,7 @@ use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{
     Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot, States,
 };
+use linerate_measure::summary::maybe_faster;
 use linerate_stats::Estimate;
 use linerate_wire::{ConnectionSpec, Exchange, NUMBERED};
 
@@ -337,6 +338,12 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         .filter(|r| has_rate(r));
     let noun = shown.noun();
     let alone = ceiling.map(|c| format!("{} {noun}s/s", rate_words(c.received.median, 3)));
+    let searched = !shown.summary.searches.is_empty();
+    if let (Limit::Tester, false, Some(why)) =
+        (row.limit, searched, maybe_faster(row, slot, shown.campaign))
+    {
+        return format!("The DUT may be faster: {why}.");
+    }
     match (row.limit, alone) {
         (Limit::Dut, Some(alone)) => {
             format!("The DUT was the limit: the tester alone does {alone}.")
