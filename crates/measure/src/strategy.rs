@@ -14,7 +14,7 @@ pub use blocks::Blocks;
 pub use list::List;
 pub use searches::{LEAST_FPS, Searches};
 pub use sequential::Sequential;
-pub use step::{Figure, History, Observed, Strategy, TrialRequest};
+pub use step::{Figure, FullTable, History, Observed, Strategy, TrialRequest};
 
 use crate::experiment::{Comparison, Experiment, Levels, Measure, Order, Trials};
 use crate::record::{Campaign, Direction, Slot, Stopped, TrialRecord};

@@ -1,7 +1,7 @@
 //! Connections through the kernel: each is accounted for, and DUTs with known answers give them.
 
 use super::experiment::Experiment;
-use crate::common::linerate;
+use crate::common::{Scratch, linerate, linerate_line};
 use serde_json::Value;
 use std::fs;
 
@@ -228,6 +228,41 @@ fn takes_minutes_a_full_table_holds_its_limit_and_is_named() {
         trial["dut"]["Conntrack.drop"].as_u64().unwrap(),
         attempted(trial) - limit
     );
+}
+
+/// The tester opens more connections in a trial than the table holds: the search goes on below, and blames the table alone.
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn a_search_keeps_to_what_the_table_of_connections_holds() {
+    let scratch = Scratch::new();
+    let out = scratch.file("records");
+    let ended =
+        linerate_line("search --connections request --variant nft-stateful --budget 12s --full --out")
+            .args([&out])
+            .run();
+    let read = |file: &str| fs::read_to_string(format!("{out}/{file}")).unwrap();
+    let trials = read("trials.jsonl");
+    let of_dut: Vec<Value> = trials
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|trial: &Value| trial["slot"] == 1)
+        .collect();
+    let is_full = |trial: &&Value| faults(trial).contains("was full");
+    let full = of_dut.iter().filter(is_full).count();
+    assert!(
+        full <= 1,
+        "{full} of {} trials\n{}",
+        of_dut.len(),
+        ended.stdout
+    );
+    if full == 1 {
+        assert!(of_dut.len() > 1, "the search goes on: {}", ended.stdout);
+        assert!(
+            ended.stdout.contains("(nf_conntrack_max)"),
+            "{}",
+            ended.stdout
+        );
+    }
 }
 
 #[test]

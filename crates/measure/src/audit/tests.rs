@@ -156,6 +156,7 @@ fn a_connection_that_was_to_be_established_and_is_not_fails_the_trial() {
         Some(Connections {
             states,
             tracked: Some(5),
+            limit: None,
             unanswered,
         })
     };

@@ -94,8 +94,22 @@ pub struct Connections {
     pub states: States,
     /// Connections in the DUT's table, if it can be asked.
     pub tracked: Option<u64>,
+    /// Connections that the table holds at most, where the trial opened connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
     /// Connections among them that have never been answered; looked at where none should be.
     pub unanswered: Option<u64>,
+}
+
+impl Connections {
+    /// Beyond this share of its limit, a table drops connections and closes some early.
+    const SHARE: f64 = 0.95;
+
+    /// The limit of the table, if it was full.
+    pub fn full(&self) -> Option<u64> {
+        let (tracked, limit) = self.tracked.zip(self.limit)?;
+        (tracked as f64 >= Self::SHARE * limit as f64).then_some(limit)
+    }
 }
 
 /// Cost of a collector.

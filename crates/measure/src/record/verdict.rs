@@ -70,6 +70,9 @@ pub struct Searched {
     pub stalls: Option<f64>,
     /// The trials at each load, in ascending order.
     pub loads: Vec<SearchedLoad>,
+    /// Connections that the DUT's table holds, where a trial at a higher load would fill it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<u64>,
     /// How it ended; `None`: the campaign ended first.
     pub ended: Option<Ended>,
 }
@@ -98,6 +101,9 @@ impl Searched {
             }
             Some(Ended::Tester) => {
                 "the tester was the cause: in three successive trials it could not keep the load, or lost frames itself"
+            }
+            Some(Ended::Table) => {
+                "the DUT's table of connections (nf_conntrack_max) was full in three successive trials: use a shorter --duration, or a larger nf_conntrack_max"
             }
             Some(Ended::Silent) => SILENT,
             Some(Ended::Known) => "the loss changes with time, so the bounds contradict each other",
@@ -140,6 +146,8 @@ pub enum Ended {
     Known,
     /// Three successive trials failed their audit, or the tester is slower than the lowest load.
     Tester,
+    /// Three successive trials filled the DUT's table of connections.
+    Table,
     /// Frames passed, and then none in three successive trials.
     Silent,
 }

@@ -166,7 +166,7 @@ impl Rfc2544 {
                 _,
             )) => Ok((lower, upper.is_none())),
             Some((_, Some(Ended::Known))) => Err(Why::NoThroughput),
-            Some((_, Some(Ended::Tester))) => Err(Why::Tester),
+            Some((_, Some(Ended::Tester | Ended::Table))) => Err(Why::Tester),
             _ => Err(Why::Unfinished),
         }
     }
@@ -560,6 +560,7 @@ pub fn estimate(
             } else {
                 0.0
             },
+            full: None,
         });
     }
     all

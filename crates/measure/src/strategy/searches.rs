@@ -3,7 +3,7 @@
 //! The tester alone comes first: the rate that it can send and receive limits the loads, and the stalls of this machine limit the
 //! length of trials. An invalid trial is repeated; three in succession end the search of their slot.
 
-use super::{Design, Figure, History, Observed, Strategy, TrialRequest};
+use super::{Design, Figure, FullTable, History, Observed, Strategy, TrialRequest};
 use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
 use crate::trial::Shape;
@@ -23,6 +23,8 @@ const HALF: [u64; 2] = [4, 20];
 pub(super) const OF_CEILING: f64 = 0.95;
 /// Default of the lowest load, in frames/s.
 pub const LEAST_FPS: f64 = 1000.0;
+/// Connections of a trial as a share of what the DUT's table holds: a fuller one drops some.
+const OF_TABLE: f64 = 0.9;
 /// Invalid trials in succession that end a search.
 pub(super) const ATTEMPTS: usize = 3;
 /// Shortest trial on a machine with stalls, in nanoseconds.
@@ -101,6 +103,8 @@ struct Cell {
     /// Whether a frame has ever come through, and the number of latest trials without any.
     passed: bool,
     silent: usize,
+    /// The limit of the DUT's table of connections, where a trial at a higher load would fill it.
+    table: Option<u64>,
     ended: Option<Ended>,
 }
 
@@ -130,6 +134,7 @@ impl Searches {
             failed: Vec::new(),
             passed: false,
             silent: 0,
+            table: None,
             ended: None,
         };
         let cells = searched.iter().map(|slot| cell(*slot)).collect();
@@ -401,8 +406,21 @@ impl Cell {
             }
             return;
         }
+        // The table says nothing about the rate: the search begins again at a load whose connections it holds.
+        if let Some(held) = trial.full.map(|table| self.held(trials, table)) {
+            self.table = trial.full.map(|table| table.limit);
+            if self.limits.min < held && held < load {
+                self.failed.clear();
+                self.restart(trials, self.limits.min, held);
+                return;
+            }
+        }
         self.failed.push(trial.offered.unwrap_or(0.0));
         if self.failed.len() < ATTEMPTS {
+            return;
+        }
+        if trial.full.is_some() {
+            self.ended = Some(Ended::Table);
             return;
         }
         // Beside a busy DUT the tester may be slower than alone: the search begins again below the rate that it kept.
@@ -414,6 +432,13 @@ impl Cell {
         } else {
             self.ended = Some(Ended::Tester);
         }
+    }
+
+    /// The highest load whose connections fit into a table in the longest trial.
+    fn held(&self, trials: &Trials, table: FullTable) -> f64 {
+        let longest = self.goals.iter().map(|goal| goal.final_ns).max();
+        let load_ns = longest.unwrap_or(trials.duration_ns) + table.warm_up_ns;
+        OF_TABLE * table.limit as f64 / (load_ns.max(1) as f64 / 1e9)
     }
 
     /// Bisection decides about a load by one trial; the result of MLRsearch follows from all trials.
@@ -461,6 +486,7 @@ impl Cell {
             limits: self.limits,
             stalls: self.stalls,
             loads: loads.into_iter().map(load).collect(),
+            table: self.table,
             ended: self.ended,
         }
     }

@@ -48,6 +48,17 @@ pub struct Observed {
     pub offered: Option<f64>,
     /// Lost share of the sent frames.
     pub loss_ratio: f64,
+    /// The DUT's table of connections, if the trial filled it.
+    pub full: Option<FullTable>,
+}
+
+/// A table of connections that a trial filled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FullTable {
+    /// Connections that it holds.
+    pub limit: u64,
+    /// The load before the window, whose connections are in the table as well, in nanoseconds.
+    pub warm_up_ns: u64,
 }
 
 impl From<&TrialRecord> for Observed {
@@ -67,6 +78,13 @@ impl From<&TrialRecord> for Observed {
             handled: valid.and_then(|_| trial.handled()),
             offered: trial.rates.map(|rates| rates.offered),
             loss_ratio: trial.loss_ratio,
+            full: trial
+                .connections
+                .and_then(|connections| connections.full())
+                .map(|limit| FullTable {
+                    limit,
+                    warm_up_ns: trial.timing.warm_up_ns,
+                }),
         }
     }
 }

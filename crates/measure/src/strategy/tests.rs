@@ -53,6 +53,7 @@ fn observed(request: TrialRequest, rate: Option<f64>) -> Observed {
         handled: rate,
         offered: rate,
         loss_ratio: 0.0,
+        full: None,
     }
 }
 

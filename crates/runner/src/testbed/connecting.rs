@@ -18,7 +18,7 @@ use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
 use linerate_linux::trial;
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{ConnectionTrial, LabKind, Mode, States};
+use linerate_measure::record::{ConnectionTrial, Connections, LabKind, Mode, States};
 use linerate_measure::trial::Shape;
 use linerate_plan::campaign::Lab;
 use linerate_plan::rules::own;
@@ -29,8 +29,6 @@ use linerate_wire::ConnectionSpec;
 const BATCH: u32 = 64;
 /// Linux remembers connections that were reset for 10 s, and others longer: all are still there after shorter loads.
 const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
-/// Beyond this share of its limit, the DUT's table of connections drops and closes some early.
-const TABLE_SHARE: f64 = 0.95;
 
 /// A lab for each group of lanes; the one that was needed last is up.
 pub struct ConnectionLabs {
@@ -164,12 +162,16 @@ impl Standing {
             Some(dut) => tracked(&dut.namespace, States::New)?,
             None => None,
         };
+        let states = states.map(|states| Connections {
+            limit: limit(lane),
+            ..states
+        });
         let entries = states.and_then(|states| states.tracked);
         let mut account = account(&opened, &connections, accounts, [&sent, &came]);
         if timing.load_ns() < SHORTEST_TIMEOUT_NS {
             account.second_counts.extend(agrees(lane, &opened, entries));
         }
-        let mut faults = faults(lane, &opened, &connections, entries, timing.load_ns());
+        let mut faults = faults(lane, &opened, &connections, states, timing.load_ns());
         faults.extend(used_up(&self.ends, kind.cpus.len(), opened.attempted));
         let mut outcome = TrialOutcome::new(
             outcome,
@@ -302,26 +304,25 @@ fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option
     })
 }
 
+/// How many connections the DUT's table holds.
+fn limit(lane: &Lane) -> Option<u64> {
+    let dut = lane.dut.as_ref()?;
+    let limit = sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
+    // 0: no limit.
+    limit.trim().parse().ok().filter(|limit| *limit > 0)
+}
+
 /// Reasons why a trial says nothing about the DUT's rate of connections.
 fn faults(
     lane: &Lane,
     opened: &ConnectionTrial,
     spec: &ConnectionSpec,
-    entries: Option<u64>,
+    states: Option<Connections>,
     load_ns: u64,
 ) -> Vec<String> {
     let mut faults = opened.faults(spec, load_ns);
-    let limit = lane.dut.as_ref().and_then(|dut| {
-        sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max")
-            .ok()?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    });
-    if let Some((entries, limit)) = entries
-        .zip(limit)
-        .filter(|(n, most)| *n as f64 >= TABLE_SHARE * *most as f64)
-    {
+    if let Some((states, limit)) = states.and_then(|states| Some((states, states.full()?))) {
+        let entries = states.tracked.unwrap_or(limit);
         faults.push(format!(
             "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: use a shorter --duration, or a larger nf_conntrack_max"
         ));

@@ -243,6 +243,7 @@ pub fn tracked(dut: &Netns, states: States) -> Result<Option<Connections>> {
     Ok(Some(Connections {
         states,
         tracked: Some(tracked),
+        limit: None,
         unanswered,
     }))
 }

@@ -410,6 +410,7 @@ impl Hosts {
         outcome.evidence.connections = states.map(|states| Connections {
             states,
             tracked: None,
+            limit: None,
             unanswered: None,
         });
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);

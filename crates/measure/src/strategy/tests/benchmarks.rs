@@ -59,6 +59,7 @@ fn run(
             handled,
             offered,
             loss_ratio,
+            full: None,
         });
         requests.push(request);
         assert!(requests.len() < 20_000, "it does not end");
@@ -395,6 +396,7 @@ fn an_interrupted_search_is_unfinished_whatever_it_knows_already() {
                 handled: received,
                 offered,
                 loss_ratio,
+                full: None,
             });
         }
         it.finish(Stopped::Interrupted);
@@ -440,6 +442,7 @@ fn a_dut_that_falls_silent_ends_each_test_at_once() {
                 handled: received,
                 offered,
                 loss_ratio,
+                full: None,
             });
         }
         assert_eq!(

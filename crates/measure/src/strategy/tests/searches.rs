@@ -68,6 +68,7 @@ fn search(
             } else {
                 0.0
             },
+            full: None,
         });
         requests.push(request);
         elapsed += SECOND;
@@ -156,6 +157,53 @@ fn three_invalid_trials_in_succession_name_the_tester() {
     );
 }
 
+/// Runs a search against a DUT whose table holds this many connections, each for longer than a trial.
+fn search_with_table(it: &mut Searches, capacity: f64, limit: u64) -> (Searched, Vec<f64>) {
+    let (mut elapsed, mut loads) = (0, Vec::new());
+    while let Ok(request) = it.next(&at(elapsed)) {
+        let load = request.load.unwrap_or(CEILING);
+        let ways = if request.slot == 0 { CEILING } else { capacity };
+        let seconds = (request.duration_ns + SECOND / 10) as f64 / 1e9;
+        let is_full = request.slot == 1 && load * seconds > limit as f64;
+        let full = is_full.then_some(FullTable {
+            limit,
+            warm_up_ns: SECOND / 10,
+        });
+        it.observe(&Observed {
+            loss_ratio: (1.0 - ways / load).max(0.0),
+            offered: Some(load),
+            full,
+            ..observed(request, (!is_full).then_some(load.min(ways)))
+        });
+        loads.extend((request.slot == 1).then_some(load));
+        elapsed += SECOND;
+    }
+    (it.searches().remove(0), loads)
+}
+
+#[test]
+fn a_full_table_lowers_the_loads_and_is_not_the_testers_fault() {
+    let (found, loads) = search_with_table(&mut searches(1), 1e5, 262_144);
+    let most = 0.9 * 262_144.0 / 1.1;
+    assert_eq!((found.table, found.limits.max), (Some(262_144), most));
+    assert_eq!(found.ended, Some(Ended::Known));
+    assert!(loads[1..].iter().all(|load| *load <= most), "{loads:?}");
+    let ndr = found.goals[0].outcome;
+    assert_eq!(ndr.irregular, None);
+    assert!((0.995 * 1e5..=1e5).contains(&ndr.lower.unwrap()), "{ndr:?}");
+    // The DUT is faster than its table allows to see.
+    let (found, _) = search_with_table(&mut searches(1), 4e5, 262_144);
+    let ndr = found.goals[0].outcome;
+    assert_eq!(
+        (ndr.irregular, ndr.lower),
+        (Some(Irregular::MaxLoad), Some(most))
+    );
+    // Not even the lowest load fits.
+    let (found, loads) = search_with_table(&mut searches(1), 4e5, 1000);
+    assert_eq!((found.ended, loads.len()), (Some(Ended::Table), 3));
+    assert!(found.stopped(Stopped::Precise).contains("nf_conntrack_max"));
+}
+
 #[test]
 fn stalls_make_trials_shorter() {
     let mut it = searches(1);
@@ -209,6 +257,7 @@ fn loads_are_those_of_each_direction() {
             handled,
             offered: Some(offered),
             loss_ratio,
+            full: None,
         });
         most = most.max(request.load.unwrap_or(0.0));
         elapsed += SECOND;

@@ -12,6 +12,7 @@ fn new_connections_that_few_frames_opened_are_warned_of() {
             t.connections = Some(Connections {
                 states,
                 tracked: Some(tracked),
+                limit: None,
                 unanswered: None,
             })
         });

@@ -350,12 +350,16 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
         }
         Some(Irregular::MaxLoad) => {
             let asked = shown.planned.experiment.trials.max_fps == Some(search.limits.max);
-            let by = if asked {
-                "was asked for"
-            } else {
-                "the tester keeps"
-            };
             let most = words(search.limits.max, 4);
+            let by = match search.table {
+                Some(table) => {
+                    return format!(
+                        "the goal is met at {most}, and trials with a higher load would fill the DUT's table of {table} connections (nf_conntrack_max): the DUT may be faster; use a shorter --duration, or a larger nf_conntrack_max"
+                    );
+                }
+                None if asked => "was asked for",
+                None => "the tester keeps",
+            };
             format!("the goal is met at the highest load that {by}, {most}: the DUT may be faster")
         }
         Some(Irregular::MinLoad) if search.is_silent() => NOTHING_PASSES.into(),
@@ -394,10 +398,13 @@ fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     let apart = match strict.outcome.conditional {
         Some(without) if with <= WIDE * without => return,
         Some(without) => format!("{:.1} times {}", with / without, strict.name),
+        // A load without loss, which too few trials have shown.
+        None if search.loads.iter().any(|load| load.loss == 0.0) => return,
         None => format!("{}, and no load meets {}", words(with, 4), strict.name),
     };
+    let noun = shown.noun();
     page.note(format!(
-        "{}: {loose} is {apart}. So wide a gap does not mean a lack of capacity: a few frames are lost at any load, because the DUT or this machine stops now and then, or drops one frame in N.",
+        "{}: {loose} is {apart}. So wide a gap does not mean a lack of capacity: a few {noun}s are lost at any load, because the DUT or this machine stops now and then, or drops one {noun} in N.",
         shown.name(search.slot)
     ));
 }
@@ -478,11 +485,17 @@ fn loads(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         .trials
         .max_fps
         .filter(|asked| *asked > 1.001 * search.limits.max);
-    if let Some(asked) = asked {
+    let most = words(search.limits.max, 4);
+    let instead = asked.map_or(String::new(), |asked| {
+        format!(" instead of the requested {}", words(asked, 4))
+    });
+    if let Some(table) = search.table {
         page.note(format!(
-            "The highest load is {} instead of the requested {}: the links, or the tester beside the busy DUT, cannot carry more.",
-            words(search.limits.max, 4),
-            words(asked, 4)
+            "The highest load is {most}{instead}: trials with a higher one would fill the DUT's table of {table} connections (nf_conntrack_max)."
+        ));
+    } else if asked.is_some() {
+        page.note(format!(
+            "The highest load is {most}{instead}: the links, or the tester beside the busy DUT, cannot carry more."
         ));
     }
     pictures::losses(page, shown, search);

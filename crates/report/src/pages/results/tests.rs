@@ -8,7 +8,8 @@ use expect_test::expect_file;
 use linerate_measure::audit::{Cause, Evidence, audit};
 use linerate_measure::experiment::{System, Trials};
 use linerate_measure::record::{
-    Campaign, Mode, Searched, SearchedGoal, Skipped, Slot, Stopped, TrialRecord, Warning,
+    Campaign, Mode, Searched, SearchedGoal, SearchedLoad, Skipped, Slot, Stopped, TrialRecord,
+    Warning,
 };
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
@@ -237,6 +238,7 @@ fn what_spoils_a_figure_stands_beside_it() {
         limits: Limits::new(1e3, 1e6).unwrap(),
         stalls: None,
         loads: Vec::new(),
+        table: None,
         ended: None,
     }];
     let searched = flat(&found);
@@ -244,6 +246,56 @@ fn what_spoils_a_figure_stands_beside_it() {
         "ndr: at least 100.0 thousand frames a second ({spoiled}); the time ran out, so the result is irregular."
     );
     assert!(searched.contains(&sentence), "{searched}");
+}
+
+/// Two goals, of which the strict one is unknown; a full table; and a load whose only trial lost nothing.
+#[test]
+fn a_search_says_that_the_table_decided_and_that_a_load_lost_nothing() {
+    let c = campaign(plan!("firewalls"), true);
+    let mut found = summarise(&c, &blocks(&c, firewalls), Stopped::Budget, 0);
+    let goal = |name: &str, loss, lower, irregular| SearchedGoal {
+        name: name.into(),
+        goal: Goal {
+            loss,
+            ..Goal::new(0.0, 0, 1_000_000_000, 1_000_000_000)
+        },
+        outcome: Outcome {
+            lower,
+            upper: None,
+            conditional: lower,
+            irregular,
+        },
+        interval: [None; 2],
+    };
+    let load = |loss| SearchedLoad {
+        load: 5e4,
+        trials: 1,
+        clean: usize::from(loss == 0.0),
+        loss,
+        most: loss,
+    };
+    let mut said = |loss| {
+        found.searches = vec![Searched {
+            slot: 1,
+            goals: vec![
+                goal("ndr", 0.0, None, Some(Irregular::Unfinished)),
+                goal("pdr", 0.005, Some(2e5), Some(Irregular::MaxLoad)),
+            ],
+            limits: Limits::new(1e3, 2e5).unwrap(),
+            stalls: None,
+            loads: vec![load(loss)],
+            table: Some(262_144),
+            ended: None,
+        }];
+        let text = summary(&c, &host(), &found).text(WIDE);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let lossy = said(0.001);
+    assert!(lossy.contains("no load meets ndr"), "{lossy}");
+    let clean = said(0.0);
+    assert!(!clean.contains("no load meets ndr"), "{clean}");
+    let table = "trials with a higher load would fill the DUT's table of 262144 connections (nf_conntrack_max)";
+    assert!(clean.contains(table), "{clean}");
 }
 
 /// Before a search's first trial of the DUT, and on its page.
@@ -273,6 +325,7 @@ fn stalls_that_make_a_goal_without_loss_meaningless_are_named() {
             limits,
             stalls,
             loads: Vec::new(),
+            table: None,
             ended: None,
         };
         let trials = Trials {
