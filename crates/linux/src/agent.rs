@@ -220,14 +220,16 @@ fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Said>
 struct Armed {
     ports: Vec<String>,
     order: Order,
+    /// Other processes of this measurement, on the same CPUs.
+    relatives: Vec<i32>,
     _turn: Turn,
 }
 
 /// Times of CPUs and of the agent's threads.
 type Reading = (cpu::CpuTimes, BTreeMap<i32, cpu::TaskTime>);
 
-fn read_cpus() -> Option<Reading> {
-    let tasks = cpu::own_tasks(&[]);
+fn read_cpus(relatives: &[i32]) -> Option<Reading> {
+    let tasks = cpu::own_tasks(&[], relatives);
     Some((cpu::times(Path::new("/")).ok()?, tasks))
 }
 
@@ -347,6 +349,7 @@ impl Worker {
         self.armed = Some(Armed {
             ports: names,
             order,
+            relatives: cpu::relatives(),
             _turn: turn,
         });
         Ok(Reply::Armed { waited_ns })
@@ -371,16 +374,18 @@ impl Worker {
             .filter(|(name, _)| armed.ports.contains(name))
             .collect();
         let (at_ns, order) = (at_ns.max(monotonic_ns()), armed.order);
+        let relatives = armed.relatives;
         let mut load = RunningLoad {
             at_ns,
             order,
+            relatives: &relatives,
             ports,
             before: None,
             to: &self.to,
             cancel: &self.cancel,
         };
         let ran = load.start().and_then(|()| load.watch());
-        let after = read_cpus();
+        let after = read_cpus(&relatives);
         let mut faults: Vec<String> = ran
             .err()
             .map(|error| error.to_string())
@@ -426,6 +431,7 @@ fn system(what: &str, why: impl ToString) -> Fault {
 struct RunningLoad<'a> {
     at_ns: u64,
     order: Order,
+    relatives: &'a [i32],
     ports: Vec<(&'a String, &'a mut Made)>,
     /// When the first frame was due. Before that, other programs have the CPUs for themselves.
     before: Option<Reading>,
@@ -473,7 +479,7 @@ impl RunningLoad<'_> {
             }
             let now = monotonic_ns();
             if now >= next_ns {
-                self.before = self.before.take().or_else(read_cpus);
+                self.before = self.before.take().or_else(|| read_cpus(self.relatives));
                 self.report();
                 // A moment that was missed is not made up for: samples stay at multiples of their distance.
                 next_ns += self.order.sample_ns * ((now - next_ns) / self.order.sample_ns + 1);

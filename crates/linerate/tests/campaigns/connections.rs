@@ -236,10 +236,11 @@ fn takes_minutes_a_full_table_holds_its_limit_and_is_named() {
 fn a_search_keeps_to_what_the_table_of_connections_holds() {
     let scratch = Scratch::new();
     let out = scratch.file("records");
-    let ended =
-        linerate_line("search --connections request --variant nft-stateful --budget 12s --full --out")
-            .args([&out])
-            .run();
+    let ended = linerate_line(
+        "search --connections request --variant nft-stateful --budget 12s --full --out",
+    )
+    .args([&out])
+    .run();
     let read = |file: &str| fs::read_to_string(format!("{out}/{file}")).unwrap();
     let trials = read("trials.jsonl");
     let of_dut: Vec<Value> = trials

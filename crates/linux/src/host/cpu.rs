@@ -60,9 +60,9 @@ pub(crate) fn thread_ends() {
         .extend(own);
 }
 
-/// The tasks that are a measurement's own: the threads of this process, those of its ports that have ended since the call before, and
-/// `bound` ones.
-pub fn own_tasks(bound: &[i32]) -> BTreeMap<i32, TaskTime> {
+/// The tasks that are a measurement's own: the threads of this process, those of its ports that have ended since the call before,
+/// `bound` ones, and those of these [`relatives`].
+pub fn own_tasks(bound: &[i32], relatives: &[i32]) -> BTreeMap<i32, TaskTime> {
     let ended = std::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
     let threads = fs::read_dir("/proc/self/task")
         .into_iter()
@@ -74,7 +74,16 @@ pub fn own_tasks(bound: &[i32]) -> BTreeMap<i32, TaskTime> {
     let kernels = bound
         .chain(softirqs.map(|pid| (pid, false)))
         .filter_map(|(pid, bound)| task_time(&Path::new("/proc").join(pid.to_string()), bound));
-    ended.into_iter().chain(threads).chain(kernels).collect()
+    let mut senders = SENDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_relatives = relatives
+        .iter()
+        .flat_map(|pid| tasks_of(*pid, &mut senders));
+    ended
+        .into_iter()
+        .chain(threads)
+        .chain(kernels)
+        .chain(of_relatives)
+        .collect()
 }
 
 /// The kernel's threads that carry out softirqs which are too many for the time of an interrupt: of frames, on the lab's CPUs.
@@ -90,6 +99,68 @@ fn softirq_threads() -> Vec<i32> {
     let pid = |task: DirEntry| task.file_name().to_str()?.parse().ok();
     tasks.filter(is_one).filter_map(pid).collect()
 }
+
+/// The other processes of the linerate that this process belongs to: one for each host of a lab on one machine, and the one that started
+/// them.
+pub fn relatives() -> Vec<i32> {
+    relatives_in(Path::new("/proc"), std::process::id() as i32)
+}
+
+fn relatives_in(proc: &Path, own: i32) -> Vec<i32> {
+    let program = |pid: i32| fs::read_link(proc.join(format!("{pid}/exe"))).ok();
+    let parent = |pid: i32| {
+        let stat = fs::read_to_string(proc.join(format!("{pid}/stat"))).ok()?;
+        field(&stat, 4).map(|parent| parent as i32)
+    };
+    let Some(linerate) = program(own) else {
+        return Vec::new();
+    };
+    let is_linerate = |pid: &i32| program(*pid).as_ref() == Some(&linerate);
+    // Between them are shells and programs that enter a namespace. A process may end, and its number come again, while we look.
+    let above = |pid| std::iter::successors(Some(pid), |pid| parent(*pid)).take(DEEPEST);
+    let first = above(own).filter(is_linerate).last();
+    let tasks = fs::read_dir(proc).into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != own && is_linerate(pid))
+        .filter(|pid| above(*pid).any(|above| Some(above) == first))
+        .collect()
+}
+
+/// Processes between one and the first of all, at most.
+const DEEPEST: usize = 64;
+
+/// The tasks of another process: its threads, and one task with the time of those that have ended, on the CPU of its last sender in `seen`.
+fn tasks_of(pid: i32, seen: &mut BTreeMap<i32, u32>) -> Vec<(i32, TaskTime)> {
+    let process = Path::new("/proc").join(pid.to_string());
+    let stat = fs::read_to_string(process.join("stat"));
+    let threads = fs::read_dir(process.join("task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let mut tasks: Vec<_> = threads
+        .filter_map(|thread| task_time(&thread.path(), false))
+        .collect();
+    if let Some((_, sender)) = tasks.iter().find(|(_, task)| task.is_bound) {
+        seen.insert(pid, sender.cpu);
+    }
+    let ticks = |number| stat.as_ref().ok().and_then(|stat| field(stat, number));
+    if let Some((user, system)) = ticks(14).zip(ticks(15)) {
+        let [own_user, ran] = tasks.iter().fold([0, 0], |[user, ran], (_, task)| {
+            [user + task.user, ran + task.ran_ns]
+        });
+        let all_ns = ((user + system) as f64 * TICK_NS) as u64;
+        let ended = TaskTime {
+            cpu: seen.get(&pid).copied().unwrap_or(u32::MAX),
+            ran_ns: all_ns.saturating_sub(ran),
+            user: user.saturating_sub(own_user),
+            ..TaskTime::default()
+        };
+        tasks.push((-pid, ended));
+    }
+    tasks
+}
+
+/// The CPU of the last sender of each of the [`relatives`].
+static SENDERS: Mutex<BTreeMap<i32, u32>> = Mutex::new(BTreeMap::new());
 
 fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
@@ -400,10 +471,63 @@ mod tests {
         };
         let pid = std::thread::spawn(work).join().unwrap();
         // Another test of this process may have asked in between.
-        if let Some(own) = own_tasks(&[]).get(&pid) {
+        if let Some(own) = own_tasks(&[], &[]).get(&pid) {
             assert!(own.ran_ns > 1_000_000, "{own:?}");
         }
-        assert_eq!(own_tasks(&[]).get(&pid), None);
+        assert_eq!(own_tasks(&[], &[]).get(&pid), None);
+    }
+
+    #[test]
+    fn processes_of_the_same_linerate_are_relatives_and_others_are_not() {
+        let proc = std::env::temp_dir().join(format!("linerate-proc-{}", std::process::id()));
+        // linerate 10 starts shells, which become the agents 12 and 14 of two hosts; 20 is another linerate, and 15 what an agent runs.
+        let processes = [
+            (1, 0, "init"),
+            (10, 1, "linerate"),
+            (11, 10, "sh"),
+            (12, 11, "linerate"),
+            (13, 10, "sh"),
+            (14, 13, "linerate"),
+            (15, 14, "ping"),
+            (20, 1, "linerate"),
+        ];
+        for (pid, parent, program) in processes {
+            let folder = proc.join(pid.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(
+                folder.join("stat"),
+                format!("{pid} (a b) c) S {parent} 0 0\n"),
+            )
+            .unwrap();
+            std::os::unix::fs::symlink(format!("/bin/{program}"), folder.join("exe")).unwrap();
+        }
+        let of = |pid| {
+            let mut found = relatives_in(&proc, pid);
+            found.sort_unstable();
+            found
+        };
+        assert_eq!(of(12), [10, 14]);
+        assert_eq!(of(10), [12, 14]);
+        assert_eq!((of(20), of(99)), (vec![], vec![]));
+        fs::remove_dir_all(&proc).unwrap();
+    }
+
+    /// A sender of another process, which the other one of two hosts on this machine measures.
+    #[test]
+    fn the_time_of_a_relative_that_has_ended_its_thread_stays_counted() {
+        let own = std::process::id() as i32;
+        let mut seen = BTreeMap::new();
+        let ran = |tasks: Vec<(i32, TaskTime)>| -> u64 { tasks.iter().map(|t| t.1.ran_ns).sum() };
+        let before = ran(tasks_of(own, &mut seen));
+        let work = || {
+            let began = std::time::Instant::now();
+            while began.elapsed().as_millis() < 200 {}
+        };
+        std::thread::spawn(work).join().unwrap();
+        let after = tasks_of(own, &mut seen);
+        assert!(after.iter().any(|(pid, _)| *pid == -own), "{after:?}");
+        let ran = ran(after) - before;
+        assert!(ran > 50_000_000, "{ran}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ struct Reading {
 impl Cpus {
     fn read(&self) -> Option<Reading> {
         let tasks = match &self.own {
-            Own::Threads(devices) => cpu::own_tasks(devices),
+            Own::Threads(devices) => cpu::own_tasks(devices, &[]),
             Own::Processes => BTreeMap::new(),
         };
         Some(Reading {
