@@ -327,8 +327,12 @@ pub fn chosen(
         return Ok((plan.clone(), None));
     };
     if simulated {
-        choice.lab.as_deref().map(hosts::read).transpose()?;
-        return Ok((plan.clone(), None));
+        let lab = match &choice.lab {
+            Some(lab) => Some(hosts::read(lab)?),
+            None => hosts::read(&hosts::folder(file).join(path)).ok(),
+        };
+        let speed = lab.and_then(|lab| lab.link_speed);
+        return Ok((at_speed(plan.clone(), speed), None));
     }
     let site = open_site(choice, file, path, plan)?;
     let system = hosts::system(choice.system, &site, &read.systems)?;
@@ -336,6 +340,14 @@ pub fn chosen(
         plans::campaign(&read, &name, system, choice.quick)?.clone(),
         Some(site),
     ))
+}
+
+/// The plan, whose tests of RFC 2544 have the link speed of a lab file that nobody opens.
+fn at_speed(mut plan: Plan, speed: Option<f64>) -> Plan {
+    if plan.experiment.trials.measure == Measure::Rfc2544 {
+        plan.experiment.link_speed = plan.experiment.link_speed.or(speed);
+    }
+    plan
 }
 
 /// The faults of a plan's arguments.
@@ -387,7 +399,7 @@ pub fn of_arguments(
     let stated = lab.dut().and_then(|dut| dut.system?.of_plans());
     let plan = on(choice.system.or(stated).unwrap_or_default())?;
     if simulated {
-        return Ok((plan, None));
+        return Ok((at_speed(plan, lab.link_speed), None));
     }
     let site = Site::open(
         choice.approach.clone(),

@@ -7,6 +7,7 @@ use crate::output::{result, tell};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::ArgPredicate;
+use linerate_plan::campaign::Lab;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::settings::EventKind;
@@ -151,6 +152,9 @@ pub struct Rfc2544 {
 /// Frame lengths of RFC 2544, section 9, for Ethernet. RFC 5180 has the same for IPv6.
 const SIZES: [&str; 7] = ["64", "128", "256", "512", "1024", "1280", "1518"];
 
+/// Speed in bit/s of links that neither the lab file nor an option names, in an estimate, and its text.
+const SUPPOSED: (f64, &str) = (1e10, "10 Gbit/s");
+
 fn event(text: &str) -> Result<(EventKind, Option<u64>), String> {
     let (name, time) = text
         .split_once('=')
@@ -184,11 +188,19 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
         None => of_arguments(&choice, offline, own(args)?)?,
     };
     if args.estimate {
+        let (mut plan, mut supposed) = (plan, None);
+        let (speed, most) = (
+            &mut plan.experiment.link_speed,
+            plan.experiment.trials.max_fps,
+        );
+        if matches!(plan.lab, Lab::File { .. }) && speed.is_none() && most.is_none() {
+            (*speed, supposed) = (Some(SUPPOSED.0), Some(SUPPOSED.1));
+        }
         let times = tests(&plan);
         result(
             &args.campaign.printed,
             || &times,
-            || pages::estimate(&plan, &times),
+            || pages::estimate(&plan, &times, supposed),
         )?;
         return Ok(ExitCode::SUCCESS);
     }

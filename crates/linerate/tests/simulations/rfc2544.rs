@@ -291,6 +291,24 @@ fn an_estimate_sends_nothing_and_names_each_test() {
     linerate_line(&format!("rfc2544 {plan} --simulate ok"))
         .run()
         .fails(2, &["the load that is 100 % is unknown", "--link-speed"]);
+    let lab = linerate_line("lab example black-box").run().ok().stdout;
+    let estimated = |lab: &str, more: &str| {
+        std::fs::write(folder.file("lab.toml"), lab).unwrap();
+        let file = folder.file("lab.toml");
+        let line = format!("rfc2544 --quick --lab {file} --estimate {more}");
+        linerate_line(&line).run().ok().stdout
+    };
+    let asked = estimated(&lab, "--link-speed 10G");
+    assert!(
+        asked.contains(" trials)") && !asked.contains("(0 trials)"),
+        "{asked}"
+    );
+    let stated = lab.replacen("\n[", "\nlink-speed = \"10 Gbit/s\"\n\n[", 1);
+    assert_eq!(estimated(&stated, ""), asked);
+    let supposed = estimated(&lab, "");
+    let first = |text: &str| text.lines().next().unwrap().to_owned();
+    assert_eq!(first(&supposed), first(&asked));
+    assert!(supposed.contains("this is for 10 Gbit/s"), "{supposed}");
     linerate_line("rfc2544 --test reset --simulate ok")
         .run()
         .fails(

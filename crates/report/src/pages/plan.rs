@@ -179,8 +179,8 @@ fn span(ns: u64) -> String {
     }
 }
 
-/// How long each of RFC 2544's tests takes.
-pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
+/// How long each of RFC 2544's tests takes. `supposed`: the speed of links that nothing names.
+pub fn estimate(campaign: &Campaign, tests: &[Estimated], supposed: Option<&str>) -> Document {
     let mut page = Document::default();
     let times = Timetable::new(campaign);
     page.answer(format!(
@@ -202,7 +202,10 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated]) -> Document {
         .iter()
         .filter_map(Kind::lengthened)
         .for_each(|longer| page.note(longer));
-    page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --size select tests and frame sizes; --quick takes minutes.");
+    if let Some(speed) = supposed {
+        page.note(format!("The speed of the links is not known before linerate has asked the hosts: this is for {speed}. --link-speed, or link-speed in [lab] of the lab file, names another."));
+    }
+    page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --sizes select tests and frame sizes; --quick is the shortest form.");
     page
 }
 
