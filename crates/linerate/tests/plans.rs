@@ -1,6 +1,6 @@
 //! `linerate plan`, and the plans that come with it.
 
-use crate::common::{LINERATE, Program, Scratch, linerate};
+use crate::common::{LINERATE, Program, Scratch, linerate, linerate_line};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -168,12 +168,19 @@ fn every_plan_is_shown_for_every_system_and_form() {
                 .partition(|system| {
                     let named =
                         |l: &str| l.starts_with("systems") && l.contains(&format!("\"{system}\""));
-                    text.lines().any(named)
+                    let derived = ["pfsense", "opnsense"].contains(system)
+                        && text.contains("file = \"lab.toml\"")
+                        && text
+                            .lines()
+                            .any(|l| l.starts_with("systems") && l.contains("\"freebsd\""));
+                    derived
+                        || text.lines().any(named)
                         || (*system == "linux" && !text.contains("file = \"lab.toml\""))
                 });
         if let Some(other) = others.first() {
             let ended = linerate(["plan", "show", path, "--system", other]).run();
-            ended.fails(2, &["is not for", "it is for"]);
+            let list = format!("`linerate plan list` shows which plans are for {other}");
+            ended.fails(2, &["is not for", "it is for", &list]);
         }
         let [first, last] = [named.first(), named.last()];
         for system in first
@@ -450,4 +457,42 @@ fn standard_input_is_checked_and_shown() {
         ended.stdout
     );
     shell("yes | linerate lab check -").status(2);
+}
+
+/// Plans for FreeBSD are for the systems that are made from it. A black box is named as such, and nothing is set on it.
+#[test]
+fn plans_fit_opnsense_and_a_black_box_is_named() {
+    let scratch = Scratch::new();
+    let example = |name: &str| linerate(["lab", "example", name]).run().ok().stdout;
+    let opnsense = example("three-hosts").replace("system = \"linux\"", "system = \"opnsense\"");
+    assert!(opnsense.contains("opnsense"), "{opnsense}");
+    fs::write(scratch.file("sense.toml"), opnsense).unwrap();
+    fs::write(scratch.file("box.toml"), example("black-box")).unwrap();
+    let shown = |line: &str| {
+        let ended = linerate_line(&format!("plan show {line}"))
+            .dir(scratch.path())
+            .run();
+        ended.ok().stdout
+    };
+    for plan in ["lab/firewalls", "lab/new-states", "lab/families", "lab/nat"] {
+        let page = shown(&format!("{plan} --lab sense.toml"));
+        assert!(
+            page.contains("DUT       OPNsense; --system NAME shows the plan for "),
+            "{page}"
+        );
+    }
+    let page = shown("lab/firewalls --lab sense.toml");
+    assert!(page.contains("pf-stateful"), "{page}");
+    let page = shown("lab/firewalls --lab box.toml");
+    let says = [
+        "the hosts of box.toml",
+        "appliance, a black box: linerate asks it nothing",
+        "linerate sets nothing on a black box, and this needs",
+        "Nothing, on no host.",
+    ];
+    assert!(says.iter().all(|said| page.contains(said)), "{page}");
+    assert!(
+        !page.contains("put back") && !page.contains("DUT       FreeBSD"),
+        "{page}"
+    );
 }

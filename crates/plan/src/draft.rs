@@ -52,7 +52,7 @@ impl Draft {
     pub(super) fn new(tree: Tree, options: Vec<Keyed>, problems: &mut Vec<Diagnostic>) -> Draft {
         let systems = match systems(tree.table("lab")) {
             empty if empty.is_empty() => vec![System::Linux],
-            named => named,
+            named => with_derived(named),
         };
         let mut draft = Draft {
             systems,
@@ -318,6 +318,16 @@ fn systems(tree: Option<&Tree>) -> Vec<System> {
         }
     }
     systems
+}
+
+/// These systems, and those that are made from FreeBSD: they take its settings.
+fn with_derived(named: Vec<System>) -> Vec<System> {
+    let derived = |system: &System| {
+        let parent = system.parent().filter(|parent| *parent == System::FreeBsd);
+        !named.contains(system) && parent.is_some_and(|parent| named.contains(&parent))
+    };
+    let all: Vec<System> = System::all().filter(derived).collect();
+    named.into_iter().chain(all).collect()
 }
 
 /// Which cells are meant.

@@ -95,10 +95,19 @@ pub fn campaign<'p>(
     plan.campaign(system, quick).ok_or_else(|| {
         let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();
         usage(format!(
-            "{name} is not for {system}: it is for {}",
-            names.join(", ")
+            "{name} is not for {system}: it is for {}{}",
+            names.join(", "),
+            instead(system)
         ))
     })
+}
+
+/// What can be measured on a system, as the end of a sentence.
+pub fn instead(system: System) -> String {
+    let name = system.name();
+    format!(
+        "; `linerate plan list` shows which plans are for {name}, and a plan of your own needs \"{name}\" in systems of [lab]"
+    )
 }
 
 /// Refuses a lab file for a plan that has no use for it.

@@ -234,13 +234,13 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
         file,
         quick,
         system,
-        lab,
+        lab: asked,
         printed,
     } = args;
     let name = input::name(file);
     let plan = parse(file, &read(file)?).map_err(|faults| faulty(&name, &faults))?;
-    let named = lab_of(&plan, file, None).filter(|_| lab.is_none());
-    if let Some(absent) = named
+    let of_plan = lab_of(&plan, file, None).filter(|_| asked.is_none());
+    if let Some(absent) = of_plan
         .as_ref()
         .filter(|lab| !lab.exists() && !is_shipped(file))
     {
@@ -249,8 +249,8 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
             absent.display()
         ));
     }
-    let lab = lab.clone().or(named.filter(|lab| lab.exists()));
-    let lab = lab.as_deref().map(read_lab).transpose()?;
+    let named = asked.clone().or(of_plan.filter(|lab| lab.exists()));
+    let lab = named.as_deref().map(read_lab).transpose()?;
     let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
     let campaign = campaign(
         &plan,
@@ -278,7 +278,9 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
         })
     };
     let page = || {
-        let mut page = pages::plan(&plan, campaign, &blocks);
+        let named = named.as_deref().map(input::name);
+        let site = named.as_deref().zip(lab.as_ref());
+        let mut page = pages::plan(&plan, campaign, &blocks, site);
         rehearsed
             .iter()
             .for_each(|parts| page.append(pages::rehearsal(parts)));

@@ -13,6 +13,7 @@ use linerate_measure::strategy::Estimated;
 use linerate_plan::campaign::{Campaign, Kind, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
+use linerate_plan::lab::Lab as LabFile;
 use linerate_plan::names::Named;
 use linerate_plan::placeholders::PLACEHOLDERS;
 use linerate_plan::timetable::{Bound, Timetable};
@@ -260,11 +261,17 @@ fn ample(times: &Timetable) -> String {
 /// Pairs of an expectation that are listed at most.
 const PAIRS: usize = 4;
 
-/// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
-pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document {
+/// The whole page. `blocks`: the cells of the first blocks, in the order of their trials. `site`: the lab file and its name, where it
+/// can be read.
+pub fn plan(
+    plan: &Plan,
+    campaign: &Campaign,
+    blocks: &[Vec<usize>],
+    site: Option<(&str, &LabFile)>,
+) -> Document {
     let mut page = Document::default();
     question(&mut page, &campaign.experiment);
-    place(&mut page, plan, campaign);
+    place(&mut page, plan, campaign, site);
     let cells = Table::of(campaign.cells.iter().enumerate())
         .column("cell", "", |(at, cell)| format!("{} {}", at + 1, cell.name))
         .column("frames", "", |(_, cell)| {
@@ -277,7 +284,8 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
     page.section("What is measured", cells);
     schedule::schedule(&mut page, campaign, blocks);
     comparisons(&mut page, campaign);
-    changed(&mut page, campaign);
+    let black_box = site.and_then(|(_, lab)| lab.black_box.as_ref());
+    changed(&mut page, campaign, black_box.is_some());
     needs(&mut page, campaign);
     expected(&mut page, campaign);
     for remark in &plan.remarks {
@@ -328,7 +336,7 @@ fn fact(page: &mut Document, name: &str, text: impl Into<String>) {
     page.entry(&format!("{name:<10}"), text);
 }
 
-fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
+fn place(page: &mut Document, plan: &Plan, campaign: &Campaign, site: Option<(&str, &LabFile)>) {
     let lab = match &campaign.lab {
         Lab::Embedded {
             mode: Mode::Inline, ..
@@ -340,9 +348,25 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         Lab::Embedded { .. } => {
             "embedded: network namespaces of this machine, threaded (open loop)"
         }
-        Lab::File { path } => &format!("the hosts of {path}"),
+        Lab::File { path } => &format!("the hosts of {}", site.map_or(path.as_str(), |s| s.0)),
     };
     fact(page, "lab", lab);
+    if let Some(black_box) = site.and_then(|(_, lab)| lab.black_box.as_ref()) {
+        let name = &black_box.name;
+        fact(
+            page,
+            "DUT",
+            format!("{name}, a black box: linerate asks it nothing and sets nothing on it"),
+        );
+    } else {
+        fact(page, "DUT", system(plan, campaign));
+    }
+    traffic(page, campaign);
+    collected(page, campaign);
+}
+
+/// The system of the DUT, and those that the plan is for as well.
+fn system(plan: &Plan, campaign: &Campaign) -> String {
     let others = plan
         .systems
         .iter()
@@ -351,9 +375,12 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     let also = if others.is_empty() {
         String::new()
     } else {
-        format!(" (--system for {})", others.join(", "))
+        format!("; --system NAME shows the plan for {}", others.join(", "))
     };
-    fact(page, "DUT", format!("{}{also}", campaign.experiment.system));
+    format!("{}{also}", campaign.experiment.system)
+}
+
+fn traffic(page: &mut Document, campaign: &Campaign) {
     for kind in &campaign.kinds {
         let checksum = if kind.checksum {
             ""
@@ -387,7 +414,6 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
             format!("{name}: {levels} ({about}sets {sets}{alone})"),
         );
     }
-    collected(page, campaign);
 }
 
 fn collected(page: &mut Document, campaign: &Campaign) {
@@ -460,11 +486,21 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
     page.list("What is compared", "  ", told, Tone::Plain);
 }
 
-fn changed(page: &mut Document, campaign: &Campaign) {
+fn changed(page: &mut Document, campaign: &Campaign, is_black_box: bool) {
     page.heading("What will be changed");
-    let all = changes(campaign);
-    if matches!(campaign.lab, Lab::Embedded { .. }) {
+    let (unset, all): (Vec<_>, Vec<_>) = changes(campaign)
+        .into_iter()
+        .partition(|host| is_black_box && host.lane.is_some());
+    let is_embedded = matches!(campaign.lab, Lab::Embedded { .. });
+    if is_embedded {
         page.say("A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.");
+    }
+    for (host, lane) in unset.iter().filter_map(|host| Some((host, host.lane?))) {
+        let (number, names) = (lane + 1, campaign.lanes[lane].variants.join(", "));
+        page.warn(format!("Lane {number} is not measured: {names}. linerate sets nothing on a black box, and this needs:"));
+        host.changes
+            .iter()
+            .for_each(|change| page.entry("  ", &setting(change)));
     }
     for host in &all {
         let lane = host.lane.map(|lane| {
@@ -480,10 +516,15 @@ fn changed(page: &mut Document, campaign: &Campaign) {
             .for_each(|change| page.entry("  ", one_change(change)));
     }
     if all.is_empty() {
-        page.say("Nothing else, on no host.");
+        page.say(if is_embedded {
+            "Nothing on this machine itself."
+        } else {
+            "Nothing, on no host."
+        });
     }
     let text = all
         .iter()
+        .chain(&unset)
         .flat_map(|h| &h.changes)
         .map(|c| format!("{}{}", c.what, c.to))
         .collect::<String>();
@@ -502,12 +543,16 @@ fn one_change(change: &Change) -> String {
         Reach::Boot => " [from the next boot on, put back afterwards]",
         Reach::Stays => " [on the host, stays]",
     };
+    setting(change) + reach
+}
+
+fn setting(change: &Change) -> String {
     let to = if change.to.is_empty() {
         String::new()
     } else {
         format!(": {}", change.to)
     };
-    format!("{}{to}{reach}", change.what)
+    format!("{}{to}", change.what)
 }
 
 fn needs(page: &mut Document, campaign: &Campaign) {

@@ -8,6 +8,7 @@ use crate::fault;
 use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::{faulty, tell, usage};
+use crate::plans::instead;
 use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_hosts::preflight::{self, Port, frames, ports};
@@ -406,9 +407,10 @@ pub fn system(asked: Option<System>, site: &Site, systems: &[System]) -> Result<
         _ => {
             let names: Vec<&str> = systems.iter().map(|s| s.name()).collect();
             Err(usage(format!(
-                "{} runs {found}, and the plan is for {}",
+                "{} runs {found}, and the plan is for {}{}",
                 dut.name,
-                names.join(", ")
+                names.join(", "),
+                instead(found)
             )))
         }
     }
