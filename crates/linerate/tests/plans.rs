@@ -496,3 +496,31 @@ fn plans_fit_opnsense_and_a_black_box_is_named() {
         "{page}"
     );
 }
+
+#[test]
+fn few_flows_for_new_states_are_told() {
+    let scratch = Scratch::new();
+    let plan = |flows: &str, load: &str| {
+        format!(
+            "title = \"t\"\nquestion = \"q\"\n[traffic]\nflows = {flows}\n{load}[variants.forwarding]\n[variants.new]\n\
+             rules = {{ tool = \"nftables\", filter = \"stateful\" }}\nstates = \"new\"\n[trials]\nduration = \"1 s\"\nblocks = 6\n"
+        )
+    };
+    let told = |flows: &str, load: &str| {
+        fs::write(scratch.file("plan.toml"), plan(flows, load)).unwrap();
+        let ended = linerate_line("plan check plan.toml")
+            .dir(scratch.path())
+            .run();
+        ended.ok().stdout
+    };
+    let few = told("2000", "");
+    assert!(
+        few.contains("'new': states = \"new\" with 2,000 flows"),
+        "{few}"
+    );
+    assert!(few.contains("no faults"), "{few}");
+    let mode = "rate = \"10 kpps\"\n[lab]\nmode = \"threaded\"\n";
+    assert!(told("5000", mode).contains("with 5,000 flows"));
+    assert!(!told("12000", mode).contains("states = "));
+    assert!(!told("200000", "").contains("states = "));
+}

@@ -52,7 +52,8 @@ use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::{Measure, System};
-use linerate_wire::units::counted;
+use linerate_measure::record::States;
+use linerate_wire::units::{counted, grouped};
 pub use needs::is_namespaced;
 pub use proof::Proof;
 pub use source::{Keyed, Source};
@@ -169,6 +170,51 @@ pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, D
     diagnostic::utf8(bytes)
 }
 
+/// Frames a second that a DUT is supposed to pass where a load has no rate.
+const SUPPOSED_FPS: f64 = 1e6;
+
+/// Remarks about variants each of whose frames is to open a connection, in trials with more frames than flows.
+fn few_flows(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
+    let mut told = Vec::new();
+    for campaign in campaigns
+        .iter()
+        .filter(|c| c.experiment.trials.measure == Measure::Rate)
+    {
+        let seconds = campaign.timing().load_ns() as f64 / 1e9;
+        for cell in &campaign.cells {
+            let kind = &campaign.kinds[cell.kind];
+            let is_new = campaign.lanes[cell.lane].settings.states == States::New;
+            let link = campaign.experiment.link_speed;
+            let known =
+                cell.rate
+                    .frames_per_second(kind.size.average_len_fcs(), link, usize::MAX >> 11);
+            let known = known.ok().flatten();
+            // Without a rate, only flows that are clearly too few are told.
+            let (rate, share) = known.map_or((SUPPOSED_FPS, 0.1), |rate| (rate, 0.95));
+            let (flows, frames) = (kind.flows, rate * seconds);
+            let few = is_new && kind.connections.is_none() && f64::from(flows) < share * frames;
+            if !few || told.contains(&&cell.variant) {
+                continue;
+            }
+            told.push(&cell.variant);
+            let about = if known.is_some() { "some" } else { "at 1 Mpps" };
+            let frames = grouped(frames as u64);
+            let message = format!(
+                "'{}': states = \"new\" with {} flows, and a trial has {about} {frames} frames: those after the first of each flow find their connection",
+                cell.variant,
+                grouped(flows)
+            );
+            let variant = draft
+                .variants
+                .iter()
+                .find(|variant| variant.name == cell.variant);
+            let span = variant.map(|variant| variant.span).unwrap_or_default();
+            let help = "give it as many flows as a trial has frames (flows), a shorter duration, or a rate";
+            remarks.push(Diagnostic::warning(span, message).remedy(help));
+        }
+    }
+}
+
 /// Remarks about guesses in rule files, and about their missing counters.
 fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
     let lanes = campaigns
@@ -247,6 +293,7 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
         }
     }
     rule_files(draft, campaigns, remarks);
+    few_flows(draft, campaigns, remarks);
     for name in campaigns
         .iter()
         .filter(|c| !c.experiment.quick)
