@@ -6,6 +6,7 @@ use super::{Plug, Station, cables, cabling, is_link_local, ports, stations};
 use crate::systems::Facts;
 use crate::systems::ping::{FRAMES, Replies};
 use linerate_plan::lab::{HostAddress, Lab, Role};
+use linerate_plan::settings::End;
 use linerate_plan::{Backend, Diagnostic, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -84,8 +85,14 @@ pub struct PortTried {
     pub arrived: Option<u64>,
 }
 
-/// The problems that the frames of ports show.
-pub fn judge_ports(tried: &[PortTried]) -> Vec<Diagnostic> {
+/// The problems that the frames of ports show. `to`: where the first of them go.
+pub fn judge_ports(lab: &Lab, tried: &[PortTried], to: IpAddr) -> Vec<Diagnostic> {
+    // Such a device asks for each destination by ARP, and nobody answers for it.
+    let receiver = lab.receiver().receive.iter();
+    let ends = lab.black_box.iter().filter_map(|host| host.end(End::Out));
+    let mut addresses = receiver.chain(ends).flat_map(|end| &end.addresses);
+    let connected = addresses.find(|address| address.reaches(to) == Some(true));
+    let connected = connected.filter(|_| lab.black_box.is_some());
     let missing =
         |tried: &&PortTried| tried.sent == 0 || tried.arrived.is_some_and(|n| n < tried.sent);
     let problem = |PortTried {
@@ -101,6 +108,19 @@ pub fn judge_ports(tried: &[PortTried]) -> Vec<Diagnostic> {
             Some(arrived) => format!("{sent} frames sent; {at} of {far} counted {arrived}"),
             None => format!("{sent} frames sent"),
         };
+        if let Some(network) = connected {
+            let remedy = format!(
+                "give the cable behind the device a smaller network, and the device a route for {to} by way of the receiver; or give the receiver 198.19.1.2: the one flow of `linerate rfc2544` goes there"
+            );
+            let why = format!(
+                "{evidence}: the device has {to} in its own network {network}, and nobody answers its ARP requests for it"
+            );
+            return Diagnostic::new(what)
+                .doubtful()
+                .of(host)
+                .evidence(why)
+                .remedy(remedy);
+        }
         let remedy = "see cable, switch and VLAN in between; tool = \"af-packet\" in the lab file sends another way";
         Diagnostic::new(what)
             .of(host)

@@ -337,3 +337,40 @@ fn counters_that_do_not_move_are_no_way_around_the_dut() {
         "{problem:?}"
     );
 }
+
+/// A black box that has the destinations in its own network asks for them by ARP, in vain: no cable is at fault, and tests of one flow work.
+#[test]
+fn addresses_that_nobody_answers_for_are_not_the_cables_fault() {
+    let of = |length: u8| {
+        let text = LAB
+            .replace("ssh = \"d\"\nin.name = \"d0\"\nout.name = \"d1\"", &format!(
+                "black-box = true\nin.mac = \"02:00:00:00:00:02\"\nout.addresses = [\"198.19.1.1/{length}\"]"
+            ));
+        Lab::read(text.as_bytes()).unwrap()
+    };
+    let tried = [PortTried {
+        from: ("g".into(), "g0".into()),
+        port: Backend::Xdp,
+        why: None,
+        sent: 100,
+        arrives: ("r".into(), "r0".into()),
+        arrived: Some(1),
+    }];
+    let judged = |length| {
+        let to = "198.19.10.1".parse().unwrap();
+        judge_ports(&of(length), &tried, to).remove(0)
+    };
+    let (near, far) = (judged(16), judged(24));
+    assert!(
+        !near.is_fault() && near.evidence.as_ref().unwrap().contains("ARP"),
+        "{near}"
+    );
+    assert!(
+        !near.remedy.as_ref().unwrap().contains("cable, switch"),
+        "{near}"
+    );
+    assert!(
+        far.is_fault() && far.remedy.as_ref().unwrap().contains("cable, switch"),
+        "{far}"
+    );
+}

@@ -10,6 +10,7 @@ use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::{faulty, tell, usage};
 use crate::plans::instead;
 use crate::progress::Progress;
+use crate::testbed::prepare::origins;
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_hosts::preflight::{self, Port, frames, ports};
 use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
@@ -24,6 +25,7 @@ use linerate_remote::survey::{self, Approach, Frames};
 use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::units::counted;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -72,6 +74,9 @@ pub fn bytes_of_lab(file: &Path) -> Result<Vec<u8>> {
 pub fn read(file: &Path) -> Result<Lab> {
     Lab::read(&bytes_of_lab(file)?).map_err(|faults| faulty(input::name(file), &faults))
 }
+
+/// The first destination of the frames that [`Site::check`] sends from the tester's ports.
+const FIRST_TRIED: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 10, 1));
 
 impl Site {
     /// Connects to the hosts of a lab file for a plan, asks them, restores settings of the DUT that an interrupted run had changed, and checks
@@ -175,6 +180,10 @@ impl Site {
         }
         let mut problems = preflight::check(&self.lab, &self.facts);
         problems.extend(frames::judge(&sent.tried));
+        if let Err(too_small) = origins(&self.lab) {
+            let remedy = "name a shorter network, or leave networks out: then frames have 198.18.0.0/16 and 198.19.0.0/16";
+            problems.push(Diagnostic::new(too_small.to_string()).remedy(remedy));
+        }
         if send && self.lab.isolated && !problems.iter().any(Diagnostic::is_fault) && !interrupted()
         {
             match self.try_ports() {
@@ -189,7 +198,7 @@ impl Site {
                     problems.push(host.into_iter().fold(fault, |fault, host| fault.of(&host)));
                 }
             }
-            problems.extend(frames::judge_ports(&sent.ports));
+            problems.extend(frames::judge_ports(&self.lab, &sent.ports, FIRST_TRIED));
         }
         (sent, problems)
     }
