@@ -14,7 +14,7 @@ use linerate_runner::messages::style;
 pub use linerate_runner::messages::{
     UsageError, faulty, faulty_page, is_dumb, tell, terminal_columns, usage,
 };
-use linerate_standards::{Conformance, Records};
+use linerate_standards::{CONDITIONALLY, Conformance, Records};
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -199,8 +199,13 @@ pub fn campaign(
     let whole = || {
         let mut page = pages::summary(campaign, host, summary);
         if let Some(claims) = claims(directory, campaign) {
+            let means = if claims.contains(": conditionally") {
+                CONDITIONALLY
+            } else {
+                ""
+            };
             page.note(format!(
-                "{claims}. `linerate conformance {folder}` has the rows."
+                "{claims}. `linerate conformance {folder}` has the rows. {means}"
             ));
         }
         if how.is_text() {

@@ -117,6 +117,9 @@ impl fmt::Display for Compliance {
     }
 }
 
+/// How a run that departs from the RFC's recommendations can comply with it.
+pub const CONDITIONALLY: &str = "Conditionally compliant (RFC 2544, section 5): every MUST is met, and not every SHOULD; the rows in brackets are those that the run departs from.";
+
 /// The claim of a test by a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Claim {

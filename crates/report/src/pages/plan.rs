@@ -500,7 +500,7 @@ fn changed(page: &mut Document, campaign: &Campaign, is_black_box: bool) {
         page.warn(format!("Lane {number} is not measured: {names}. linerate sets nothing on a black box, and this needs:"));
         host.changes
             .iter()
-            .for_each(|change| page.entry("  ", &setting(change)));
+            .for_each(|change| page.entry("  ", setting(change)));
     }
     for host in &all {
         let lane = host.lane.map(|lane| {

@@ -28,6 +28,7 @@ use super::Records;
 use crate::prelude::*;
 use linerate_hosts::configuration::Configuration;
 use linerate_measure::record::{LabKind, Mode, Planned, Row, Series, Slot, Summary, TrialRecord};
+use linerate_standards::{CONDITIONALLY, Compliance};
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 
 /// Variants in the title of a page.
@@ -374,6 +375,13 @@ fn conformance(page: &mut Document, shown: &Shown<'_>) {
     page.heading("Conformance");
     for claim in &found.claims {
         page.say(claim.to_string());
+    }
+    if found
+        .claims
+        .iter()
+        .any(|claim| claim.compliance == Compliance::Conditionally)
+    {
+        page.note(CONDITIONALLY);
     }
     page.folded("All requirements, each with its evidence", |page| {
         let mut all = super::conformance(&campaign.name, &found);

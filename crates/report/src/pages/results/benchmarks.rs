@@ -25,7 +25,10 @@ pub fn departures(experiment: &Experiment, sizes: usize) -> String {
     let form = if experiment.quick { "quick: " } else { "" };
     match departs.is_empty() {
         true => "By the sizes, times, waits and repeats of RFC 2544.".into(),
-        false => format!("{form}not RFC 2544 (sections {})", departs.join(", ")),
+        false => format!(
+            "{form}departs from what RFC 2544 recommends (sections {})",
+            departs.join(", ")
+        ),
     }
 }
 
@@ -94,7 +97,7 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
     let experiment = &shown.planned.experiment;
     let mark = match experiment.trials.departures(sizes(shown)).is_empty() {
         true => "",
-        false => "; not RFC 2544",
+        false => "; departs from RFC 2544's recommendations",
     };
     let mut sentences = Vec::new();
     for slot in &shown.summary.benchmarks {
