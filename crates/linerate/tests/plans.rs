@@ -524,3 +524,33 @@ fn few_flows_for_new_states_are_told() {
     assert!(!told("12000", mode).contains("states = "));
     assert!(!told("200000", "").contains("states = "));
 }
+
+/// The plan that a record keeps is run again, in the same form, as a new campaign.
+#[test]
+fn a_recorded_campaign_is_run_again_from_its_folder() {
+    let scratch = Scratch::new();
+    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    let text = "title = \"t\"\nquestion = \"q\"\n[variants.forwarding]\n[variants.other]\n[trials]\nduration = \"50 ms\"\nblocks = 2\n[quick]\nblocks = 1\n";
+    fs::write(scratch.file("plan.toml"), text).unwrap();
+    run("run plan.toml --quick --simulate ok --quiet --out first").ok();
+    fs::remove_file(scratch.file("plan.toml")).unwrap();
+    run("run first --simulate ok --quiet --out second").ok();
+    let trials = |folder: &str| {
+        let all = fs::read_to_string(scratch.file(&format!("{folder}/trials.jsonl"))).unwrap();
+        all.lines().count()
+    };
+    assert_eq!(trials("first"), trials("second"));
+    let planned = |folder: &str| -> Value {
+        let text = fs::read_to_string(scratch.file(&format!("{folder}/campaign.json"))).unwrap();
+        let campaign: Value = serde_json::from_str(&text).unwrap();
+        campaign["planned"].clone()
+    };
+    let [first, second] = [planned("first"), planned("second")];
+    assert_eq!(first["source"], second["source"]);
+    assert_eq!(second["experiment"]["quick"], true);
+    run("run last --simulate ok --quiet --out third").fails(2, &["last"]);
+    run("run second --simulate ok --quiet").ok();
+    run("run last --simulate ok --quiet --out third").ok();
+    fs::create_dir(scratch.file("empty")).unwrap();
+    run("run empty --simulate ok").fails(1, &["empty"]);
+}

@@ -3,6 +3,7 @@
 use crate::input;
 use crate::messages::usage;
 use anyhow::Result;
+use linerate_linux::records::head;
 use linerate_measure::experiment::System;
 use linerate_plan::campaign::{Campaign, Lab};
 use linerate_plan::diagnostic::meant;
@@ -22,7 +23,8 @@ pub fn shipped(name: &Path) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file).
+/// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file), or else the plan
+/// that a campaign's folder has.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -40,6 +42,15 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
         bail_usage!(
             "there is no file '{name}', and linerate comes with no plan of that name: {help}"
         );
+    }
+    if file.join("campaign.json").is_file() {
+        let source = head(file)?.planned.and_then(|planned| planned.source);
+        let Some(source) = source.filter(|source| !source.is_empty()) else {
+            bail_usage!(
+                "the record {name} has no plan: linerate did not measure it, or an older one did"
+            );
+        };
+        return Ok(source.into_bytes());
     }
     let bytes = input::read(file, MOST_BYTES, ["plan", ""])?;
     let is_of_rules = file.extension().is_some_and(|end| {

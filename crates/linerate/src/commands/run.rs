@@ -5,6 +5,7 @@ use crate::args::{CampaignArgs, Share, Ssh, names_of};
 use crate::output::{self, FAILED, INTERRUPTED, print, tell};
 use anyhow::Result;
 use clap::Args;
+use linerate_linux::records::head;
 use linerate_measure::compare::{is_slower, may_be_slower};
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
 use linerate_measure::record::{Against, Campaign, Compared, HostFacts, Stopped, Summary};
@@ -15,6 +16,7 @@ use linerate_report::pages;
 use linerate_runner::campaign::Finished;
 use linerate_runner::handle;
 use linerate_runner::interrupt::{self};
+use linerate_runner::plans::shipped;
 use linerate_runner::progress::{self};
 use linerate_runner::session::{Choice, Measured, Session};
 use serde_json::{Value, json};
@@ -29,6 +31,7 @@ use std::process::ExitCode;
   sudo linerate run firewalls
   sudo linerate run my.toml                a plan of your own
   linerate run lab/tuning --lab LAB.toml   on the hosts of a real lab, over ssh (docs/lab-file.md)
+  sudo linerate run last                   the plan of the newest campaign again, as a new campaign; or of a folder: linerate run DIR
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
   sudo linerate run my.toml --quiet --fail-if-slower 3%       for CI
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
@@ -44,7 +47,8 @@ not be measured here, none of its trials was valid, or it dropped every test fra
 arguments (nothing is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 no variant can
 be measured here; 5 an expectation or --fail-if-slower is undecided, and none is missed; 130 interrupted (the results so far are recorded and shown; --resume continues).")]
 pub struct Run {
-    /// The plan: a file (docs/plans.md has the format), or a name that `linerate plan list` shows
+    /// The plan: a file (docs/plans.md has the format), a name that `linerate plan list` shows, or the folder of a campaign, whose plan is
+    /// then run again
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
@@ -103,10 +107,40 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     let (choice, wanted) = (args.which.choice(), args.campaign.wanted());
     let session = match (&args.resume, &args.plan) {
         (Some(directory), _) => Session::resumed(&choice, &wanted, directory)?,
-        (None, Some(file)) => Session::of_file(&choice, &wanted, file)?,
+        (None, Some(file)) => match recorded(file) {
+            Some((folder, campaign)) => {
+                Session::of_file(&again(choice, &campaign), &wanted, &folder)?
+            }
+            None => Session::of_file(&choice, &wanted, file)?,
+        },
         (None, None) => bail_usage!("name a plan, or --resume and a campaign's folder"),
     };
     carry_out(session, &args.campaign)
+}
+
+/// The campaign whose plan is to be run again: its folder, or `last`. A plan's file or name comes first.
+fn recorded(plan: &Path) -> Option<(PathBuf, Campaign)> {
+    let folder = match plan.to_str() {
+        Some(name) if !plan.exists() && name.starts_with("last") => handle::folder(name).ok()?,
+        _ if shipped(plan).is_some() && !plan.as_os_str().as_encoded_bytes().ends_with(b"/") => {
+            return None;
+        }
+        _ => plan.to_owned(),
+    };
+    let campaign = folder.is_dir().then(|| head(&folder).ok())??;
+    Some((folder, campaign))
+}
+
+/// The choice with the form and the system that a campaign had.
+fn again(choice: Choice, campaign: &Campaign) -> Choice {
+    let experiment = campaign.planned.as_ref().map(|planned| &planned.experiment);
+    Choice {
+        quick: choice.quick || experiment.is_some_and(|experiment| experiment.quick),
+        system: choice
+            .system
+            .or(experiment.map(|experiment| experiment.system)),
+        ..choice
+    }
 }
 
 /// First steps of every campaign.
