@@ -217,13 +217,14 @@ fn what_namespaces_cannot_do_is_refused_before_anything_is_changed() {
         &["dut: a network namespace cannot be rebooted", "each-trial"],
     );
     let file = named.lab.scratch.file("LAB.toml");
-    fs::write(
-        &file,
-        fs::read_to_string(&file)
-            .unwrap()
-            .replace(&named.names[2], "no-such-namespace"),
-    )
-    .unwrap();
+    let lab = fs::read_to_string(&file).unwrap();
+    let (before, out) = lab.split_once(".out]\n").unwrap();
+    let small = format!("{before}.out]\nnetworks = [\"198.19.1.0/24\"]\n{out}");
+    fs::write(&file, small).unwrap();
+    let checked = named.run(&["lab", "check", "LAB.toml"]).status(1).stdout;
+    let says = "the network 198.19.1.0/24 of the lab file is too small";
+    assert!(checked.contains(says), "{checked}");
+    fs::write(&file, lab.replace(&named.names[2], "no-such-namespace")).unwrap();
     let checked = named.run(&["lab", "check", "LAB.toml"]).status(1).stdout;
     for says in [
         "receiver",
