@@ -175,7 +175,7 @@ fn plain_causes_are_found_first() {
 }
 
 #[test]
-#[ignore = "needs root, nft and tc"]
+#[ignore = "needs root, nft, tc, iptables and clang"]
 fn a_function_that_no_rule_knows_is_named_with_its_place() {
     let plan = text("unknown").replace("50 ms", "20 ms");
     let (explained, causes) = campaign(&plan, "300 ms", &["--quick"]);

@@ -399,7 +399,11 @@ fn records_are_written_whole_and_can_be_shown() {
     let (_, command) = told.trim_end().split_once("linerate compare ").unwrap();
     let two = command.split('\'').filter(|part| part.contains(':'));
     let ended = linerate(["compare"].into_iter().chain(two)).run().ok();
-    assert!(ended.stdout.contains(" than "), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("5 against 5 values"),
+        "{}",
+        ended.stdout
+    );
     // A folder with something in it is not written into.
     import(&part, &["--out", &out]).fails(1, &["not empty"]);
 }

@@ -127,7 +127,7 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn first_packets_are_measured_beside_known_connections() {
-    let line = format!("--rules {FOLDER}office.nft --trials 2 --duration 20ms");
+    let line = format!("--rules {FOLDER}office.nft --trials 2 --duration 20ms --full");
     let campaign = Bench::new(&line).run();
     let record = campaign.document("campaign.json");
     let slots = record["slots"].as_array().unwrap();

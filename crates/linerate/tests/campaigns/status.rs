@@ -174,9 +174,9 @@ commands = [{ run = "printf '\\033[31mno' >&2; false", undo = "true" }]
 duration = "10 ms"
 blocks = 6
 "#;
-    let ended = Experiment::new(plan, "")
-        .run("")
-        .run()
-        .fails(1, &["?[31mno"]);
-    assert!(!ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
+    let ended = Experiment::new(plan, "").run("").run().status(1);
+    assert!(ended.stdout.contains("?[31mno"), "{:?}", ended.stdout);
+    for told in [&ended.stdout, &ended.stderr] {
+        assert!(!told.contains('\u{1b}'), "{told:?}");
+    }
 }

@@ -62,7 +62,9 @@ fn a_slower_campaign_fails_where_that_is_asked_for() {
         ended.stdout
     );
     assert!(
-        ended.stdout.contains("Relative to the tester alone, "),
+        ended
+            .stdout
+            .contains("Divided by the tester's own rate, the rate changed by -75"),
         "{}",
         ended.stdout
     );

@@ -14,6 +14,8 @@ pub const LINES: usize = 24;
 const COLUMNS: usize = 80;
 /// Characters of a warning.
 const SHORT: usize = 140;
+/// Characters of the reason why something has no figure.
+const REASON: usize = 240;
 
 /// How much of a campaign the page shows.
 #[derive(Clone, Copy)]
@@ -28,8 +30,8 @@ struct Room {
 pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
     // Rows that were asked for come before notes, warnings and further sentences; the answer itself before rows.
     let ample = [(4, 3, 2), (4, 2, 1), (4, 1, 0), (3, 1, 0)];
-    let scarce = [(2, 1, 0), (1, 1, 0)];
-    let rooms = [(&ample[..], 4), (&scarce[..], 0)];
+    let scarce = [(2, 1, 0), (1, 1, 0), (1, 0, 0)];
+    let rooms = [(&ample[..], 4), (&scarce[..], 2), (&scarce[..], 0)];
     let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
         (least..=12).rev().flat_map(move |rows| {
             rooms.iter().map(move |(sentences, warnings, notes)| Room {
@@ -66,7 +68,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         .chain(answer::unmeasured(shown));
     page.items(
         "",
-        missing.map(|text| short(&text)),
+        missing.map(|text| cut(&text, REASON)),
         Tone::Warning,
         (room.warnings, ""),
     );
@@ -166,10 +168,15 @@ fn warnings(shown: &Shown<'_>) -> Vec<String> {
 
 /// A text of one or two lines: the whole page has the rest of it.
 fn short(text: &str) -> String {
-    if text.chars().count() <= SHORT {
+    cut(text, SHORT)
+}
+
+/// The first words of a text, at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
         return text.into();
     }
-    let cut: String = text.chars().take(SHORT).collect();
+    let cut: String = text.chars().take(most).collect();
     format!(
         "{} ...",
         cut.rsplit_once(' ')
