@@ -334,7 +334,7 @@ fn judged(
         }
         (Ok(_), _) | (Err(_), Ok(None)) => Ok(None),
         (Err(why), Ok(Some(setting))) => {
-            let evidence = [setting, format!("its cost is not known: {why}")];
+            let evidence = [setting, format!("the cost of this is not known: {why}")];
             let found = Found::new(Strength::Possible, 0.1, evidence);
             Ok(Some(
                 found.with("cost", "not known: profile it (--profile)"),

@@ -52,7 +52,7 @@ pub enum Command {
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
     /// author expects. Plans of published experiments come with linerate. docs/plans.md describes the format by example.
     Plan(plan_file::Plan),
-    /// On the hosts of a lab, carry out a test of the tool Conductor
+    /// On the hosts of a lab, carry out a test written for the tool Conductor
     ///
     /// Conductor coordinates the hosts of a lab for a test. Its configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
     /// linerate reads these files unchanged, with Conductor's section names of 2014 and of 2025, and reports all faults at once. It
@@ -168,7 +168,7 @@ pub enum Command {
     /// Which of many settings make a DUT faster?
     ///
     /// Takes a plan whose variants each change one setting. A screening measures a few combinations of the changes. Fresh trials
-    /// then test the changes that seem to matter; the verdicts are corrected for the number of these changes. Last, the DUT with the changes that
+    /// then test the changes that seem to matter; the more changes there are, the clearer an effect must be. Last, the DUT with the changes that
     /// help is measured beside the DUT as it is. The result: which changes help, which make the DUT slower, which depend on each
     /// other, and which show no difference.
     Tune(tune::Tune),

@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[
                 "pfctl -f OLD-RULES",
             ],
         ],
-        gain: "{cost}; elsewhere: ipfw and ipf were nearly useless at 1,000 rules, pf, which makes a table of them, was not ({paper} 31)",
+        gain: "{cost}; elsewhere, with 1,000 rules, ipfw and ipf were nearly useless; pf was not, because it makes a table of such rules ({paper} 31)",
         tries: &[
             // As many entries of a table do the same work, in one lookup.
             (
@@ -47,7 +47,7 @@ pub const RULES: &[Rule] = &[
                 Keys(r#"{"rules": {"before": 0, "table": {entries}}}"#),
             ),
         ],
-        otherwise: Not("only the author of the rules knows which of them can be one table"),
+        otherwise: Not("only the author of the rules knows which of them one set can replace"),
     },
     Rule {
         cause: "rule-expressions",

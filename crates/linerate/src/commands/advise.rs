@@ -65,7 +65,7 @@ pub struct Purpose {
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Option<Role>,
 
-    /// Release of the system, if the facts do not have it: 11.1
+    /// Release of the host's operating system, such as 11.1, if linerate cannot find it out
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     pub release: Option<String>,
 

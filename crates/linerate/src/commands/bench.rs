@@ -40,10 +40,10 @@ impl Verb for Options {
             key("--rate", "traffic.rate", "RATE"),
             key("--direction", "traffic.direction", "DIRECTION"),
             key("--link-speed", "lab.link-speed", "SPEED").about(
-                "Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Such rates need this option",
+                "Link speed that counts as 100 %, the speed of the slower link; rates such as 50 % need this option",
             ),
             key("--duration", "trials.duration", "TIME").about(
-                "How long one trial measures [default: 250ms; 100ms if --rules also measures FILE-new]",
+                "How long one trial measures [default: 250ms; 100ms if --rules also measures the variant FILE-new]",
             ),
             key("--trials", "trials.blocks", "N").about(
                 "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \

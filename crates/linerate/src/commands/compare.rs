@@ -28,8 +28,8 @@ After a campaign's folder, :VARIANT selects one row of its results: by the varia
 name with IP version and frame length (\"X:forwarding IPv6 84\"), or by its number (X:2).
 All numbers are rates: more is better.
 
-Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 a result
-of the reference is missing, 3 proven slower by that much, 5 undecided.")]
+Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 the
+reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided.")]
 pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
     /// `linerate list` shows

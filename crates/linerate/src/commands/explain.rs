@@ -46,7 +46,7 @@ pub struct Explain {
     /// Also list the causes that are absent
     #[arg(long)]
     pub all: bool,
-    /// Run the experiments of the findings in the embedded lab (some 20 s each, of which --budget is for trials), and say which findings
+    /// Run the experiments of the findings in the embedded lab (some 20 s each; --budget sets the time of their trials), and say which findings
     /// are proven
     #[arg(long)]
     pub prove: bool,

@@ -55,7 +55,7 @@ pub struct Source {
     #[arg(value_name = "HOST|FOLDER")]
     pub place: Option<String>,
 
-    /// An interface to ask about; can be repeated [default: all cards]
+    /// Consider this interface only; can be repeated [default: all cards]
     #[arg(long = "interface", value_name = "IFACE")]
     pub interfaces: Vec<String>,
 

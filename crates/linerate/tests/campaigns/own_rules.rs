@@ -138,7 +138,7 @@ fn first_packets_are_measured_beside_known_connections() {
     let new = new.unwrap()["variant"].as_str().unwrap();
     passes_all(&campaign, new, &["the office may go out"]);
     passes_all(&campaign, "office.nft", &["ct state established,related"]);
-    let said = "In office.nft-new, each flow is a new connection.";
+    let said = "In office.nft-new, each frame opens a connection.";
     assert!(
         campaign.ended.stdout.contains(said),
         "{}",

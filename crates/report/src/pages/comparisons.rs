@@ -143,7 +143,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .if_any("relative", "to tester", |c| {
             c.change_of_share.as_ref().map(|c| change(&c.ratio))
         })
-        .if_any("interval", "%", |c| {
+        .if_any("interval", "to tester", |c| {
             c.change_of_share.as_ref().map(interval)
         })
         .when(loses, |table| {
@@ -166,11 +166,11 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .collect();
     let (methods, ps) = (methods.join(" and "), ps.join(", "));
     let of = match comparisons.iter().any(|c| c.change_of_share.is_some()) {
-        true => " (the larger of that of the rate and that relative to the tester)",
+        true => ", the larger p of both changes",
         false => "",
     };
     page.note(format!(
-        "Changes of the rate, and their intervals, by {methods}. p{of}: {ps}."
+        "Changes and intervals: {methods}. p of each row{of}: {ps}."
     ));
 }
 

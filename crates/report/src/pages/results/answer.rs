@@ -420,7 +420,7 @@ fn opening(shown: &Shown<'_>) -> Option<String> {
     names.dedup();
     let others = rows().any(|(_, states)| states != States::New);
     (others && !names.is_empty())
-        .then(|| format!("In {}, each flow is a new connection.", listed(&names)))
+        .then(|| format!("In {}, each frame opens a connection.", listed(&names)))
 }
 
 /// How far frames go through rule files, with the results that it holds for.
