@@ -52,7 +52,7 @@ pub enum Command {
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
     /// author expects. Plans of published experiments come with linerate. docs/plans.md describes the format by example.
     Plan(plan_file::Plan),
-    /// On the hosts of a lab, carry out a test written for the tool Conductor
+    /// Carry out a test that was written for the tool Conductor
     ///
     /// Conductor coordinates the hosts of a lab for a test. Its configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
     /// linerate reads these files unchanged, with Conductor's section names of 2014 and of 2025, and reports all faults at once. It

@@ -237,7 +237,7 @@ fn a_search_keeps_to_what_the_table_of_connections_holds() {
     let scratch = Scratch::new();
     let out = scratch.file("records");
     let ended = linerate_line(
-        "search --connections request --variant nft-stateful --budget 12s --full --out",
+        "search --connections request --variant nft-stateful --budget 4s --duration 300ms --full --out",
     )
     .args([&out])
     .run();
