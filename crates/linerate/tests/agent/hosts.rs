@@ -1,6 +1,6 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
-use crate::common::{LINERATE, lab::ip, lab::names, unique};
+use crate::common::{LINERATE, lab::ip, lab::names, unique, wait_for};
 use linerate_hosts::agent::message::{Order, Port, Role};
 use linerate_linux::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use linerate_linux::net::Netns;
@@ -102,6 +102,15 @@ impl Hosts {
             "for i in all in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done
             for i in in0 out0; do echo 1 > /proc/sys/net/ipv4/conf/$i/forwarding; done";
         run_in(&hosts.dut, forward);
+        // Until then, the kernel drops what leaves by it, and counts nothing: its queue is activated late on a busy machine.
+        for link in ["in0", "out0"] {
+            wait_for("a link", || {
+                let shown = ip(&format!("-n {} -o link show {link}", hosts.dut))
+                    .ok()
+                    .stdout;
+                shown.contains("state UP").then_some(())
+            });
+        }
         hosts
     }
 
