@@ -1,12 +1,13 @@
 //! Pages of `linerate plan`: faults with their lines, plans by name, and the steps of a plan: cells, duration, changes of the system, and
 //! expectations.
 
+mod rehearsal;
 mod schedule;
+
+pub use rehearsal::rehearsal;
 
 use crate::format::ascii;
 use crate::prelude::*;
-use linerate_hosts::dut_changes::script_of;
-use linerate_hosts::rehearsal::Part;
 use linerate_measure::experiment::{Benchmark, Experiment, Interest, Measure};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::Estimated;
@@ -112,61 +113,6 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
         page.entry(&lead, format!("{}{of}", plan.title));
     }
     page
-}
-
-/// The actions of a plan on the hosts of a lab, as a section of the plan's page.
-pub fn rehearsal(parts: &[Part]) -> Document {
-    let mut page = Document::default();
-    page.gap();
-    page.heading("What would be done on which host");
-    let mut scripts = Vec::new();
-    for part in parts {
-        page.answer(format!("{} {}", part.host, part.when));
-        if part.actions.is_empty() {
-            page.entry("  ", "nothing");
-        }
-        for action in &part.actions {
-            let quote = if action.argv.is_empty() { "" } else { "`" };
-            let command = called(&action.argv, &mut scripts)
-                .unwrap_or_else(|| format!("{quote}{}{quote}", action.command));
-            let undo = called(&action.undo_argv, &mut scripts).or(action.undo.clone());
-            let undo = undo.map_or(String::new(), |undo| format!("; undone by {undo}"));
-            page.entry("  ", format!("{}: {command}{undo}", action.what));
-        }
-    }
-    for (at, script) in scripts.iter().enumerate() {
-        if at == 0 {
-            page.gap();
-            page.heading("Scripts of linerate for sh(1) in these commands");
-        }
-        page.answer(format!("script {}", at + 1));
-        let indented = script.lines().map(|line| format!("  {line}"));
-        page.code(&indented.joined("\n"), Tone::Plain);
-    }
-    page
-}
-
-/// The call of a script by its number among `scripts`, with its arguments; `None` if it is a program of the host.
-fn called<'a>(argv: &'a [String], scripts: &mut Vec<&'a str>) -> Option<String> {
-    let script = script_of(argv)?;
-    let mut number = |text: &'a str| {
-        let known = scripts.iter().position(|known| *known == text);
-        let at = known.unwrap_or_else(|| {
-            scripts.push(text);
-            scripts.len() - 1
-        });
-        format!("script {}", at + 1)
-    };
-    let before = script.before.iter().cloned();
-    let own = number(script.text);
-    // Scripts may be given others.
-    let given = script.given.iter().map(|word| match word.contains('\n') {
-        true => format!("({})", number(word)),
-        false => word.clone(),
-    });
-    let with = (!script.given.is_empty()).then(|| "with".to_string());
-    let words: Vec<String> = before.chain([own]).chain(with).chain(given).collect();
-    Some(format!("`{}`", words.join(" ")))
 }
 
 /// A time of a campaign: `17 s`, `10 min`, `2 h 5 min`.
