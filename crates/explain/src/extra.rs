@@ -83,7 +83,7 @@ fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<(S
             continue;
         }
         let mut functions: Vec<&str> = stack.split(';').collect();
-        // An error that is sent for a frame is no part of its way.
+        // The DUT may send an error for a frame: the frame itself does not pass these functions.
         if let Some(error) = functions.iter().position(|name| any(ERRORS, name)) {
             functions.truncate(error + 1);
         }
@@ -91,7 +91,7 @@ fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<(S
         let Some(first) = functions.iter().position(|name| !is_known(name)) else {
             continue;
         };
-        // What hangs at a dispatcher has the name, if it is unknown as well.
+        // A function that hangs at a dispatcher gives the name, if it is unknown as well.
         let named = |name: &&str| !is_known(name) && !any(DISPATCHERS, name);
         let at = functions.iter().position(named);
         let at = at.unwrap_or(functions.len() - 1);

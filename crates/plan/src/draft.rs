@@ -320,7 +320,7 @@ fn systems(tree: Option<&Tree>) -> Vec<System> {
     systems
 }
 
-/// These systems, and those that are made from FreeBSD: they take its settings.
+/// The systems given, and those that are made from FreeBSD, which take its settings.
 fn with_derived(named: Vec<System>) -> Vec<System> {
     let derived = |system: &System| {
         let parent = system.parent().filter(|parent| *parent == System::FreeBsd);

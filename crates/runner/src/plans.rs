@@ -113,7 +113,7 @@ pub fn campaign<'p>(
     })
 }
 
-/// What can be measured on a system, as the end of a sentence.
+/// The way to a plan that fits a system, as the end of a sentence.
 pub fn instead(system: System) -> String {
     let name = system.name();
     format!(

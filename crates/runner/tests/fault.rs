@@ -42,7 +42,7 @@ fn succeeds() {
     .unwrap();
 }
 
-/// Its destructor would run if the panic unwound.
+/// A value whose destructor would run if the panic unwound.
 struct Unreached;
 
 impl Drop for Unreached {

@@ -52,7 +52,7 @@ impl SlotProfile {
 /// A program that used this machine's CPUs beside a campaign.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramTime {
-    /// Its name, as the system shows it.
+    /// Name, as the system shows it.
     pub name: String,
     /// CPU time, in seconds.
     pub seconds: f64,
@@ -65,13 +65,13 @@ pub struct RulesPassed {
     pub slot: usize,
     /// Frames that the generator sent meanwhile.
     pub frames: u64,
-    /// How often a frame reached a rule: sum over all rules.
+    /// Number of times that a frame reached a rule, over all rules.
     pub looks: u64,
     /// Rules that are loaded.
     pub rules: u64,
     /// Rules that some frame reached.
     pub reached: u64,
-    /// How often a frame reached a rule that logs.
+    /// Number of times that a frame reached a rule that logs.
     pub logging: u64,
 }
 

@@ -23,7 +23,7 @@ const HALF: [u64; 2] = [4, 20];
 pub(super) const OF_CEILING: f64 = 0.95;
 /// Default of the lowest load, in frames/s.
 pub const LEAST_FPS: f64 = 1000.0;
-/// Connections of a trial as a share of what the DUT's table holds: a fuller one drops some.
+/// Most connections of a trial, as a share of the DUT's table: a table that is nearly full drops some.
 const OF_TABLE: f64 = 0.9;
 /// Invalid trials in succession that end a search.
 pub(super) const ATTEMPTS: usize = 3;

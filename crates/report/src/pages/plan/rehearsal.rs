@@ -1,4 +1,4 @@
-//! What a plan would do on the hosts of a lab, with the scripts that it would run there.
+//! The actions of a plan on the hosts of a lab, with the scripts that it would run there.
 
 use crate::prelude::*;
 use linerate_hosts::dut_changes::script_of;
