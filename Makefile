@@ -16,8 +16,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: bench build test test-long lint install uninstall package dist peers setup setup-long setup-package clean
 
-bench: build
-	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
+bench: setup
+	$(CARGO) build --profile quick --locked -p linerate --bin linerate
+	$(SUDO) $(TARGET)/quick/linerate bench $(BENCH_ARGS)
 
 build: setup
 	$(CARGO) build --release --locked
