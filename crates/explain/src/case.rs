@@ -5,10 +5,10 @@ use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, RulesPassed, Slot, SlotFacts, SlotProfile,
-    Summary, TrialRecord,
+    Campaign, CpuShare, HostFacts, LabKind, Mode, Row, RulesPassed, Searched, Slot, SlotFacts,
+    SlotProfile, Summary, TrialRecord,
 };
-use linerate_measure::summary::{FORWARDS, of_others};
+use linerate_measure::summary::{FORWARDS, losses_by_place, of_others};
 use linerate_profile::Profile;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,6 +18,12 @@ pub(crate) const UNKNOWN_CPUS: &str = "how busy the DUT's CPUs were is not known
 
 /// A share of the frames that is worth a finding.
 const NOTICEABLE: f64 = 0.001;
+
+/// The share of time from which on a CPU is full.
+pub(crate) const FULL: f64 = 0.95;
+
+/// The share of a CPU's time that threads wait for it because they wake up, at most: some microseconds each time.
+const WAKING: f64 = 0.01;
 
 /// The records of a campaign.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +61,12 @@ impl<'a> Records<'a> {
             .iter()
             .find(|row| row.slot == slot.id && row.valid_trials > 0)?;
         let of_slot = |trial: &&TrialRecord| trial.slot == slot.id && trial.audit.valid;
-        let trials = self.trials.iter().filter(of_slot).collect();
+        let trials: Vec<&TrialRecord> = self.trials.iter().filter(of_slot).collect();
+        let searched = self.summary.searches.iter().find(|of| of.slot == slot.id);
+        let (trials, clean) = match searched {
+            Some(searched) => at_the_bound(searched, &trials),
+            None => (trials, Vec::new()),
+        };
         let facts = self.facts.iter().find(|facts| facts.slot == slot.id);
         let configuration = facts
             .and_then(Configuration::recorded)
@@ -64,11 +75,41 @@ impl<'a> Records<'a> {
             records: *self,
             slot,
             row,
+            losses: losses_by_place(&trials),
             trials,
+            clean,
             configuration,
         })
     }
 }
+
+/// Relative distance between loads that a search tells apart in no other way than by loss.
+const NEAR: f64 = 0.2;
+
+/// The trials that show why a search found no higher load: those that lost frames just above its result. Beside them, the trials
+/// without loss at like loads. All trials, where no frame was lost there.
+fn at_the_bound<'a>(
+    searched: &Searched,
+    trials: &[&'a TrialRecord],
+) -> (Vec<&'a TrialRecord>, Vec<&'a TrialRecord>) {
+    let uppers = searched.goals.iter().filter_map(|goal| goal.outcome.upper);
+    let Some(bound) = uppers.reduce(f64::min) else {
+        return (trials.to_vec(), Vec::new());
+    };
+    let is_near = |trial: &&&TrialRecord| {
+        let load = trial.asked_fps.unwrap_or(0.0);
+        (load / bound - 1.0).abs() <= NEAR && trial.generator.frames as f64 >= LONG * load
+    };
+    let near = trials.iter().copied().filter(|trial| is_near(&trial));
+    let (lossy, clean): (Vec<_>, Vec<_>) = near.partition(|trial| trial.loss_ratio > 0.0);
+    match lossy.is_empty() {
+        true => (trials.to_vec(), Vec::new()),
+        false => (lossy, clean),
+    }
+}
+
+/// Seconds of a trial that tells how busy the CPUs were.
+const LONG: f64 = 0.1;
 
 /// The records of one slot.
 #[derive(Debug)]
@@ -79,8 +120,12 @@ pub struct Case<'a> {
     pub slot: &'a Slot,
     /// Figures of the slot.
     pub row: &'a Row,
-    /// Valid trials of the slot.
+    /// Valid trials of the slot; of a search, those that lost frames just above its result.
     pub trials: Vec<&'a TrialRecord>,
+    /// Frames that were lost in these trials, by place.
+    pub losses: Vec<Loss>,
+    /// Of a search, the trials beside them that lost nothing.
+    clean: Vec<&'a TrialRecord>,
     /// How its DUT was configured, or why that is not known.
     configuration: Result<Configuration, String>,
 }
@@ -219,8 +264,18 @@ impl Case<'_> {
 
     /// Nanoseconds of a frame; `None` where frames were paced.
     pub(crate) fn frame_ns(&self) -> Option<f64> {
-        (self.row.ns_per_frame > 0.0 && self.slot.asked_fps.is_none())
-            .then_some(self.row.ns_per_frame)
+        let paced = |trial: &&TrialRecord| trial.asked_fps.is_some();
+        let ns = Some(self.row.ns_per_frame).filter(|ns| *ns > 0.0);
+        ns.filter(|_| self.slot.asked_fps.is_none() && !self.trials.iter().any(|t| paced(t)))
+    }
+
+    /// The share of the frames from which on their loss is worth a finding: any loss ends a search.
+    pub(crate) fn noticeable(&self) -> f64 {
+        let searches = &self.records.summary.searches;
+        match searches.iter().any(|of| of.slot == self.slot.id) {
+            true => 0.0,
+            false => NOTICEABLE,
+        }
     }
 
     /// Observations of the kernel in trials beside the others; `None` where it was not profiled.
@@ -331,7 +386,7 @@ impl Case<'_> {
     /// # Errors
     /// Frames were lost, and none of them at a known place.
     pub(crate) fn lost(&self, of: impl Fn(Cause) -> bool) -> Result<Vec<&Loss>, String> {
-        let losses = &self.row.losses;
+        let losses = &self.losses;
         if losses.is_empty() && self.row.loss_ratio >= NOTICEABLE {
             return Err("it is not known where frames were lost".into());
         }
@@ -366,34 +421,57 @@ impl Case<'_> {
     /// Mean shares of the DUT's CPUs over all valid trials: busy, softirq and steal, by CPU. In the embedded lab, the tester has some of
     /// them.
     pub(crate) fn cpus(&self) -> BTreeMap<u32, [f64; 3]> {
-        self.mean_of_cpus(|cpu| Some([cpu.busy, cpu.softirq, cpu.steal]))
+        let of = |cpu: &CpuShare| Some([cpu.busy, cpu.softirq, cpu.steal]);
+        mean_of_cpus(of, &self.trials)
     }
 
     /// The mean share of the time of each CPU of the lab that other programs used.
     pub(crate) fn of_others(&self) -> BTreeMap<u32, f64> {
-        let of = |cpu: &CpuShare| Some([of_others(self.records.campaign, cpu)?]);
-        self.mean_of_cpus(of)
-            .into_iter()
-            .map(|(cpu, [share])| (cpu, share))
-            .collect()
+        self.taken(|cpu| of_others(self.records.campaign, cpu), &self.trials)
     }
 
-    fn mean_of_cpus<const N: usize>(
-        &self,
-        of: impl Fn(&CpuShare) -> Option<[f64; N]>,
-    ) -> BTreeMap<u32, [f64; N]> {
-        let mut sums: BTreeMap<u32, ([f64; N], f64)> = BTreeMap::new();
-        for cpu in self.trials.iter().flat_map(|trial| &trial.cpus) {
-            let Some(parts) = of(cpu) else { continue };
-            let (sum, n) = sums.entry(cpu.cpu).or_insert(([0.0; N], 0.0));
-            sum.iter_mut()
-                .zip(parts)
-                .for_each(|(sum, part)| *sum += part);
-            *n += 1.0;
+    /// Of a search: the loads of the trials that show why it found no higher one.
+    pub(crate) fn loads(&self) -> Option<String> {
+        let loads = self.trials.iter().filter_map(|trial| trial.asked_fps);
+        let [low, high] = loads.fold([f64::INFINITY, 0.0], |[low, high], load| {
+            [load.min(low), load.max(high)]
+        });
+        let n = self.trials.len();
+        (self.noticeable() == 0.0 && high > 0.0)
+            .then(|| format!("in {n} trials at {low:.0} to {high:.0} a second"))
+    }
+
+    /// The CPU that forwards of which others had the largest share of time, and that share, where a queue of the DUT overflowed meanwhile
+    /// and no CPU that forwards was full: others had this CPU for at least half of the time in which the lost frames came. `of`: the share
+    /// of a CPU in one trial. In trials without loss, threads that wake up wait as well; this much is no sign.
+    pub(crate) fn absent(&self, of: impl Fn(&CpuShare) -> Option<f64>) -> Option<(u32, f64)> {
+        let is_full = |loss: &&Loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull;
+        let full = self.losses.iter().filter(is_full).map(|loss| loss.frames);
+        let lost = self.of_sent(full.sum());
+        let (busy, forwarding) = (self.cpus(), self.forwarding_cpus());
+        let mut shares = forwarding.iter().filter_map(|cpu| busy.get(cpu));
+        if lost == 0.0 || lost < self.noticeable() || shares.any(|of| of[0] >= FULL) {
+            return None;
         }
-        sums.into_iter()
-            .map(|(cpu, (sum, n))| (cpu, sum.map(|part| part / n)))
-            .collect()
+        let usual = self.taken(&of, &self.clean);
+        let taken = self.taken(&of, &self.trials).into_iter();
+        let beyond = |(cpu, share): (u32, f64)| {
+            let usual = usual.get(&cpu).copied().unwrap_or(WAKING);
+            Some((cpu, share)).filter(|_| share - usual >= lost / 2.0)
+        };
+        let taken = taken.filter(|(cpu, _)| forwarding.contains(cpu));
+        let taken = taken.filter_map(beyond);
+        taken.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The mean share of each CPU's time in these trials.
+    fn taken(
+        &self,
+        of: impl Fn(&CpuShare) -> Option<f64>,
+        trials: &[&TrialRecord],
+    ) -> BTreeMap<u32, f64> {
+        let means = mean_of_cpus(|cpu| Some([of(cpu)?]), trials).into_iter();
+        means.map(|(cpu, [share])| (cpu, share)).collect()
     }
 
     /// [`Case::cpus`], if there are any.
@@ -430,6 +508,24 @@ impl Case<'_> {
         let all: BTreeSet<u32> = configured.chain(self.cpus().into_keys()).collect();
         all.into_iter().collect()
     }
+}
+
+fn mean_of_cpus<const N: usize>(
+    of: impl Fn(&CpuShare) -> Option<[f64; N]>,
+    trials: &[&TrialRecord],
+) -> BTreeMap<u32, [f64; N]> {
+    let mut sums: BTreeMap<u32, ([f64; N], f64)> = BTreeMap::new();
+    for cpu in trials.iter().flat_map(|trial| &trial.cpus) {
+        let Some(parts) = of(cpu) else { continue };
+        let (sum, n) = sums.entry(cpu.cpu).or_insert(([0.0; N], 0.0));
+        sum.iter_mut()
+            .zip(parts)
+            .for_each(|(sum, part)| *sum += part);
+        *n += 1.0;
+    }
+    sums.into_iter()
+        .map(|(cpu, (sum, n))| (cpu, sum.map(|part| part / n)))
+        .collect()
 }
 
 /// Whether a setting says nothing.

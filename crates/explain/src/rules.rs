@@ -347,11 +347,14 @@ fn judged(
 /// `12.3 %`
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
-    if percent < 10.0 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
+    let digits = match percent {
+        10.0.. => 0,
+        0.05.. => 1,
+        // The first digit that is not 0.
+        _ if percent > 0.0 => (-percent.log10()).ceil() as usize,
+        _ => 1,
+    };
+    format!("{percent:.digits$} %")
 }
 
 /// Numbers with this sign between them.

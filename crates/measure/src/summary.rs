@@ -360,7 +360,8 @@ fn quantiles<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> BTreeMap<Stri
         .collect()
 }
 
-fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {
+/// The frames that these trials lost, by place, most frames first.
+pub fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {
     let mut losses: Vec<Loss> = Vec::new();
     for loss in trials.iter().flat_map(|t| &t.losses) {
         match losses.iter_mut().find(|known| known.place == loss.place) {

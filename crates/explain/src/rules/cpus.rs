@@ -4,12 +4,12 @@ use super::Look::By;
 use super::On::With;
 use super::Try::{InLab, Keys, Not};
 use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, percent};
-use crate::case::Case;
+use crate::case::{Case, FULL};
 use linerate_hosts::configuration::Cpu;
 use linerate_measure::audit::Cause;
 use linerate_measure::experiment::System::Linux;
 use linerate_measure::record::{Mode, Strength};
-use linerate_measure::summary::NOTICEABLE;
+use linerate_measure::summary::{NOTICEABLE, of_others};
 use std::collections::BTreeSet;
 
 pub const RULES: &[Rule] = &[
@@ -83,7 +83,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: "ring-overrun",
         look: By(ring),
-        says: "A queue of the DUT overflowed: {share} of the frames found it full.",
+        says: "A queue of the DUT overflowed: {share} of the frames found it full{while}.",
         mechanism: "Frames come in bursts, or the CPU comes late: a ring must hold the frames of that time.",
         changes: &[
             [
@@ -97,7 +97,7 @@ pub const RULES: &[Rule] = &[
                 "the former line",
             ],
         ],
-        gain: "up to {share} more frames",
+        gain: "{gain}",
         tries: &[(
             With("larger"),
             Keys(r#"{"interface": {"rx-ring": {larger}}}"#),
@@ -167,13 +167,16 @@ fn steal(case: &Case<'_>) -> Looked {
         .values()
         .map(|[_, _, steal]| *steal)
         .fold(0.0, f64::max);
-    if most < 0.02 {
-        return Ok(None);
-    }
+    let strength = match case.absent(|cpu| Some(cpu.steal)) {
+        _ if most >= 0.02 => Strength::Observed,
+        Some(_) => Strength::Inferred,
+        None => return Ok(None),
+    };
     let shown = cpus
         .iter()
         .map(|(cpu, [_, _, steal])| format!("CPU {cpu}: {} stolen", percent(*steal)));
-    Ok(Some(Found::observed(most, shown).with("more", more(most))))
+    let found = Found::new(strength, most, shown).with("share", percent(most));
+    Ok(Some(found.with("more", more(most))))
 }
 
 fn other_programs(case: &Case<'_>) -> Looked {
@@ -185,9 +188,12 @@ fn other_programs(case: &Case<'_>) -> Looked {
         .filter_map(of)
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let (cpu, share) = most.ok_or(crate::case::UNKNOWN_CPUS)?;
-    if share < NOTICEABLE {
-        return Ok(None);
-    }
+    let absent = case.absent(|cpu| of_others(case.records.campaign, cpu));
+    let (strength, (cpu, share)) = match absent {
+        _ if share >= NOTICEABLE => (Strength::Observed, (cpu, share)),
+        Some(absent) => (Strength::Inferred, absent),
+        None => return Ok(None),
+    };
     let evidence = format!(
         "others than linerate had CPU {cpu} for {} of the load's time",
         percent(share)
@@ -203,9 +209,14 @@ fn other_programs(case: &Case<'_>) -> Looked {
     );
     let most = Some(most).filter(|_| !names.is_empty());
     Ok(Some(
-        Found::observed(share, [Some(evidence), most].into_iter().flatten())
-            .with("cpu", cpu)
-            .with("more", more(share)),
+        Found::new(
+            strength,
+            share,
+            [Some(evidence), most].into_iter().flatten(),
+        )
+        .with("share", percent(share))
+        .with("cpu", cpu)
+        .with("more", more(share)),
     ))
 }
 
@@ -217,7 +228,7 @@ fn hand_over(case: &Case<'_>) -> Looked {
     let lost = case.lost(|cause| cause == Cause::QueueFull)?;
     let share = case.of_sent(lost.iter().map(|loss| loss.frames).sum());
     // Where frames find a queue full without it, `ring-overrun` has them.
-    if !steered && !threaded || share < 0.001 {
+    if !steered && !threaded || share == 0.0 || share < case.noticeable() {
         return Ok(None);
     }
     let [by, file, on] = match threaded {
@@ -235,7 +246,6 @@ fn hand_over(case: &Case<'_>) -> Looked {
         _ => "",
     };
     let evidence = case
-        .row
         .losses
         .iter()
         .take(4)
@@ -258,7 +268,7 @@ fn hand_over(case: &Case<'_>) -> Looked {
 fn ring(case: &Case<'_>) -> Looked {
     let full = case.lost(|cause| cause == Cause::QueueFull)?;
     let share = case.of_sent(full.iter().map(|loss| loss.frames).sum());
-    if share < 0.001 {
+    if share == 0.0 || share < case.noticeable() {
         return Ok(None);
     }
     let cpus = case.cpus();
@@ -270,7 +280,7 @@ fn ring(case: &Case<'_>) -> Looked {
     let busiest = busiest.ok_or(
         "a ring overflowed, and how busy the CPUs were is not known: too much load, or too small a ring",
     )?;
-    if busiest >= 0.95 {
+    if busiest >= FULL {
         // The load is more than the CPUs can do: the ring only shows it.
         return Ok(None);
     }
@@ -282,13 +292,23 @@ fn ring(case: &Case<'_>) -> Looked {
             percent(case.of_sent(loss.frames))
         )
     });
-    let found = Found::observed(
-        share,
-        lost.chain([format!(
-            "the CPUs that forward were {} busy at most",
-            percent(busiest)
-        )]),
+    let busy = format!(
+        "the CPUs that forward were {} busy at most",
+        percent(busiest)
     );
+    let found = Found::observed(share, lost.chain(case.loads()).chain([busy]));
+    let stolen = case.absent(|cpu| Some(cpu.steal));
+    let taken = case.absent(|cpu| of_others(case.records.campaign, cpu));
+    let meanwhile = match (taken, stolen) {
+        (Some((cpu, _)), _) => format!(", while other programs had CPU {cpu}"),
+        (_, Some((cpu, _))) => format!(", while the hypervisor had taken CPU {cpu} away"),
+        _ => String::new(),
+    };
+    let gain = match case.noticeable() {
+        0.0 => "a higher load before the first loss".into(),
+        _ => format!("up to {} more frames", percent(share)),
+    };
+    let found = found.with("while", meanwhile).with("gain", gain);
     let ring = case.inside().ok().map(|card| card.rx_ring);
     let larger = ring.and_then(|ring| {
         Some((2 * ring.now?).min(ring.most?)).filter(|larger| Some(*larger) > ring.now)
@@ -311,11 +331,7 @@ fn squeezes(case: &Case<'_>) -> Looked {
         .filter(|(name, _)| name.ends_with("time_squeeze"))
         .map(|(_, n)| n)
         .sum();
-    let lost = case
-        .row
-        .losses
-        .iter()
-        .any(|loss| loss.place.contains("full"));
+    let lost = case.losses.iter().any(|loss| loss.place.contains("full"));
     let share = case.of_sent(squeezes);
     // A budget is 300 frames: one squeeze for each is a CPU that always has more to do, and no cause by itself.
     if share < 0.01 && !(lost && share > 0.001) {

@@ -71,9 +71,6 @@ fn tester(case: &Case<'_>) -> Looked {
     Ok(Some(Found::new(strength, 1.0, [evidence])))
 }
 
-/// Share of the frames from which on drops matter.
-const NOTICEABLE: f64 = 0.001;
-
 /// Counters of drops that other rules explain: `fragmentation`, `connection-table`, `neighbour-table`.
 const OF_OTHER_RULES: [&str; 6] = [
     "FragFails",
@@ -202,13 +199,14 @@ fn drops(case: &Case<'_>) -> Looked {
     let losses = case.lost(|cause| matches!(cause, Cause::Dropped | Cause::Unexplained))?;
     let losses: Vec<&Loss> = losses.into_iter().filter(is_own).collect();
     let share = case.of_sent(losses.iter().map(|loss| loss.frames).sum());
-    let Some(first) = losses.first().filter(|_| share >= NOTICEABLE) else {
+    let noticeable = case.noticeable();
+    let Some(first) = losses.first().filter(|_| share >= noticeable) else {
         return Ok(None);
     };
     let mut reasons: Vec<(&str, f64)> = case
         .kernel_drops()
         .into_iter()
-        .filter(|(_, part)| *part >= NOTICEABLE / 10.0)
+        .filter(|(_, part)| *part >= noticeable / 10.0)
         .collect();
     reasons.sort_by(|a, b| b.1.total_cmp(&a.1));
     if reasons
@@ -233,6 +231,7 @@ fn drops(case: &Case<'_>) -> Looked {
             percent(case.of_sent(loss.frames))
         )
     });
+    let counted = counted.chain(case.loads());
     let of_kernel = reasons.iter().take(4).map(|(name, part)| {
         format!(
             "the kernel's reason: {name}, {} of the frames",

@@ -7,9 +7,11 @@ use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::{Experiment, System, Trials};
 use linerate_measure::record::{
-    Collected, CpuShare, Explanation, LabKind, Planned, SlotFacts, Strength,
+    Collected, CpuShare, Ended, Explanation, LabKind, Mode, Planned, Searched, SearchedGoal,
+    SlotFacts, Strength,
 };
 use linerate_profile::Profile;
+use linerate_search::{Goal, Limits, Outcome};
 
 #[test]
 fn cpus_tell_of_others_that_are_idle_and_of_the_hypervisor() {
@@ -19,6 +21,84 @@ fn cpus_tell_of_others_that_are_idle_and_of_the_hypervisor() {
     assert_eq!(first(&stolen), Some("steal"), "{:?}", stolen.findings);
     let both_busy = explained(&[cpu(0, 1.0, 0.0), cpu(1, 1.0, 0.0)], FORWARDING);
     assert_eq!(first(&both_busy), None);
+}
+
+/// A search that ended at 100,000 frames/s: above it, 400 of a million frames found the queue full. `others`, `steal`: shares of the DUT's
+/// CPU in trials with this loss, and without.
+fn searched(others: [f64; 2], steal: f64) -> Explanation {
+    let mut made = Made::new(&[1e5], |campaign, trials| {
+        campaign.asked.mode = Mode::Threaded;
+        campaign.asked.lab = LabKind::Namespaces;
+        campaign.roles.dut = vec![1];
+        for (n, trial) in trials.iter_mut().enumerate() {
+            let lossy = n >= 3;
+            trial.asked_fps = Some(if lossy { 101_000.0 } else { 100_000.0 });
+            trial.cpus = vec![CpuShare {
+                others: Some(others[usize::from(!lossy)]),
+                ..cpu(1, 0.2, if lossy { steal } else { 0.0 })
+            }];
+            trial.dut = [("Ip.ForwDatagrams".to_string(), 1_000_000)].into();
+            if lossy {
+                trial.loss_ratio = 400e-6;
+                trial.losses = vec![Loss {
+                    place: "DUT in: receive ring full".into(),
+                    side: Side::Dut,
+                    cause: Cause::QueueFull,
+                    frames: 400,
+                }];
+            }
+        }
+    });
+    let outcome = Outcome {
+        lower: Some(100_000.0),
+        upper: Some(101_000.0),
+        conditional: Some(100_000.0),
+        irregular: None,
+    };
+    made.summary.searches = vec![Searched {
+        slot: 0,
+        goals: vec![SearchedGoal {
+            name: "ndr".into(),
+            goal: Goal::new(0.0, 0, 1_000_000_000, 1_000_000_000),
+            outcome,
+            interval: [None; 2],
+        }],
+        limits: Limits { min: 1e3, max: 1e6 },
+        stalls: Some(0.0),
+        loads: Vec::new(),
+        table: None,
+        ended: Some(Ended::Known),
+    }];
+    explanation(&made)
+}
+
+#[test]
+fn the_limit_of_a_search_is_what_the_trials_above_it_lost() {
+    let causes = |explanation: &Explanation| -> Vec<String> {
+        let findings = explanation.findings.iter();
+        findings.map(|finding| finding.cause.clone()).collect()
+    };
+    // Threads wait for a moment whenever they wake up: that is no other program.
+    let bursts = searched([0.005, 0.005], 0.0);
+    assert_eq!(causes(&bursts), ["ring-overrun"], "{bursts:?}");
+    let statement = "A queue of the DUT overflowed: 0.04 % of the frames found it full.";
+    assert_eq!(bursts.findings[0].statement, statement);
+    let evidence = &bursts.findings[0].evidence;
+    assert!(
+        evidence.contains(&"in 3 trials at 101000 to 101000 a second".to_string()),
+        "{evidence:?}"
+    );
+    // Others had the CPU for a millisecond of each second more than without loss; the lost frames came in 0.4 ms.
+    let others = searched([0.006, 0.005], 0.0);
+    assert_eq!(causes(&others), ["ring-overrun", "other-programs"]);
+    let statement = &others.findings[0].statement;
+    let meanwhile = "found it full, while other programs had CPU 1.";
+    assert!(statement.ends_with(meanwhile), "{statement}");
+    let stolen = searched([0.005, 0.005], 0.011);
+    assert_eq!(causes(&stolen), ["ring-overrun", "steal"]);
+    let statement = &stolen.findings[0].statement;
+    let meanwhile = "found it full, while the hypervisor had taken CPU 1 away.";
+    assert!(statement.ends_with(meanwhile), "{statement}");
 }
 
 /// A DUT of a lab of hosts with its answers to some questions.

@@ -7,7 +7,7 @@ use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
     Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, Mode, NotExamined, Proof,
-    Row, SlotProfile, Strength, Summary, Verdict,
+    Row, Searched, SlotProfile, Strength, Summary, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -348,7 +348,8 @@ fn proven(proof: &Proof) -> String {
 fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
     for explanation in &summary.explanations {
         if let Some(row) = summary.rows.iter().find(|row| row.slot == explanation.slot) {
-            page.say(limit(campaign, explanation, row));
+            let searched = summary.searches.iter().find(|of| of.slot == row.slot);
+            page.say(limit(campaign, explanation, row, searched));
         }
     }
 }
@@ -363,7 +364,14 @@ fn forwards(campaign: &Campaign) -> &'static str {
 }
 
 /// `forwarding: 0.626 Mpps. The DUT was the limit: a frame takes 1597 ns, including the tester's share. CPU 1, which forwards, was full.`
-fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
+///
+/// A search ends at a load, and not at the time that a frame takes.
+fn limit(
+    campaign: &Campaign,
+    explanation: &Explanation,
+    row: &Row,
+    searched: Option<&Searched>,
+) -> String {
     let rate = rate_of(campaign, row.received.median);
     let full = &row.full_cpus;
     let of_dut = if campaign.asked.lab == LabKind::Hosts {
@@ -386,6 +394,7 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
         Mode::Hosts | Mode::EndHosts => None,
     };
     let busy = match forwarding {
+        _ if searched.is_some() => String::new(),
         None => were_full(full, ["", ""]),
         Some(forwarding) => {
             let (own, others): (Vec<u32>, Vec<u32>) =
@@ -397,7 +406,11 @@ fn limit(campaign: &Campaign, explanation: &Explanation, row: &Row) -> String {
                 )
         }
     };
+    let goal = searched.and_then(|of| of.goals.first());
     let limit = match row.limit {
+        Limit::Dut | Limit::DutDrops | Limit::Tester if goal.is_some() => goal
+            .map(|goal| format!("No higher load met the goal {}.", goal.name))
+            .unwrap_or_default(),
         Limit::Dut if row.ns_per_frame > 0.0 => format!(
             "The DUT was the limit: a {} takes {:.0} ns, including the tester's share.",
             campaign.noun(),
