@@ -21,7 +21,7 @@ pub const RULES: &[Rule] = &[
             [
                 "Linux (nftables)",
                 "nft add set inet filter NAME '{ type ipv4_addr; flags interval; }', and one rule that looks up @NAME; accept established flows first",
-                "nft -f OLD-RULES",
+                NFT_BACK,
             ],
             [
                 "Linux (iptables)",
@@ -31,7 +31,7 @@ pub const RULES: &[Rule] = &[
             [
                 "FreeBSD (ipfw)",
                 "ipfw table 1 create; ipfw add allow ip from 'table(1)' to any",
-                "ipfw -q OLD-RULES",
+                "service ipfw restart",
             ],
             [
                 "OpenBSD, FreeBSD (pf)",
@@ -57,7 +57,7 @@ pub const RULES: &[Rule] = &[
         changes: &[[
             "Linux (nftables, iptables)",
             "ct state established,related accept before the rule, so that only first frames come to it; comparisons before the expression, in the same rule",
-            "nft -f OLD-RULES; iptables-restore OLD-RULES",
+            "(echo flush ruleset; cat OLD-RULES) | nft -f -, or iptables-restore OLD-RULES",
         ]],
         otherwise: Not(
             "only the author of the rules knows which frames must come to the expression",
@@ -146,12 +146,12 @@ pub const RULES: &[Rule] = &[
         cause: "logging",
         look: By(logging),
         says: "The firewall logs frames under load.",
-        mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that meets the rule.",
+        mechanism: "A log entry is written and, for nflog, pflog or a socket, the frame is copied, for each frame that matches the rule.",
         changes: &[
             [
                 "Linux (nftables)",
                 "limit rate 10/second log, or log only ct state new",
-                "nft -f OLD-RULES",
+                NFT_BACK,
             ],
             [
                 "Linux (iptables)",
@@ -169,6 +169,9 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
+/// Without a flush, nft adds the rules of a file to those in force.
+const NFT_BACK: &str = "(echo flush ruleset; cat OLD-RULES) | nft -f -";
+
 pub const NO_FILTER: Try =
     Keys(r#"{"sysctls": {"net.ipv4.conf.all.rp_filter": 0, "net.ipv4.conf.{in}.rp_filter": 0}}"#);
 
@@ -176,7 +179,13 @@ fn logging(case: &Case<'_>) -> Looked {
     let setting = Asked(&["nft", "iptables"], |found| {
         let chains = found.rule_sets.iter().flat_map(|set| set.forwarding());
         let logging: u64 = chains.map(|chain| chain.logging).sum();
-        (logging > 0).then(|| format!("{logging} rules on the way of forwarded frames log"))
+        match logging {
+            0 => None,
+            1 => Some("1 rule that forwarded frames pass writes log entries".into()),
+            n => Some(format!(
+                "{n} rules that forwarded frames pass write log entries"
+            )),
+        }
     });
     let setting = match case.passed() {
         // A rule that no frame reaches costs nothing.
