@@ -293,7 +293,7 @@ impl Rule {
         let release = host.found.system.release.as_deref().unwrap_or_default();
         let (system, span) = (system(self.on), self.span());
         let note = format!(
-            "{system} {span} has this setting, {release} has not. {}",
+            "Only {system} {span} uses this setting; this host runs {release}. {}",
             self.outside
         );
         let says = state == State::Undo || !self.outside.is_empty();
@@ -325,7 +325,7 @@ impl Rule {
     fn plain(&self, host: &Host) -> Item {
         let unsure = (host.release.is_none() && !self.span().is_empty()).then(|| {
             format!(
-                "The release is not known: only {} {} has this setting. {}",
+                "The release is not known: only {} {} uses this setting. {}",
                 system(self.on),
                 self.span(),
                 self.outside

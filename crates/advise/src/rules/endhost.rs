@@ -69,12 +69,12 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-tcp-idle",
         kind: Measure,
-        title: "Keep the congestion window over pauses and between connections as it is",
+        title: "Keep the congestion window over pauses, and save no metrics of closed connections",
         sets: &[
             sysctl("net.ipv4.tcp_slow_start_after_idle", "0"),
             sysctl("net.ipv4.tcp_no_metrics_save", "1"),
         ],
-        why: "A connection that pauses need not start anew; a bad moment of one connection need not slow the next ones to the same host.",
+        why: "After a pause, a connection need not begin with slow start. Losses of one connection do not slow the next ones to the same host.",
         prior: 0.05,
         plan: PLAN,
         cost: "A burst after a pause may meet a full queue.",
@@ -134,7 +134,7 @@ pub const RULES: &[Rule] = &[
         cost: "A service that starts late may find its port in use: name it in net.ipv4.ip_local_reserved_ports.",
         notes: &[(
             (4, 19),
-            "tcp_tw_reuse is 2 by default: for connections of the host to itself.",
+            "From Linux 4.19 on, tcp_tw_reuse is 2 by default: it reuses the ports of loopback connections only.",
         )],
         ..END
     },
@@ -171,9 +171,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "linux-adv-win-scale",
         until: Some((6, 5)),
-        outside: "The kernel measures how much of a buffer is overhead from 6.6 on, and ignores it.",
+        outside: "Later kernels measure the overhead of packets themselves.",
         kind: Undo,
-        title: "Leave the share of a buffer that is window to the kernel",
+        title: "Do not set tcp_adv_win_scale: the kernel sizes the window",
         sets: &[gone("net.ipv4.tcp_adv_win_scale")],
         why: "14 announces nearly the whole buffer as window: packets that need more memory than data are dropped.",
         prior: 0.0,
@@ -285,7 +285,7 @@ fn of_linux(host: &Host) -> (u64, String) {
     size(
         host,
         2.0,
-        "; twice that, because a buffer holds the overhead of packets as well (of 16 MiB, 11 MB were on the way: docs/tuning.md)",
+        "; twice that, because packet overhead fills part of a buffer (docs/tuning.md: with 16 MiB, 11 MB of data were in flight)",
     )
 }
 

@@ -142,9 +142,9 @@ pub const RULES: &[Rule] = &[
                 }
             })
         },
-        why: "A host with one way out needs no packets from elsewhere. An interface uses the larger of its own value and that of all. This is about safety, not speed.",
+        why: "On a host with one uplink, a packet whose source is routed through another interface is forged. Linux uses the larger of rp_filter of all and of the interface. This is about safety, not speed.",
         prior: 0.0,
-        cost: "A host with several ways out loses packets: 2 is looser.",
+        cost: "1 drops valid packets of a host with several uplinks: set 2 (loose mode) there.",
         ..LINUX
     },
     Rule {
@@ -162,7 +162,7 @@ pub const RULES: &[Rule] = &[
         id: "linux-redirects",
         topic: EndHost,
         roles: EVERY,
-        title: "Accept no redirects and no source routes",
+        title: "Turn ICMP redirects and source routes off",
         sets: &[
             sysctl("net.ipv4.conf.{each}.accept_redirects", "0"),
             sysctl("net.ipv6.conf.{each}.accept_redirects", "0"),
@@ -174,7 +174,7 @@ pub const RULES: &[Rule] = &[
             "net.ipv4.conf.all.secure_redirects",
             "net.ipv6.conf.all.accept_redirects",
         ],
-        why: "A neighbour can lead traffic elsewhere with them. Linux sends redirects where the interface or all has 1. A host accepts them in the same way, a router where both have 1. IPv6 asks the interface alone (ip-sysctl.rst of Linux). This is about safety, not speed.",
+        why: "A neighbour can divert traffic with them. An IPv4 interface sends redirects if its own value or that of all is 1. A host accepts them by the same rule; a router, if both are 1. For IPv6, only the interface's own value counts (ip-sysctl.rst of Linux). This is about safety, not speed.",
         prior: 0.0,
         cost: "Hosts on the same network are not told of shorter ways.",
         ..LINUX

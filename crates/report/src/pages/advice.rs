@@ -51,7 +51,7 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
     );
     page.list("Sources", "- ", &advice.sources, Tone::Note);
     page.gap();
-    page.note("Sorted by expected gain x certainty. The gains are those of other machines: measure yours. `linerate apply --item NAME` makes a change and can take it back; --format shell, ansible or diff prints the lines alone.");
+    page.note("Sorted by expected gain x certainty. The gains are those of other machines: measure yours. `linerate apply --item NAME` makes a change, `linerate apply --revert` takes all back. `linerate advise --format shell` prints the changes as a script; ansible and diff are other formats.");
     page
 }
 
@@ -66,7 +66,7 @@ fn article(advice: &Advice) -> &'static str {
 fn one(page: &mut Document, nth: usize, item: &Item) {
     page.gap();
     let measure = if item.state == State::Measure {
-        ". Measure it first: it harms some machines"
+        "; on some machines a loss: measure it first"
     } else {
         ""
     };
