@@ -136,13 +136,34 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The sentences of the checks that failed. A fault speaks for itself.
+    /// The sentences of the checks that failed.
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
-        let told = |c: &Check| match c.name.as_str() {
-            NO_FAULT => c.found.clone(),
-            name => format!("{name}: {}", c.found),
+        self.checks.iter().filter(|c| !c.ok).map(Check::failure)
+    }
+}
+
+impl Check {
+    /// What went wrong. The name of a check says what should be.
+    fn failure(&self) -> String {
+        let found = self.found.as_str();
+        let (name, direction) = match self.name.rsplit_once(", ") {
+            Some((name, direction)) => (name, format!(" ({direction})")),
+            None => (self.name.as_str(), String::new()),
         };
-        self.checks.iter().filter(|c| !c.ok).map(told)
+        let words = match name {
+            "frames were sent" => "no frame was sent".into(),
+            "offered as asked" => match found.split_once(" frames/s offered of ") {
+                Some((offered, asked)) => {
+                    format!("the tester offered {offered} frames/s of {asked}")
+                }
+                None => format!("the load was not as asked: {found}"),
+            },
+            "no foreign frames" => format!("foreign frames arrived: {found}"),
+            "the tester lost nothing" => format!("the tester lost {found}"),
+            "repeated bursts" => format!("the bursts were not as asked: {found}"),
+            _ => found.into(),
+        };
+        words + &direction
     }
 }
 
@@ -293,7 +314,7 @@ fn something_sent(e: &Evidence) -> Check {
 /// A rate needs time between two samples. Trials that sent nothing, or failed, have no window for another reason.
 fn has_window(e: &Evidence) -> Option<Check> {
     let found = match e.rates {
-        Some(Rates { offered: 0.0, seconds, .. }) => format!("no frame was sent in its {seconds:.3} s"),
+        Some(Rates { offered: 0.0, seconds, .. }) => format!("no frame was sent in the window of {seconds:.3} s"),
         Some(rates) => format!("{:.3} s", rates.seconds),
         None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (try another clock source), or linerate could not run during the whole trial".into(),
     };
@@ -340,7 +361,7 @@ fn dut_was_at_work(e: &Evidence) -> Option<Check> {
     let (full, sent, received) = (found_full(e), e.generator.frames, e.receiver.unique());
     let found = match received {
         0 if full < sent => "it dropped all frames".into(),
-        0 => format!("it took none of {sent} frames in: all of them found a queue full"),
+        0 => format!("the DUT took none of {sent} frames in: all of them found a queue full"),
         _ => format!("no frame was received in the window, and {received} before or after it"),
     };
     (none && !meant).then(|| Check {
@@ -364,8 +385,9 @@ fn offered_as_asked(
     let tolerance = OFFERED_TOLERANCE * asked + 2.0 * f64::from((*burst).max(1)) / rates.seconds;
     let ok = (rates.offered - asked).abs() <= tolerance;
     let off = 100.0 * (rates.offered / asked - 1.0);
+    let digits = usize::from(asked < 1e4);
     let found = format!(
-        "{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)",
+        "{:.digits$} frames/s offered of {asked:.digits$} asked ({off:+.1} %)",
         rates.offered
     );
     Some(Check {

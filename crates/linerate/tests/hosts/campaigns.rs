@@ -199,7 +199,7 @@ fn a_stateful_router_has_seen_both_directions_of_each_connection() {
         .collect::<Vec<_>>()
         .join(" ");
     assert!(
-        page.contains("states established") || page.contains("offered as asked"),
+        page.contains("states established") || page.contains("the tester offered"),
         "{page}"
     );
     let shown = format!("No stamps of hardware: {}.", software[0]);

@@ -215,7 +215,8 @@ fn a_trial_that_failed_its_audit_is_left_out_and_named() {
     assert!(
         s.warnings
             .iter()
-            .any(|w| w.text.contains("1 of 11 trials failed") && w.text.contains("7 unaccounted"))
+            .any(|w| w.text.contains("1 of 11 trials is invalid")
+                && w.text.contains("7 unaccounted"))
     );
 }
 
@@ -407,7 +408,7 @@ fn a_slot_without_a_figure_is_named_with_the_reason() {
     assert_eq!(
         why(&one(Stopped::Trials)),
         [
-            "2: could not be measured: all 10 trials failed their audit (the first: frames were sent: 0 sent)"
+            "2: could not be measured: all 10 trials failed their audit (the first: no frame was sent)"
         ]
     );
     trials.retain(|t| t.slot != 2);

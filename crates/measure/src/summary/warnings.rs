@@ -67,15 +67,11 @@ fn slot_warnings(
             }
             None => {
                 let why = first.audit.failures().next().unwrap_or_default();
-                let out = if n == 1 {
-                    "its audit and is"
-                } else {
-                    "their audit and are"
-                };
-                format!(
-                    "{n} of {} failed {out} not in the verdict (the first: {why})",
-                    counted(all, "trial")
-                )
+                let trials = counted(all, "trial");
+                match n {
+                    1 => format!("1 of {trials} is invalid and does not count: {why}"),
+                    _ => format!("{n} of {trials} are invalid and do not count. The first: {why}"),
+                }
             }
         });
     }

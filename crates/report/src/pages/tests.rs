@@ -543,7 +543,7 @@ fn a_trial_table() {
                 3 forwarding IPv4 64 B            1   0.90  no window  no window     0  FAILED    372,872       0       99      0
 
             1 of 4 trials failed their audit
-                3  interface g0 went down; frames were sent: 0 sent
+                3  interface g0 went down; no frame was sent
         "#]],
     );
     assert_eq!(
