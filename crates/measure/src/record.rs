@@ -140,6 +140,29 @@ impl Campaign {
             .get(slot)
             .map_or("unknown slot", |slot| &slot.name)
     }
+
+    /// The name of a slot as pages print it.
+    pub fn shortened(&self, name: &str) -> String {
+        let planned = self.planned.as_ref();
+        planned.map_or_else(|| name.into(), |planned| planned.shortened(name))
+    }
+}
+
+impl Planned {
+    /// A name without factors that have one level only in this form of the plan.
+    pub fn shortened(&self, name: &str) -> String {
+        let factors = self.experiment.factors.iter();
+        let factors = factors.filter(|f| f.levels.len() == 1);
+        factors.fold(name.to_string(), |name, f| {
+            let level = format!(", {} {}", f.name, f.levels[0]);
+            match name.split_once(&level) {
+                Some((before, after)) if after.is_empty() || after.starts_with([',', '#']) => {
+                    format!("{before}{after}")
+                }
+                _ => name,
+            }
+        })
+    }
 }
 
 /// The plan of a campaign.

@@ -29,7 +29,7 @@ mod trials;
 mod tuning;
 
 use crate::prelude::*;
-use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
+use linerate_measure::record::{Campaign, HostFacts, LabKind, Searched, Summary};
 use std::collections::BTreeMap;
 
 pub use crate::format::{Style, ascii};
@@ -111,18 +111,24 @@ pub fn first(
     ))
 }
 
-/// The first rate of a campaign, in a few words.
+/// The first result of a campaign, in a few words.
 pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
-    let name = |slot: usize| campaign.name_of(slot);
-    let searched = summary.searches.iter().find_map(|search| {
-        let goal = search.goals.first()?;
-        Some(format!(
-            "{}, {}: {}",
-            name(search.slot),
-            goal.name,
-            numbers::rate_of(campaign, goal.outcome.conditional?)
-        ))
-    });
+    let name = |slot: usize| campaign.shortened(campaign.name_of(slot));
+    let goals = || {
+        let goal = |search: &Searched| {
+            let Some(goal) = search.goals.first() else {
+                let loads = (!search.loads.is_empty()).then(|| counted(search.loads.len(), "load"));
+                return (name(search.slot), loads.map(|n| format!("loss at {n}")));
+            };
+            let found = (goal.outcome.conditional).map(|rate| numbers::rate_of(campaign, rate));
+            (format!("{}, {}", name(search.slot), goal.name), found)
+        };
+        summary.searches.iter().map(goal)
+    };
+    let searched = goals()
+        .find(|(_, found)| found.is_some())
+        .or(goals().next())
+        .map(|(of, found)| format!("{of}: {}", found.unwrap_or("no result".into())));
     let is_dut = |slot: usize| {
         campaign
             .slots

@@ -85,6 +85,31 @@ fn a_search_goes_on_with_more_time() {
     );
 }
 
+/// The tester's rate is no answer.
+#[test]
+fn the_list_says_that_a_search_has_no_result() {
+    let scratch = Scratch::new();
+    for (out, more) in [
+        ("none", "loss=2 --goal 0:20ms:20ms:0"),
+        ("curve", "rate=25kpps --loss-curve"),
+    ] {
+        let line =
+            format!("search --max 50kpps --duration 20ms --out results/{out} --simulate {more}");
+        linerate_line(&line).dir(scratch.path()).run().no_panic();
+    }
+    let list = linerate_line("list results")
+        .dir(scratch.path())
+        .run()
+        .ok()
+        .stdout;
+    assert!(
+        list.contains("forwarding IPv4 64 B, 0:20ms:20ms:0: no result")
+            && list.contains("forwarding IPv4 64 B: loss at")
+            && !list.contains("tester-baseline"),
+        "{list}"
+    );
+}
+
 #[test]
 fn a_loss_curve_falls_to_two_trials_without_loss() {
     let records = Scratch::new();

@@ -69,21 +69,7 @@ impl<'a> Shown<'a> {
 
     /// A name without factors that have one level only in this form of the plan.
     fn shortened(&self, name: &str) -> String {
-        let factors = self
-            .planned
-            .experiment
-            .factors
-            .iter()
-            .filter(|f| f.levels.len() == 1);
-        factors.fold(name.to_string(), |name, f| {
-            let level = format!(", {} {}", f.name, f.levels[0]);
-            match name.split_once(&level) {
-                Some((before, after)) if after.is_empty() || after.starts_with([',', '#']) => {
-                    format!("{before}{after}")
-                }
-                _ => name,
-            }
-        })
+        self.planned.shortened(name)
     }
 
     /// Disturbances that distort a cell's rate, in a few words; empty: none.
