@@ -12,6 +12,7 @@ use linerate_measure::record::{Campaign, Slot};
 use linerate_report::export::{Suite, junit};
 use linerate_runner::{handle, input};
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,9 +25,10 @@ use std::process::ExitCode;
   linerate compare before.txt after.txt             plain files, a rate on each line
   linerate compare before after --fail-if-slower 3%   for CI
 
-After a campaign's folder, :VARIANT selects one row of its results: by the variant's name, by the
-name with IP version and frame length (\"X:forwarding IPv6 84\"), or by its number (X:2).
-All numbers are rates: more is better.
+After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
+(\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
+
+Numbers in plain files must be rates: more is better.
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 the
 reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided.")]
@@ -95,7 +97,7 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
         )?;
     }
     if args.fail_if_slower.is_some() && !found.missing.is_empty() {
-        bail!("not all was compared: {}", found.missing.join("; "));
+        bail!("--fail-if-slower: {}", found.missing.join("; "));
     }
     Ok(verdict(args, &found.comparisons))
 }
@@ -160,7 +162,7 @@ impl Found {
             .iter()
             .filter_map(|s| Some((slots.get(s.baseline?)?, s)));
         for (reference, other) in compared.collect::<Vec<_>>() {
-            let rates = |s: &Slot| campaign.rates(s, s.name.clone());
+            let rates = |s: &Slot| campaign.rates(s, campaign.stored.campaign.shortened(&s.name));
             let paired = campaign.has_blocks();
             self.push(&rates(reference), &rates(other), paired, confidence);
         }
@@ -200,19 +202,16 @@ impl Found {
     fn campaigns(&mut self, first: &OpenCampaign, other: &OpenCampaign, confidence: f64) {
         let one_campaign = first.path == other.path;
         let same_variant = first.wanted.is_none() && other.wanted.is_none();
-        let (pairs, alone) = partners(&first.slots(), &other.slots(), same_variant);
-        let without = |slot: &Slot, of: &OpenCampaign, than: &OpenCampaign| {
-            let (name, of, than) = (&slot.name, &of.name, &than.name);
-            format!(
-                "{name} of {of} is not compared: {than} has no cell with the same frames at the same load"
-            )
-        };
-        let notes = alone.iter().map(|slot| without(slot, other, first));
-        self.notes.extend(notes);
+        let (pairs, mut alone) = partners(&first.slots(), &other.slots(), same_variant);
         if same_variant {
-            let (_, lacking) = partners(&other.slots(), &first.slots(), true);
-            let missing = lacking.iter().filter(|slot| !slot.is_calibration());
-            let missing: Vec<String> = missing.map(|slot| without(slot, first, other)).collect();
+            alone.retain(|slot| !slot.is_calibration());
+        }
+        self.notes
+            .extend(not_compared(&alone, other, first, same_variant));
+        if same_variant {
+            let (_, mut lacking) = partners(&other.slots(), &first.slots(), true);
+            lacking.retain(|slot| !slot.is_calibration());
+            let missing = not_compared(&lacking, first, other, true);
             self.notes.extend(missing.iter().cloned());
             self.missing.extend(missing);
         }
@@ -227,13 +226,20 @@ impl Found {
                 ));
                 continue;
             }
-            let name = |campaign: &OpenCampaign, slot: &Slot| match one_campaign {
-                true => slot.name.clone(),
-                false => format!("{} ({})", slot.name.clone(), campaign.short_name()),
+            let [short, other_short] =
+                [(first, a), (other, b)].map(|(of, slot)| of.stored.campaign.shortened(&slot.name));
+            // A level that only one of two campaigns has is part of the difference.
+            let alike = one_campaign || a.name == b.name && short == other_short;
+            let name = |campaign: &OpenCampaign, slot: &Slot, short: String| {
+                let name = if alike { short } else { slot.name.clone() };
+                match one_campaign {
+                    true => name,
+                    false => format!("{name} ({})", campaign.short_name()),
+                }
             };
             let (reference, rates) = (
-                first.rates(a, name(first, a)),
-                other.rates(b, name(other, b)),
+                first.rates(a, name(first, a, short)),
+                other.rates(b, name(other, b, other_short)),
             );
             let paired = one_campaign && first.has_blocks();
             self.push(&reference, &rates, paired, confidence);
@@ -271,6 +277,31 @@ impl Found {
     }
 }
 
+/// One note for each reason why cells of `of` are not compared.
+fn not_compared(
+    cells: &[&Slot],
+    of: &OpenCampaign,
+    than: &OpenCampaign,
+    same_variant: bool,
+) -> Vec<String> {
+    let others = than.slots();
+    let reason = |cell: &Slot| match others.iter().any(|other| other.variant == cell.variant) {
+        _ if !same_variant => "no cell with the same frames at the same load",
+        true => "these variants only with other frames, loads or factor levels",
+        false => "no variants of these names",
+    };
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for cell in cells {
+        reasons.entry(reason(cell)).or_default().push(&cell.name);
+    }
+    let (of, than) = (&of.name, &than.name);
+    let note = |(reason, names): (&str, Vec<&str>)| {
+        let names = names.join("; ");
+        format!("cells of {of} are not compared, because {than} has {reason}: {names}")
+    };
+    reasons.into_iter().map(note).collect()
+}
+
 /// Other differences between two campaigns, which may explain a difference of rates instead of the DUT.
 fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
     let facts = |c: &OpenCampaign| {
@@ -283,7 +314,7 @@ fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
             ("linerate", c.stored.campaign.linerate.clone()),
             ("mode", asked.mode.to_string()),
             ("generator", asked.generator.clone()),
-            ("flows", asked.flows.to_string()),
+            ("flows (the most of any cell)", asked.flows.to_string()),
             ("order of flows", asked.order.clone()),
             ("batch", asked.batch.to_string()),
         ]
@@ -296,7 +327,8 @@ fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
                 "batch" => ", which changes the tester's rate: give both the same --batch",
                 _ => "",
             };
-            format!("the campaigns differ in {name}: {a} and {b}{remedy}")
+            let (of_a, of_b) = (&first.name, &other.name);
+            format!("the campaigns differ in {name}: {a} in {of_a}, {b} in {of_b}{remedy}")
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! `linerate compare`: campaigns, their variants, and plain files.
 
-use crate::common::{Bench, Campaign, Scratch, linerate};
+use crate::common::{Bench, Campaign, Scratch, linerate, linerate_line};
 use serde_json::Value;
 
 fn simulated(dut: &str) -> Campaign {
@@ -64,7 +64,7 @@ fn a_slower_campaign_fails_where_that_is_asked_for() {
     assert!(
         ended
             .stdout
-            .contains("Divided by the tester's own rate, the rate changed by -75"),
+            .contains("Relative to the tester's own rate: change -75"),
         "{}",
         ended.stdout
     );
@@ -77,7 +77,7 @@ fn a_slower_campaign_fails_where_that_is_asked_for() {
     linerate(["compare", fast, slow]).run().ok();
     // A result that the second has not cannot have passed.
     let without = Bench::new("--simulate rate=800kpps --family 4 --trials 8 --duration 60ms").run();
-    gate(fast, path(&without)).fails(1, &["not all was compared: nat IPv4 64 B of"]);
+    gate(fast, path(&without)).fails(1, &["has no variants of these names: nat IPv4 64 B"]);
     gate(path(&without), fast).ok();
 }
 
@@ -155,6 +155,49 @@ fn what_cannot_be_compared_is_named() {
     linerate(["compare", &scratch.file("x"), &format!("{folder}:nat")])
         .run()
         .ok();
+}
+
+/// Pages leave the only level of a factor out: so do the list and the comparison. Cells are found by both names.
+#[test]
+fn names_are_those_of_the_page() {
+    let scratch = Scratch::new();
+    let plan = r#"
+        title = "One order"
+        question = "Is it left out?"
+        trials = { duration = "20 ms", blocks = 8 }
+        [variants.forwarding]
+        [variants.nft-nat]
+        from = "nat"
+        [factors.order]
+        sets = "traffic.order"
+        levels = ["random"]
+    "#;
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let said = |line: &str| {
+        let ended = linerate_line(line).dir(scratch.path()).run().ok();
+        ended
+            .stdout
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    said("run plan.toml --simulate rate=400kpps --out results/one");
+    let list = said("list results");
+    assert!(list.contains("one forwarding: 40"), "{list}");
+    let compare = |a: &str, b: &str| {
+        let cells = [a, b].map(|cell| format!("results/one:{cell}"));
+        let line = linerate(["compare", &cells[0], &cells[1]]);
+        line.dir(scratch.path()).run().ok().stdout
+    };
+    let short = compare("forwarding", "nft-nat");
+    assert!(
+        short.contains("nft-nat / forwarding ") && !short.contains("order random"),
+        "{short}"
+    );
+    assert_eq!(
+        short,
+        compare("forwarding, order random", "nft-nat, order random")
+    );
 }
 
 /// The campaign of a plan: its page, and its cells by name, colons included.

@@ -102,7 +102,7 @@ impl Rates {
     }
 }
 
-/// Slots that `wanted` names: a number as the tables have it, from 1 on, a variant, or the first words of a name (`forwarding IPv6`). All of them without a name.
+/// Slots that `wanted` names: a number as the tables have it, from 1 on, a variant, or the first words of a name (`forwarding IPv6`), as it is or as pages print it. All of them without a name.
 pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot> {
     let slots = campaign.slots.iter();
     let Some(wanted) = wanted else {
@@ -130,7 +130,9 @@ pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot>
             .map(|rest| rest.starts_with(char::is_alphanumeric));
         rest == Some(false)
     };
-    slots.filter(|s| begins(&s.name)).collect()
+    slots
+        .filter(|s| begins(&s.name) || begins(&campaign.shortened(&s.name)))
+        .collect()
 }
 
 /// Whether two slots were given the same frames at the same load, so that a difference is the DUT's.

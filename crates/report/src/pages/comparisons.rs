@@ -36,21 +36,29 @@ pub fn comparisons(
     page
 }
 
+/// A name with a comma would run into the sentence.
+fn quoted(name: &str) -> String {
+    match name.contains(", ") {
+        true => format!("'{name}'"),
+        false => name.into(),
+    }
+}
+
 /// `nft-stateful IPv4 64 B is 31 % slower than forwarding IPv4 64 B, 95 % interval 28..34 %, 5 blocks.`
 pub fn verdict(comparison: &Comparison) -> String {
-    let Comparison {
-        reference,
-        other,
-        dropped,
-        ..
-    } = comparison;
+    let dropped = comparison.dropped;
+    let [reference, other] = [&comparison.reference, &comparison.other].map(|name| quoted(name));
     let data = data(comparison);
     let settings = Settings {
         confidence: comparison.confidence,
         words: Words::RATES,
         ..Settings::default()
     };
-    let interval = |change: &Change| ratio_interval(change.ratio, &settings);
+    let interval = |change: &Change| {
+        let interval = ratio_interval(change.ratio, &settings)?;
+        let change = super::results::changes::change(&change.ratio);
+        Some(format!("change {} %, {interval}", change.text()))
+    };
     let claim = |change: &Change| {
         let (claim, interval) = ratio_claim(change.ratio, &settings);
         format!("is {claim} {reference}{interval}")
@@ -61,39 +69,38 @@ pub fn verdict(comparison: &Comparison) -> String {
         let difference = match handled.outcome() {
             Outcome::NotShown => {
                 format!(
-                    "no difference is shown: {}",
+                    "no difference is proven: {}",
                     interval(handled).unwrap_or("too few values".into())
                 )
             }
             _ => format!("it {}", claim(handled)),
         };
         return format!(
-            "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped ones as handled, {difference}, {data}."
+            "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped frames as handled, {difference}, {data}."
         );
     }
     let relative = comparison.change_of_share.as_ref();
     let of_share = relative.and_then(|share| {
-        let percent = 100.0 * (share.ratio.median - 1.0);
-        let text = format!("the rate changed by {percent:+.1} %, {}", interval(share)?);
+        let text = interval(share)?;
         let disagree = comparison.outcome == Outcome::NotShown
             && comparison
                 .changes()
                 .any(|c| c.outcome() != Outcome::NotShown);
         let why = match disagree {
-            true => ". A difference counts only if the rate shows it both ways",
+            true => ". A difference counts only if both changes show it",
             false => "",
         };
-        Some(format!(" Divided by the tester's own rate, {text}{why}."))
+        Some(format!(" Relative to the tester's own rate: {text}{why}."))
     });
     let of_share = of_share.unwrap_or_default();
     match (comparison.outcome, interval(&comparison.change)) {
         (Outcome::NotShown, Some(interval)) => {
             format!(
-                "No difference between {other} and {reference} is shown: {interval}, {data}.{of_share}"
+                "Not proven different: {other}, against the reference {reference}: {interval}, {data}.{of_share}"
             )
         }
         (Outcome::NotShown, None) => {
-            format!("Nothing can be said about {other} and {reference}: too few values, {data}.")
+            format!("Too few values to compare {other} with the reference {reference}: {data}.")
         }
         _ => format!("{other} {}, {data}.{of_share}", claim(&comparison.change)),
     }
@@ -132,7 +139,8 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
     let head = match comparisons.iter().all(paired) {
         true => ["blocks", ""],
         false if comparisons.iter().any(paired) => ["blocks or", "values"],
-        false => ["values", "this, ref."],
+        false if campaign.is_some() => ["trials: this,", "reference"],
+        false => ["values: this,", "reference"],
     };
     let table = Table::of(comparisons)
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
@@ -140,10 +148,10 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .rate("this", unit, |c| medians(c)[1])
         .column("change", "%", |c| change(&c.change.ratio))
         .column("interval", "%", |c| interval(&c.change))
-        .if_any("relative", "to tester", |c| {
+        .if_any("relative", "change %", |c| {
             c.change_of_share.as_ref().map(|c| change(&c.ratio))
         })
-        .if_any("interval", "to tester", |c| {
+        .if_any("relative", "interval %", |c| {
             c.change_of_share.as_ref().map(interval)
         })
         .when(loses, |table| {
@@ -164,14 +172,16 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .iter()
         .map(|c| c.p.map_or("-".into(), |p| significant(p, 2)))
         .collect();
-    let (methods, ps) = (methods.join(" and "), ps.join(", "));
-    let of = match comparisons.iter().any(|c| c.change_of_share.is_some()) {
-        true => ", the larger p of both changes",
+    let methods = methods.join(" and ");
+    let ps = match &ps[..] {
+        [p] => format!("p = {p}"),
+        _ => format!("p by row (Holm's correction): {}", ps.join(", ")),
+    };
+    let of_share = match comparisons.iter().any(|c| c.change_of_share.is_some()) {
+        true => " Relative: divided by the tester's own rate; p is the larger of both changes' p.",
         false => "",
     };
-    page.note(format!(
-        "Changes and intervals: {methods}. p of each row{of}: {ps}."
-    ));
+    page.note(format!("Changes and intervals: {methods}. {ps}.{of_share}"));
 }
 
 fn interval(change: &Change) -> Cell {
@@ -231,12 +241,15 @@ mod tests {
         );
         let equal = comparison([Some(0.001), Some(-0.02), Some(0.03)], Outcome::NotShown);
         assert!(
+            verdict(&equal).starts_with(
+                "Not proven different: nft-stateful, against the reference forwarding: change +0"
+            ),
+            "{}",
             verdict(&equal)
-                .starts_with("No difference between nft-stateful and forwarding is shown: 95 %")
         );
         let nothing = comparison([Some(-0.5), None, None], Outcome::NotShown);
         assert!(
-            verdict(&nothing).starts_with("Nothing can be said"),
+            verdict(&nothing).starts_with("Too few values to compare"),
             "{}",
             verdict(&nothing)
         );
@@ -247,7 +260,7 @@ mod tests {
         };
         assert_eq!(
             verdict(&drops),
-            "nft-stateful passes 50.0 % of the frames, forwarding 100 %; counting the dropped ones as handled, no difference is shown: 95 % interval -2.0..+3.0 %, 5 blocks."
+            "nft-stateful passes 50.0 % of the frames, forwarding 100 %; counting the dropped frames as handled, no difference is proven: change +0.1 %, 95 % interval -2.0..+3.0 %, 5 blocks."
         );
         let double = comparison([Some(1.5), Some(1.2), Some(1.9)], Outcome::Faster);
         assert!(
