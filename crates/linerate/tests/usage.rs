@@ -382,6 +382,20 @@ fn help_lists_what_the_verb_takes() {
 }
 
 #[test]
+fn connections_without_a_value_are_requests() {
+    let plan = |option: &str| {
+        let line = format!("bench --variant nft-stateful {option} --trials 1 --print-plan");
+        linerate_line(&line).run().ok().stdout
+    };
+    assert_eq!(plan("--connections"), plan("--connections request"));
+    for verb in ["bench", "search"] {
+        let help = linerate([verb, "--help"]).run().ok().stdout;
+        let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("without a value: request"), "{help}");
+    }
+}
+
+#[test]
 fn help_teaches_by_example() {
     let verbs = ["bench", "send", "receive", "lab", "show", "stat", "rules"];
     let overview = linerate_line("--help").run().ok().stdout;

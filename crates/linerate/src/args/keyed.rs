@@ -23,6 +23,8 @@ pub struct Opt {
     value: &'static str,
     takes: Takes,
     usual: Option<&'static str>,
+    /// What the option means without a value, if it may stand alone.
+    alone: Option<&'static str>,
     /// The words of the key that the verb takes; none: all.
     only: &'static [&'static str],
     about: Option<&'static str>,
@@ -35,6 +37,7 @@ pub const fn key(option: &'static str, key: &'static str, value: &'static str) -
         value,
         takes: Takes::One,
         usual: None,
+        alone: None,
         only: &[],
         about: None,
     }
@@ -61,6 +64,14 @@ impl Opt {
     pub const fn usual(self, value: &'static str) -> Opt {
         Opt {
             usual: Some(value),
+            ..self
+        }
+    }
+
+    /// The option may stand without a value, and then has this one.
+    pub const fn alone(self, value: &'static str) -> Opt {
+        Opt {
+            alone: Some(value),
             ..self
         }
     }
@@ -94,6 +105,11 @@ impl Opt {
                 .to_string(),
             None => about,
         };
+        let about = match (self.alone, about.strip_suffix(']')) {
+            (Some(value), Some(begin)) => format!("{begin}; without a value: {value}]"),
+            (Some(value), None) => format!("{about} [without a value: {value}]"),
+            (None, _) => about,
+        };
         let read = move |word: &str| keyed.read(word);
         let parser = match keyed.words() {
             [] => ValueParser::new(read),
@@ -113,6 +129,10 @@ impl Opt {
             .long(self.name())
             .value_name(self.value)
             .value_parser(parser);
+        let arg = match self.alone {
+            Some(value) => arg.num_args(0..=1).default_missing_value(value),
+            None => arg,
+        };
         // One word for the lengths of frames, wherever they are given; the other was its name.
         let arg = if self.name() == "sizes" {
             arg.alias("size")

@@ -30,7 +30,9 @@ pub struct Options;
 impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
-            key("--connections", "traffic.connections", "LIST").levels(),
+            key("--connections", "traffic.connections", "LIST")
+                .levels()
+                .alone("request"),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N"),
             key("--order", "traffic.order", "ORDER"),

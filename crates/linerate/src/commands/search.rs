@@ -29,7 +29,7 @@ pub struct Options;
 impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
-            key("--connections", "traffic.connections", "KIND"),
+            key("--connections", "traffic.connections", "KIND").alone("request"),
             key("--object", "traffic.object", "BYTES"),
             key("--sizes", "traffic.size", "SIZE"),
             key("--flows", "traffic.flows", "N"),
