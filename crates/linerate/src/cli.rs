@@ -9,9 +9,12 @@ use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
+/// Columns of the help at most.
+const MOST_COLUMNS: usize = 110;
+
 /// How many packets does this router or firewall forward, why not more, and which setting makes it faster?
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version = env!("LINERATE_VERSION"), max_term_width = 110, propagate_version = true)]
+#[command(name = "linerate", version = env!("LINERATE_VERSION"), max_term_width = MOST_COLUMNS, propagate_version = true)]
 pub struct Cli {
     /// The verb.
     #[command(subcommand)]
@@ -26,16 +29,16 @@ pub enum Command {
     /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
     /// without a DUT, and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is
     /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Without
-    /// --allow-host-changes, no setting of the host is changed.
+    /// --allow-host-changes, no setting of the host is changed but one, while it measures: the CPU priority of your shell's session.
     Bench(Box<bench::Bench>),
     /// Carry out a plan: compare variants in alternating trials
     ///
     /// A plan is a TOML file: which variants and factors are compared, under which traffic, how often, and which results its author
     /// expects. On this machine, each variant gets a DUT of its own in an embedded lab of network namespaces; --lab names the hosts of a
-    /// real lab. Trials alternate: a block is one trial of every variant, in random order. The campaign (all blocks, and their records)
+    /// real lab. Trials alternate: a block is one trial of each cell (a variant with its traffic), in random order. The campaign (all blocks, and their records)
     /// ends when the confidence intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
     Run(run::Run),
-    /// The highest rate without loss (NDR), or with little loss (PDR)
+    /// The highest load that meets a goal for loss: NDR, PDR or your own
     ///
     /// Finds the highest load that meets each goal, with a lower and an upper bound. MLRsearch needs only a few trials for most of
     /// the loads, and many for the loads that decide the result. First linerate measures the tester alone: its rate limits the
@@ -101,9 +104,9 @@ pub enum Command {
     /// Which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. The trials of a
-    /// block (one trial of each variant) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
+    /// block (one trial of each cell, a variant with its traffic) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
     /// Trials of different campaigns are compared unpaired. If both campaigns are of the same machine, linerate compares twice: the rates,
-    /// and the rates divided by the tester's own. A difference must show both ways.
+    /// and the rates divided by the tester's own. A difference counts only if both show it.
     Compare(compare::Compare),
     /// Recompute published figures from the published data
     ///
@@ -138,7 +141,7 @@ pub enum Command {
     Facts(facts::Facts),
     /// Recommend settings, with reasons and measured effects
     ///
-    /// Applies rules to the facts of a host. Each recommendation has the present and the wanted value, the lines for each
+    /// Compares the host's configuration with linerate's rules. Each recommendation has the present and the wanted value, the lines for each
     /// configuration file, the computation with this host's numbers, the gain that was measured elsewhere (with its source and hardware), its cost, and the
     /// plan that tests it. linerate also names settings of the host that are outdated or that its release does not have. Nothing is
     /// changed.
@@ -244,8 +247,25 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Archives and other tools", &["import", "reproduce"]),
 ];
 
-/// The definition of the command line.
-pub fn definition() -> clap::Command {
+/// Columns of the help: those of the terminal, as clap finds them.
+fn columns() -> usize {
+    let ends = [
+        rustix::stdio::stdout(),
+        rustix::stdio::stderr(),
+        rustix::stdio::stdin(),
+    ];
+    let terminal = ends
+        .into_iter()
+        .find_map(|end| rustix::termios::tcgetwinsize(end).ok())
+        .map(|size| usize::from(size.ws_col));
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal
+        .or_else(told)
+        .map_or(100, |columns| columns.min(MOST_COLUMNS))
+}
+
+/// The definition of the command line. `width`: columns of the help's examples.
+pub fn definition(width: usize) -> clap::Command {
     let command = Cli::command();
     let mut help = "linerate: how many packets does this router (the DUT) forward? Why not more?
 Begin with `sudo linerate bench`. `linerate VERB --help` teaches by example.\n"
@@ -262,7 +282,7 @@ Begin with `sudo linerate bench`. `linerate VERB --help` teaches by example.\n"
             );
         }
     }
-    flowing(command.override_help(help))
+    flowing(command.override_help(help), width)
 }
 
 /// The arguments of this process.
@@ -270,6 +290,7 @@ Begin with `sudo linerate bench`. `linerate VERB --help` teaches by example.\n"
 /// # Errors
 /// They are wrong, or help is wanted: what to print.
 pub fn parse() -> Result<Cli, clap::Error> {
+    let definition = || definition(columns());
     let found = definition()
         .try_get_matches()
         .and_then(|found| Cli::from_arg_matches(&found));
@@ -277,7 +298,7 @@ pub fn parse() -> Result<Cli, clap::Error> {
 }
 
 /// The lines of each paragraph below the examples are joined, so that only the width of the terminal breaks them.
-fn flowing(command: clap::Command) -> clap::Command {
+fn flowing(command: clap::Command, width: usize) -> clap::Command {
     let text = command
         .get_after_help()
         .map(ToString::to_string)
@@ -291,11 +312,38 @@ fn flowing(command: clap::Command) -> clap::Command {
         } else {
             '\n'
         });
-        joined.push_str(line);
+        match line.starts_with(' ') && line.chars().count() > width {
+            true => joined.push_str(&hanging(line, width)),
+            false => joined.push_str(line),
+        }
     }
     command
         .after_help(joined.trim_start().to_owned())
-        .mut_subcommands(flowing)
+        .mut_subcommands(|verb| flowing(verb, width))
+}
+
+/// The explanation of an example that is too wide goes on in its column; below the command, where that leaves little room.
+fn hanging(line: &str, width: usize) -> String {
+    let about = line.rsplit("  ").next().unwrap_or_default().trim_start();
+    let command = line.strip_suffix(about).unwrap_or_default();
+    let (mut text, column) = match command.chars().count() {
+        column if column <= width / 2 => (command.to_owned(), column),
+        _ => (format!("{}\n{:8}", command.trim_end(), ""), 8),
+    };
+    let (mut at, below) = (column, column.max(6));
+    for word in about.split(' ') {
+        let length = word.chars().count();
+        if at > column && at + 1 + length > width {
+            text += &format!("\n{:below$}", "");
+            at = below;
+        } else if at > column {
+            text.push(' ');
+            at += 1;
+        }
+        text.push_str(word);
+        at += length;
+    }
+    text
 }
 
 impl Command {
@@ -338,7 +386,7 @@ impl Command {
             Command::Rules(args) => rules::run(&args),
             Command::Calc(args) => calc::run(args),
             Command::Agent => agent::run(),
-            Command::Documents(args) => documents::run(&args, definition()),
+            Command::Documents(args) => documents::run(&args, definition(usize::MAX)),
         }
     }
 }
@@ -354,7 +402,7 @@ mod tests {
 
     #[test]
     fn the_help_has_every_verb_on_one_screen() {
-        let mut definition = definition();
+        let mut definition = definition(80);
         let verbs: Vec<String> = definition
             .get_subcommands()
             .filter(|verb| !verb.is_hide_set())
@@ -372,6 +420,20 @@ mod tests {
         assert!(
             help.lines().count() <= 40 && help.lines().all(|line| line.chars().count() <= 80),
             "{help}"
+        );
+    }
+
+    #[test]
+    fn wide_examples_go_on_below_their_explanation() {
+        let line = "  linerate a   one two three four";
+        assert_eq!(
+            hanging(line, 30),
+            "  linerate a   one two three\n               four"
+        );
+        let line = "  linerate with many options  one two three";
+        assert_eq!(
+            hanging(line, 20),
+            "  linerate with many options\n        one two\n        three"
         );
     }
 

@@ -30,11 +30,11 @@ pub struct Options;
 impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
-            key("--connections", "traffic.connections", "LIST")
-                .levels()
-                .alone("request"),
+            key("--connections", "traffic.connections", "LIST").levels().alone("request"),
             key("--object", "traffic.object", "BYTES").levels(),
-            key("--flows", "traffic.flows", "N"),
+            key("--flows", "traffic.flows", "N").about(
+                "Number of flows, which differ in addresses or ports [default: 2000; up to 200,000 for the variant FILE-new of --rules]",
+            ),
             key("--order", "traffic.order", "ORDER"),
         ],
         &HEADERS,
@@ -98,8 +98,8 @@ impl Verb for Options {
 Variants:
   forwarding           the kernel's routing alone (always measured, as the baseline)
   nft-stateless        nftables filter without connection tracking
-  nft-stateful         nftables filter with connection tracking; its first rule passes established connections
-  nat                  nftables masquerade
+  nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
+  nat                  nftables masquerade (`nft-nat` in the plans)
   bridge               a bridge instead of a router
   routed-bridge        a router; its inside interface is the only port of a bridge, and the bridge has the address
   macvlan, vlan        a router with macvlan or 802.1Q VLAN interfaces on top of its two links

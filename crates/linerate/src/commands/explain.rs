@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Say why a DUT does not forward more frames: the causes, their evidence, and the setting that changes them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate bench --profile                      measure, profile and explain this machine's forwarding
+  sudo linerate bench --profile                 measure, profile and explain this machine's forwarding
   linerate explain                              explain the newest campaign again
   linerate explain linerate-results/X --json    findings with their evidence, for programs
   linerate explain X:forwarding X:nft-stateful  where nft-stateful spends its extra time

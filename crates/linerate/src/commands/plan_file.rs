@@ -55,7 +55,7 @@ pub enum PlanAction {
         printed: Printed,
     },
     Show(ShowPlan),
-    /// List the plans that come with linerate: published experiments
+    /// List the plans that come with linerate, most of them of published experiments
     List {
         #[command(flatten)]
         printed: Printed,

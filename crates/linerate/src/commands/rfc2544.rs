@@ -70,16 +70,16 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Where no option or plan chooses what \
-    to test: also run all default tests with all frame sizes, some 20 hours")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan or an option that \
+    chooses what to test, --full also runs all default tests with all frame sizes, some 20 hours; without --full, linerate then measures nothing and lists the choices")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
-  sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: some 2 minutes, longer while another linerate measures
+  sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: some 2 minutes
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --sizes 64 --sizes 1518
   sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
-  sudo linerate rfc2544 --filters 25 --test throughput     a modifier; others: --networks 256, --broadcast
+  sudo linerate rfc2544 --filters 25 --test throughput   a modifier; others: --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
   sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
   sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --sizes 64
@@ -93,8 +93,9 @@ All tests but frame-loss and forwarding-rate need the throughput: linerate searc
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods.
 
-Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result; 2 bad arguments; 4 nothing
-can be measured here; 130 interrupted (`linerate run --resume DIR` continues).")]
+Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result; 2 bad arguments; 3 an
+expectation was missed, or --fail-if-slower found a slower variant; 4 nothing can be measured here; 5 an expectation or
+--fail-if-slower is undecided; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers", "broadcast", "bursts", "filters"])]

@@ -50,7 +50,9 @@ impl Verb for Options {
             key("--step", "trials.step", "SHARE").about(
                 "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
             ),
-            key("--duration", "trials.duration", "TIME").usual("1s"),
+            key("--duration", "trials.duration", "TIME").usual("1s").about(
+                "How long one trial of a loss curve, ndr or pdr measures (of ndr and pdr less, where this machine stalls). Other goals name their own times",
+            ),
         ],
     ];
     const OWN: &'static [Keyed] = &[
@@ -69,8 +71,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min, or twice the time that the goals take, if that is longer]")))]
 #[command(mut_arg("step", |arg| arg.requires("loss_curve")))]
 #[command(after_help = "Examples:
-  sudo linerate search                               NDR and PDR of this machine's forwarding, in some two minutes
-  sudo linerate search --variant forwarding --variant nft-stateful      two DUTs, which take turns trial by trial
+  sudo linerate search                               NDR and PDR of this machine, in some two minutes
+  sudo linerate search --variant forwarding --variant nft-stateful    two DUTs in turns, trial by trial
   sudo linerate search --goal pdr --width 1%         only PDR (at most 0.5 % loss), less precisely
   sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
@@ -82,15 +84,19 @@ impl Verb for Options {
 
 A goal is LOSS:FINAL:SUM:EXCEED (RFC 9971). LOSS is the loss ratio that a trial may have, FINAL the length of the
 deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. A load is too
-high if its trials with more loss than LOSS last, in total, longer than EXCEED times SUM. For ndr and pdr, linerate chooses the durations: it first measures how often this machine stalls.
-  ndr       loss ratio 0, exceed ratio 0.5             pdr       loss ratio 0.5 %, exceed ratio 0.5
-  rfc2544   loss ratio 0 in one trial of 60 s          tst009    ETSI TST 009: loss ratio 0, exceed ratio 0.5, two trials of 60 s
+high if its trials with more loss than LOSS last, in total, longer than EXCEED times SUM. The named goals:
+  ndr       LOSS 0, EXCEED 0.5; FINAL is --duration, less where this machine stalls; SUM is 21 FINAL
+  pdr       LOSS 0.5 %, otherwise as ndr
+  rfc2544   LOSS 0 in one trial of 60 s
+  tst009    ETSI TST 009: LOSS 0, EXCEED 0.5, two trials of 60 s
+
+So the NDR is not free of loss: trials that lose frames may last half of SUM.
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
-Exit status: 0 searched, even if a result is irregular (RFC 9971); 1 an error, or a goal without a rate; 2 bad arguments;
-3 --check found a difference, or --fail-if-slower a slower
-variant; 4 everything is skipped; 130 interrupted (`linerate run --resume DIR` continues).")]
+Exit status: 0 each goal has a lower bound, even if its result is irregular (RFC 9971); 1 an error, or a goal without a
+lower bound; 2 bad arguments; 3 --check found a difference, an expectation was missed, or --fail-if-slower found a slower
+variant; 4 everything is skipped; 5 an expectation or --fail-if-slower is undecided; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells gets a search [default: the variants of
     /// --variant]
