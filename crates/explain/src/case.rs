@@ -264,9 +264,9 @@ impl Case<'_> {
 
     /// Nanoseconds of a frame; `None` where frames were paced.
     pub(crate) fn frame_ns(&self) -> Option<f64> {
-        let paced = |trial: &&TrialRecord| trial.asked_fps.is_some();
         let ns = Some(self.row.ns_per_frame).filter(|ns| *ns > 0.0);
-        ns.filter(|_| self.slot.asked_fps.is_none() && !self.trials.iter().any(|t| paced(t)))
+        let paced = self.trials.iter().any(|trial| trial.asked_fps.is_some());
+        ns.filter(|_| self.slot.asked_fps.is_none() && !paced)
     }
 
     /// The share of the frames from which on their loss is worth a finding: any loss ends a search.

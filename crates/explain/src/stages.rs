@@ -3,10 +3,11 @@
 use crate::case::Case;
 use crate::spent::{PROGRAM, is_called};
 use linerate_measure::record::Stage;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// The stages, in the order of a frame's way, each with the functions that begin it. The innermost function of a stack that
-/// begins a stage decides. Functions of Linux, then of FreeBSD.
+/// begins a stage decides; of several names that fit it, the longest. Functions of Linux, then of FreeBSD.
 const STAGES: [(&str, &[&str]); 16] = [
     (
         "tester",
@@ -71,6 +72,7 @@ const STAGES: [(&str, &[&str]); 16] = [
             "gro_receive_skb",
             "dev_gro_receive",
             "napi_gro_receive",
+            "ipv6_gro_receive",
             "__netif_receive_skb*",
             "netif_receive_skb_list_internal",
             "ether_input",
@@ -151,9 +153,11 @@ const STAGES: [(&str, &[&str]); 16] = [
             "ip_route_input*",
             "fib_*",
             "__fib_validate_source",
+            "ip6_route_*",
             "ip6_pol_route*",
             "fib4_lookup*",
-            "fib6_lookup*",
+            "fib6_*",
+            "rt6_*",
             "rtalloc*",
             "ip_findroute",
             "rn_match",
@@ -164,6 +168,7 @@ const STAGES: [(&str, &[&str]); 16] = [
         &[
             "ip_finish_output2",
             "__ip_finish_output",
+            "ip6_finish_output*",
             "neigh_*",
             "arpresolve*",
             "nd6_resolve*",
@@ -238,14 +243,15 @@ fn stage(stack: &str, testers: Option<&HashSet<&str>>) -> usize {
         if name.starts_with(PROGRAM) && testers.is_some_and(|own| !own.contains(name)) {
             return Some(PROGRAMS_OF_DUT);
         }
-        STAGES.iter().position(|(_, functions)| {
-            functions
-                .iter()
-                .any(|wanted| match wanted.strip_prefix('*') {
-                    Some(ending) => name.ends_with(ending),
-                    None => is_called(name, wanted),
-                })
-        })
+        let is_of = |wanted: &str| match wanted.strip_prefix('*') {
+            Some(ending) => name.ends_with(ending),
+            None => is_called(name, wanted),
+        };
+        let all = STAGES.iter().enumerate();
+        let all = all.flat_map(|(stage, (_, functions))| functions.iter().map(move |f| (f, stage)));
+        let fitting = all.filter(|(wanted, _)| is_of(wanted));
+        let longest = fitting.max_by_key(|(wanted, stage)| (wanted.len(), Reverse(*stage)));
+        longest.map(|(_, stage)| stage)
     };
     stack.rsplit(';').find_map(begins).unwrap_or(STAGES.len())
 }
@@ -279,6 +285,20 @@ mod tests {
             "driver, receive"
         );
         assert_eq!(of("fork_exit;taskqueue_thread_loop"), OTHER);
+        // Names of IPv6 begin as those of its other stages do.
+        let way_6 = "gro_receive_skb;ipv6_list_rcv;ip6_sublist_rcv";
+        assert_eq!(of(way_6), "IP");
+        let of_6 = |inner: &str| of(&format!("{way_6};{inner}"));
+        assert_eq!(of_6("ip6_route_input;ip6_pol_route"), "route lookup");
+        assert_eq!(of_6("fib6_rule_lookup;fib6_node_lookup"), "route lookup");
+        assert_eq!(
+            of_6("ip6_output;ip6_finish_output2"),
+            "neighbour and output"
+        );
+        assert_eq!(
+            of("dev_gro_receive;ipv6_gro_receive"),
+            "GRO and demultiplexing"
+        );
         let program = |name: &str| of(&format!("{way};{name}"));
         assert_eq!(program("bpf_prog_1_generate"), "tester");
         assert_eq!(program("bpf_prog_2_filter"), "eBPF programs");

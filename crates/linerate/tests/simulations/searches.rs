@@ -63,7 +63,7 @@ fn a_search_goes_on_with_more_time() {
         ended.stderr.contains("the budget is 7 s") && ended.stderr.contains(resume),
         "{ended:?}"
     );
-    let irregular = "pdr: at least 20.28 thousand frames a second; the time ran out, so the result is irregular.";
+    let irregular = "pdr: at least 20.28 thousand frames a second; the time ran out before the bounds were close (RFC 9971: irregular).";
     assert!(ended.stdout.contains(irregular), "{ended:?}");
     go_on("").fails(2, &["the time ran out", "--budget 23s"]);
     go_on("--budget 5s").fails(

@@ -30,6 +30,14 @@ pub fn explanation(
         campaign.noun()
     ));
     limits(&mut page, campaign, summary);
+    let alone = campaign.slots.iter().filter(|slot| slot.is_calibration());
+    let alone: Vec<String> = alone.map(|slot| (slot.id + 1).to_string()).collect();
+    if !alone.is_empty() {
+        let cells = listed(&alone);
+        page.note(format!(
+            "Without a DUT, where the tester measures itself: cell {cells}."
+        ));
+    }
     for (finding, slots) in merged(&summary.explanations) {
         page.gap();
         page.answer(&finding.statement);
@@ -430,7 +438,7 @@ fn limit(
         .max_by(|a, b| a.ns.total_cmp(&b.ns));
     let most = most.map(|stage| {
         format!(
-            " Most of it goes into '{}' ({:.0} ns).",
+            " The largest part of this time is '{}', {:.0} ns.",
             stage.name, stage.ns
         )
     });

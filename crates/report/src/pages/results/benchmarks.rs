@@ -114,7 +114,7 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
             .map_or(String::new(), |maximum| match maximum.medium {
                 true => format!("theoretical limit {} frames/s", grouped(maximum.fps as u64)),
                 false => format!(
-                    "no medium: reference rate (tester's ceiling) {} frames/s",
+                    "a virtual link has no theoretical limit, the tester reaches {} frames/s",
                     grouped(maximum.fps as u64)
                 ),
             });
@@ -141,6 +141,39 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
     }
     sentences
 }
+
+/// The highest load of which nearly all frames come through, if it is far above the throughput.
+pub fn nearly(shown: &Shown<'_>) -> Option<String> {
+    let mut slots = shown.summary.benchmarks.iter();
+    let (slot, most, throughput) = slots.find_map(|slot| {
+        let mut figures = slot.tests.iter().map(|tested| &tested.figures);
+        let throughput = figures.clone().find_map(|found| match found {
+            Figures::Throughput(found) => Some(found.fps),
+            _ => None,
+        })?;
+        let loads = figures.find_map(|found| match found {
+            Figures::FrameLoss(loads) => Some(loads),
+            _ => None,
+        })?;
+        let few = loads
+            .iter()
+            .filter(|at| at.lost as f64 <= FEW * at.sent as f64);
+        let most = few.max_by(|a, b| a.offered.total_cmp(&b.offered))?;
+        Some((slot.slot, most, throughput)).filter(|_| most.offered > FAR * throughput)
+    })?;
+    Some(format!(
+        "{}: of {} frames/s, {:.0} times as many, {} % are lost: at the throughput, a short pause of the DUT decides, and not its capacity.",
+        shown.name(slot),
+        grouped(most.offered as u64),
+        most.offered / throughput,
+        percent(most.lost as f64 / most.sent.max(1) as f64),
+    ))
+}
+
+/// The share of lost frames up to which nearly all come through.
+const FEW: f64 = 0.01;
+/// A load that is so many times the throughput shows that the DUT has the capacity.
+const FAR: f64 = 2.0;
 
 fn medium(all: &[Benchmarked]) -> String {
     match all.iter().find_map(|slot| slot.maximum).map(|maximum| maximum.medium) {

@@ -105,8 +105,8 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
             },
             latency(shown),
         );
-        page.fact("cause", cause(shown));
     }
+    page.fact("cause", cause(shown));
     let passed = answer::passed(shown).into_iter().enumerate();
     for (at, (text, slots)) in passed.take(room.rows) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
@@ -188,7 +188,11 @@ fn cut(text: &str, most: usize) -> String {
 fn sentences(shown: &Shown<'_>) -> Vec<String> {
     let summary = shown.summary;
     if !summary.benchmarks.is_empty() {
-        return benchmarks::single(shown);
+        let nearly = benchmarks::nearly(shown);
+        return benchmarks::single(shown)
+            .into_iter()
+            .chain(nearly)
+            .collect();
     }
     if !summary.searches.is_empty() {
         return searches::sentences(shown);
@@ -232,7 +236,7 @@ fn trust(shown: &Shown<'_>) -> String {
             counted(all, "trial")
         )
     });
-    let tester = shown.with_dut().find_map(|row| {
+    let tester = shown.with_dut().filter(|_| of_rates).find_map(|row| {
         let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
         let times = ceiling.received.median / row.received.median;
         times

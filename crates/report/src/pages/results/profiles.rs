@@ -158,7 +158,7 @@ pub fn events(page: &mut Document, profiles: &[SlotProfile]) {
     if !columns.is_empty() {
         page.gap();
         page.table(super::super::kernel::events(&columns));
-        page.note("Events of the CPUs that forward, in their kernel, for each frame of the sampled trials; the tester's part is in them.");
+        page.note("Events per frame on the CPUs that forward, counted in kernel mode during the sampled trials. They include the tester's own.");
     }
 }
 

@@ -283,22 +283,26 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
                 .into_iter()
                 .chain(spoils)
                 .joined("; ");
-            format!("{who}: no result; {}{}.", why, so_far(search, goal))
+            format!("{who}: no result; {}{}.", why, so_far(shown, search, goal))
         }
     }
 }
 
 /// The probable bounds, if the trials are too few to decide.
-fn so_far(search: &Searched, goal: &SearchedGoal) -> String {
+fn so_far(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     let misses = |load: &&SearchedLoad| load.loss > goal.goal.loss;
     let high = search.loads.iter().find(misses);
     let low = search.loads.iter().take_while(|load| !misses(load)).last();
-    let low = low.map(|load| format!("the goal seems to be met at {}", words(load.load, 4)));
-    let high = high.map(|load| format!("it seems to be missed at {}", words(load.load, 4)));
+    let low = low.map(|load| format!("met at {}", words(load.load, 4)));
+    let high = high.map(|load| format!("missed at {}", words(load.load, 4)));
     let known: Vec<String> = low.into_iter().chain(high).collect();
     match known.is_empty() || search.ended.is_some() {
         true => String::new(),
-        false => format!("; too few trials to decide, but {}", known.join(", and ")),
+        false => format!(
+            ". By too few trials to decide, the goal is {} {}s a second",
+            known.join(", and "),
+            shown.noun()
+        ),
     }
 }
 
@@ -371,7 +375,7 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
         }
         Some(Irregular::Unfinished) if search.ended.is_none() => {
             format!(
-                "{}, so the result is irregular",
+                "{} before the bounds were close (RFC 9971: irregular)",
                 search.stopped(shown.summary.stopped)
             )
         }

@@ -243,7 +243,7 @@ fn what_spoils_a_figure_stands_beside_it() {
     }];
     let searched = flat(&found);
     let sentence = format!(
-        "ndr: at least 100.0 thousand frames a second ({spoiled}); the time ran out, so the result is irregular."
+        "ndr: at least 100.0 thousand frames a second ({spoiled}); the time ran out before the bounds were close (RFC 9971: irregular)."
     );
     assert!(searched.contains(&sentence), "{searched}");
 }
