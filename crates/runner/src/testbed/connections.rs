@@ -230,7 +230,7 @@ pub fn after_load(
     }
 }
 
-/// The connections that the DUT tracks now.
+/// The connections that the DUT tracks after a trial. New ones are forgotten then.
 ///
 /// # Errors
 /// The kernel does not answer.
@@ -240,6 +240,10 @@ pub fn tracked(dut: &Netns, states: States) -> Result<Option<Connections>> {
     };
     let look = || conntrack::unanswered(dut).context("looking at the DUT's connections");
     let unanswered = (states == States::Established).then(look).transpose()?;
+    if states == States::New {
+        // All namespaces share one hash table: these entries would slow the trials of other DUTs.
+        conntrack::flush(dut).context("forgetting the DUT's connections")?;
+    }
     Ok(Some(Connections {
         states,
         tracked: Some(tracked),
