@@ -239,6 +239,7 @@ fn linear_rules(case: &Case<'_>) -> Looked {
             let rules = passed.rules;
             Ok(Some(format!("a frame passes {each:.0} of {rules} rules")))
         }
+        None if accepts_first(case) => Ok(None),
         None => setting.of(case),
     };
     // Logging by a rule is a cause of its own, and so are waiting for a lock and what is no comparison.
@@ -246,6 +247,7 @@ fn linear_rules(case: &Case<'_>) -> Looked {
         .iter()
         .flat_map(|(_, functions)| *functions)
         .chain(ROUTES)
+        .chain(STATES)
         .copied();
     let apart: Vec<&str> = [LOGGING, SLOW_PATHS]
         .concat()
@@ -272,6 +274,25 @@ fn linear_rules(case: &Case<'_>) -> Looked {
         rules => found.with("entries", number("/rules/table") + rules),
     }))
 }
+
+/// Whether the frames belong to known connections, which the first rule of linerate's own rule sets accepts.
+fn accepts_first(case: &Case<'_>) -> bool {
+    let is = |place: &str, wanted: &str| case.setting(place).is_some_and(|value| value == wanted);
+    is("/rules/kind", "stateful") && is("/states", "established")
+}
+
+/// Functions of connection tracking and address translation, which rules call as well: no comparison.
+const STATES: &[&str] = &[
+    "nf_nat_*",
+    "__nf_nat_*",
+    "nft_masq_eval",
+    "nft_nat_eval",
+    "nft_redir_eval",
+    "masquerade_tg*",
+    "nf_conntrack_*",
+    "__nf_conntrack_*",
+    "nf_ct_*",
+];
 
 /// Functions that take a frame through the rules of a firewall.
 const RULE_SETS: &[&str] = &[

@@ -195,7 +195,7 @@ fn zones_with_three_interfaces_say_which_two_are_meant() {
         .join(" ");
     assert!(
         out.contains("10.20.0.0/16 is 'in' (a guess")
-            && out.contains("no rule with a counter met a frame"),
+            && out.contains("no rule with a counter matched a frame"),
         "{out}"
     );
 }

@@ -317,7 +317,7 @@ impl RuleFile {
         }
         if !self.counts() {
             notes.push(format!(
-                "{}: no rule has a counter, so nothing shows which rules the frames meet",
+                "{}: no rule has a counter, so the page cannot list the rules that match most frames",
                 self.file
             ));
         }

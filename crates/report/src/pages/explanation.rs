@@ -438,8 +438,10 @@ fn limit(
         .max_by(|a, b| a.ns.total_cmp(&b.ns));
     let most = most.map(|stage| {
         format!(
-            " The largest part of this time is '{}', {:.0} ns.",
-            stage.name, stage.ns
+            " The largest part of this time is '{}', {:.0} ns{}.",
+            stage.name,
+            stage.ns,
+            avoids(&stage.name)
         )
     });
     let found = match explanation.findings.len() {
@@ -451,6 +453,17 @@ fn limit(
         "cell {number}, {name}: {rate}. {limit}{busy}{}{found}",
         most.unwrap_or_default()
     )
+}
+
+/// How frames avoid a stage that a firewall adds on purpose.
+fn avoids(stage: &str) -> &'static str {
+    match stage {
+        "connection tracking" => {
+            "; on Linux, a flow table takes established flows past it, and notrack frames that need no state"
+        }
+        "address translation" => "; on Linux, a flow table takes established flows past it",
+        _ => "",
+    }
 }
 
 /// Nanoseconds of a frame by stage, for slots that were profiled.

@@ -346,7 +346,7 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
         }
         if row.rules.is_empty() {
             let counters = if counters {
-                "no rule with a counter met a frame"
+                "no rule with a counter matched a frame"
             } else {
                 "the file has no counters"
             };

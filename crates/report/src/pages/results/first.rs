@@ -7,7 +7,7 @@ use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
 use linerate_measure::experiment::Judgement;
-use linerate_measure::record::{Benchmarked, Figures, LabKind, Limit, Row, Stopped};
+use linerate_measure::record::{Benchmarked, Figures, LabKind, Limit, Row, Stopped, Strength};
 
 /// Lines of the first page at most, on a terminal of 80 columns.
 pub const LINES: usize = 24;
@@ -23,22 +23,28 @@ struct Room {
     sentences: usize,
     warnings: usize,
     notes: usize,
+    /// Lines about the rules that frames pass.
+    rules: usize,
     rows: usize,
 }
 
 /// The page of the campaign whose records are in this folder.
 pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
     // Rows that were asked for come before notes, warnings and further sentences; the answer itself before rows.
-    let ample = [(4, 3, 2), (4, 2, 1), (4, 1, 0), (3, 1, 0)];
-    let scarce = [(2, 1, 0), (1, 1, 0), (1, 0, 0)];
+    let ample = [(4, 3, 2, 4), (4, 2, 1, 4), (4, 1, 0, 4), (3, 1, 0, 4)];
+    let scarce = [(2, 1, 0, 2), (1, 1, 0, 1), (1, 0, 0, 1)];
     let rooms = [(&ample[..], 4), (&scarce[..], 2), (&scarce[..], 0)];
     let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
         (least..=12).rev().flat_map(move |rows| {
-            rooms.iter().map(move |(sentences, warnings, notes)| Room {
-                sentences: *sentences,
-                warnings: *warnings,
-                notes: *notes,
-                rows,
+            rooms.iter().map(move |of| {
+                let (sentences, warnings, notes, rules) = *of;
+                Room {
+                    sentences,
+                    warnings,
+                    notes,
+                    rules,
+                    rows,
+                }
             })
         })
     });
@@ -108,7 +114,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     }
     page.fact("cause", cause(shown));
     let passed = answer::passed(shown).into_iter().enumerate();
-    for (at, (text, slots)) in passed.take(room.rows) {
+    for (at, (text, slots)) in passed.take(room.rules) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
         let label = if at == 0 { "rules" } else { "" };
         page.fact(label, format!("{}: {text}", listed(&names)));
@@ -446,21 +452,27 @@ fn latency(shown: &Shown<'_>) -> String {
     found.unwrap_or_default()
 }
 
-/// The strongest finding.
+/// The strongest finding that the records show, and how many others there are.
 fn cause(shown: &Shown<'_>) -> String {
     let all = shown
         .summary
         .explanations
         .iter()
         .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)))
-        .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())); // trust has those
+        .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())) // trust has those
+        .filter(|(_, found)| found.strength > Strength::Possible);
+    let others = all.clone().count().saturating_sub(1);
     let first = all.max_by(|a, b| {
         a.1.strength
             .cmp(&b.1.strength)
             .then(a.1.weight.total_cmp(&b.1.weight))
     });
     first.map_or(String::new(), |(slot, found)| {
-        short(&format!("{}: {}", shown.name(slot), found.statement))
+        let more = match others {
+            0 => String::new(),
+            _ => format!(" ({others} more: explain)"),
+        };
+        short(&format!("{}: {}", shown.name(slot), found.statement)) + &more
     })
 }
 
