@@ -59,7 +59,7 @@ pub(crate) fn look(case: &Case<'_>, claimed: &[Spent]) -> Result<Vec<Found>, Str
         return Ok(Vec::new());
     }
     let plain = case.plain().ok_or(
-        "no plain forwarding was profiled beside it: a plan needs a variant without settings",
+        "no plain forwarding was profiled beside it: the plan needs a variant without settings",
     )?;
     let known: HashSet<&str> = plain
         .stacks()

@@ -96,9 +96,18 @@ fn bench(campaign: &Campaign) -> String {
     let opened = campaign.slots.iter().find_map(|slot| slot.connections());
     let opened = opened.and_then(|spec| serde_json::to_value(spec.exchange).ok());
     match opened.as_ref().and_then(|exchange| exchange.as_str()) {
-        Some(exchange) => format!("linerate bench --connections {exchange}"),
-        None => "linerate bench".into(),
+        Some(exchange) => format!("linerate bench --connections {exchange}{}", files(campaign)),
+        None => format!("linerate bench{}", files(campaign)),
     }
+}
+
+/// The options that name the rule files of the campaign.
+fn files(campaign: &Campaign) -> String {
+    let pairs = campaign.asked.command.windows(2);
+    let named = pairs.filter(|pair| ["--rules", "--map"].contains(&pair[0].as_str()));
+    named
+        .map(|pair| format!(" {} {}", pair[0], pair[1]))
+        .collect()
 }
 
 fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
@@ -131,20 +140,14 @@ fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
 
 /// Rule files are measured with connections that the DUT knows.
 fn new_connections(campaign: &Campaign) -> Option<String> {
-    let files = campaign
+    let has_file = campaign
         .slots
         .iter()
         .any(|slot| slot.rule_counters.is_some() && slot.connections().is_none());
-    let words = &campaign.asked.command;
-    let named = words
-        .windows(2)
-        .filter(|pair| ["--rules", "--map"].contains(&pair[0].as_str()));
-    let named: String = named
-        .map(|pair| format!(" {} {}", pair[0], pair[1]))
-        .collect();
-    files.then(|| {
+    has_file.then(|| {
         format!(
-            "what its rules cost each new connection: linerate bench --connections request{named}"
+            "what its rules cost each new connection: linerate bench --connections request{}",
+            files(campaign)
         )
     })
 }

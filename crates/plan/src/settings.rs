@@ -514,6 +514,15 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether it is a router with nothing set.
+    pub fn is_plain(&self) -> bool {
+        let plain = Settings {
+            states: self.states,
+            ..Settings::default()
+        };
+        *self == plain
+    }
+
     /// The firewall that it sets up.
     pub fn firewall(&self) -> Option<Firewall> {
         let of_file = self.rule_file.as_ref().map(|file| file.firewall);

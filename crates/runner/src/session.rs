@@ -107,7 +107,11 @@ impl Session {
         if input::is_stdin(file) {
             bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
-        let (mut plan, site) = chosen(choice, file, wanted.simulate.is_some(), |_| Ok(()))?;
+        let simulated = wanted.simulate.is_some();
+        let (mut plan, site) = chosen(choice, file, simulated, |_| Ok(()))?;
+        if wanted.profile && site.is_none() {
+            plan = with_plain(plan, choice, file, simulated);
+        }
         // Not as keys of the plan, which refuses a budget below one block: that block is run.
         let trials = &mut plan.experiment.trials;
         if let Some(budget) = wanted.budget {
@@ -340,6 +344,46 @@ pub fn chosen(
         plans::campaign(&read, &name, system, choice.quick)?.clone(),
         Some(site),
     ))
+}
+
+/// A variant of plain forwarding, whose profile shows what the frames of other variants pass.
+const PLAIN: &str = "plain";
+
+/// The plan with plain forwarding, if it measures rates of routers in the embedded lab, and none of its variants is one. As it is, where its
+/// factors set something on every variant.
+fn with_plain(plan: Plan, choice: &Choice, file: &Path, simulated: bool) -> Plan {
+    let is_plain = |plan: &Plan| plan.lanes.iter().any(|lane| lane.settings.is_plain());
+    let routes = |plan: &Plan| plan.lanes.iter().all(|lane| lane.settings.path.is_none());
+    let embedded = matches!(plan.lab, Lab::Embedded { .. });
+    if !embedded
+        || !routes(&plan)
+        || is_plain(&plan)
+        || plan.experiment.trials.measure != Measure::Rate
+    {
+        return plan;
+    }
+    let variants = plan.cells.iter().map(|cell| cell.variant.as_str());
+    let named = distinct(variants.chain([PLAIN])).into_iter();
+    let named: Vec<String> = named
+        .filter(|name| *name != "tester-baseline")
+        .map(String::from)
+        .collect();
+    let found = chosen(choice, file, simulated, |source| {
+        source.set("", &["variants", PLAIN, "from"], "forwarding");
+        if source.has(&["quick", "variants"]) {
+            source.set("", &["quick", "variants"], named);
+        }
+        Ok(())
+    });
+    match found {
+        Ok((with, _)) if is_plain(&with) => {
+            tell(
+                "--profile needs plain forwarding beside the variants, so it is measured as well (variant plain)",
+            );
+            with
+        }
+        _ => plan,
+    }
 }
 
 /// The plan, whose tests of RFC 2544 have the link speed of a lab file that nobody opens.

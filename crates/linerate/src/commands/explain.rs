@@ -138,7 +138,7 @@ pub fn run(args: &Explain) -> Result<ExitCode> {
             result(
                 &args.printed,
                 || &difference,
-                || pages::difference(&difference),
+                || pages::difference(&difference, after.open.stored.campaign.noun()),
             )
         }
         _ => one(&read[0], args),

@@ -174,6 +174,44 @@ fn takes_minutes_the_functions_of_a_firewall_explain_its_time() {
 }
 
 #[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn plain_forwarding_is_profiled_beside_a_plan_s_variants() {
+    let scratch = Scratch::new();
+    let plan = r#"
+title = "A firewall"
+question = "What does it cost?"
+[variants.firewall]
+rules = { tool = "nftables", filter = "stateful" }
+[traffic]
+family = "IPv4"
+[trials]
+duration = "50 ms"
+blocks = 1
+"#;
+    fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let profiled = linerate(["run", "plan.toml", "--profile", "--out", "records"])
+        .dir(scratch.path())
+        .within(60)
+        .run()
+        .no_panic();
+    let added = "plain forwarding beside the variants";
+    assert!(profiled.stderr.contains(added), "{profiled:?}");
+    let read = |name: &str| -> Value {
+        let text = fs::read_to_string(scratch.file(&format!("records/{name}.json"))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let slots = read("campaign")["slots"].clone();
+    let named = |slot: &Value| slot["variant"] == "plain";
+    let plain = slots.as_array().unwrap().iter().position(named).unwrap();
+    let profiles = read("summary")["profiles"].clone();
+    let profiled = profiles.as_array().unwrap().iter();
+    assert!(
+        profiled.clone().any(|profile| profile["slot"] == plain),
+        "{profiles:#}"
+    );
+}
+
+#[test]
 fn a_simulated_dut_has_no_functions() {
     linerate(["bench", "--simulate", "ok", "--profile"])
         .run()

@@ -12,15 +12,15 @@ const WAITING: usize = 6;
 /// Nanoseconds of a frame that are not worth a table: timers and daemons wait for locks, too.
 const LITTLE: f64 = 1.0;
 
-/// The page of `linerate explain A B`.
-pub fn difference(difference: &Difference) -> Document {
+/// The page of `linerate explain A B`. `noun`: the thing whose rate was measured, a frame or a connection.
+pub fn difference(difference: &Difference, noun: &str) -> Document {
     let mut page = Document::default();
     let Difference {
         names: [before, after],
         measured_ns: measured,
         ..
     } = difference;
-    page.answer(takes(measured, after, before) + ".");
+    page.answer(takes(measured, [after, before], noun) + ".");
     page.say(clear_stages(difference));
     let taken = difference
         .stages
@@ -99,24 +99,24 @@ fn part(name: &str, ns: [f64; 2]) -> Part {
 }
 
 /// `A frame takes 233 ns more with b than with a (95 % interval +198 to +268 ns)`. Without an interval that excludes 0, it says so instead.
-pub(super) fn takes(longer: &Estimate, of: &str, than: &str) -> String {
+pub(super) fn takes(longer: &Estimate, [of, than]: [&str; 2], noun: &str) -> String {
     let more = longer
         .side_of(0.0)
         .map(|side| if side.is_lt() { "less" } else { "more" });
     match (interval(longer), more) {
         (None, _) => {
             format!(
-                "Too few trials to tell whether a frame takes longer with {of} than with {than}"
+                "Too few trials to tell whether a {noun} takes longer with {of} than with {than}"
             )
         }
         (Some(interval), None) => {
             format!(
-                "No difference in the time of a frame is shown between {of} and {than} ({interval})"
+                "No difference in the time of a {noun} is shown between {of} and {than} ({interval})"
             )
         }
         (Some(interval), Some(more)) => {
             format!(
-                "A frame takes {:.*} ns {more} with {of} than with {than} ({interval})",
+                "A {noun} takes {:.*} ns {more} with {of} than with {than} ({interval})",
                 longer
                     .low
                     .zip(longer.high)

@@ -205,7 +205,7 @@ fn explanation(shown: &Shown<'_>, before: &Times<'_>, after: &Times<'_>) -> Opti
         .map(|(name, ns)| format!("{name} {ns:+.0} ns"));
     let named: Vec<String> = named.collect();
     let [of, than] = [after, before].map(|times| shown.name(times.profile.slot));
-    let (said, named) = (takes(&longer, &of, &than), named.join(", "));
+    let (said, named) = (takes(&longer, [&of, &than], shown.noun()), named.join(", "));
     (!named.is_empty()).then(|| match longer.side_of(0.0) {
         Some(_) => {
             let rest = longer.median - changes.iter().take(NAMED).map(|(_, ns)| ns).sum::<f64>();
