@@ -69,7 +69,9 @@ fn every_connection_is_counted_at_both_ends_and_by_the_dut() {
         factors.family = { sets = "traffic.family", levels = ["IPv4", "IPv6"] }
     "#;
     let experiment = Experiment::new(&plan("object = 100", variants), "");
-    let ended = experiment.run("--full").run().ok();
+    let ended = experiment.run("").run().ok();
+    let table = "table    at this rate, ";
+    assert!(ended.stdout.contains(table), "{}", ended.stdout);
     let all = trials(&experiment);
     // Three variants and the tester alone.
     assert_eq!(all.len(), 4 * 5 * 2, "{}", ended.stdout);

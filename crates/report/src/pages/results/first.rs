@@ -111,6 +111,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
             },
             latency(shown),
         );
+        page.fact("table", table(shown));
     }
     page.fact("cause", cause(shown));
     let passed = answer::passed(shown).into_iter().enumerate();
@@ -451,6 +452,26 @@ fn latency(shown: &Shown<'_>) -> String {
     });
     found.unwrap_or_default()
 }
+
+/// How long a DUT's table of connections lasts at the rate that was measured: each entry stays until its timeout.
+fn table(shown: &Shown<'_>) -> String {
+    let found = shown.with_dut().find_map(|row| {
+        let (limit, rate) = (row.connections?.limit? as f64, row.received.median);
+        let lasts = limit / rate;
+        (lasts.is_finite() && lasts < LASTING).then(|| {
+            format!(
+                "at this rate, {} entries are full after {} (linerate calc conntrack --rate {:.0})",
+                grouped(limit as u64),
+                time(1e9 * lasts),
+                rate
+            )
+        })
+    });
+    found.unwrap_or_default()
+}
+
+/// Seconds after which connections of a usual firewall have ended: Linux keeps closed ones for two minutes.
+const LASTING: f64 = 120.0;
 
 /// The strongest finding that the records show, and how many others there are.
 fn cause(shown: &Shown<'_>) -> String {
