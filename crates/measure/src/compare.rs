@@ -1,7 +1,9 @@
 //! Comparisons of rates: paired by block if both were measured side by side, and a verdict with its interval.
 
+mod bounds;
 mod select;
 
+pub use bounds::{Beside, Bounds, Named, Sought, Unit, compare_searched, searched};
 pub use select::{Rates, chosen, partners, same_traffic};
 
 use crate::summary::is_noticeable;
@@ -35,6 +37,8 @@ pub enum Method {
     PairedT,
     /// Hodges and Lehmann's shift of the logarithms, interval from the Mann-Whitney distribution.
     HodgesLehmann,
+    /// The bounds of two searches: what the ratio can be at least and at most.
+    Bounds,
 }
 
 /// Result of a comparison.
@@ -64,6 +68,8 @@ pub struct Comparison {
     pub other_rates: Vec<f64>,
     /// Change of the rate, relative to the reference.
     pub change: Change,
+    /// The results with their bounds, if both are of searches.
+    pub sought: Option<Sought>,
     /// Change of the share of the tester's own rate at the same time, if both campaigns measured their ceiling. It excludes the
     /// drift of the machine between the two campaigns.
     pub change_of_share: Option<Change>,
@@ -179,6 +185,7 @@ pub fn compare(
         other_rates: other.values.clone(),
         outcome: change.outcome(),
         change,
+        sought: None,
         change_of_share: None,
         lost: [reference.lost, other.lost],
         dropped,

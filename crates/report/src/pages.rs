@@ -29,7 +29,7 @@ mod trials;
 mod tuning;
 
 use crate::prelude::*;
-use linerate_measure::record::{Campaign, HostFacts, LabKind, Searched, Summary};
+use linerate_measure::record::{Campaign, Figures, HostFacts, LabKind, Searched, Summary};
 use std::collections::BTreeMap;
 
 pub use crate::format::{Style, ascii};
@@ -114,21 +114,9 @@ pub fn first(
 /// The first result of a campaign, in a few words.
 pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
     let name = |slot: usize| campaign.shortened(campaign.name_of(slot));
-    let goals = || {
-        let goal = |search: &Searched| {
-            let Some(goal) = search.goals.first() else {
-                let loads = (!search.loads.is_empty()).then(|| counted(search.loads.len(), "load"));
-                return (name(search.slot), loads.map(|n| format!("loss at {n}")));
-            };
-            let found = (goal.outcome.conditional).map(|rate| numbers::rate_of(campaign, rate));
-            (format!("{}, {}", name(search.slot), goal.name), found)
-        };
-        summary.searches.iter().map(goal)
-    };
-    let searched = goals()
-        .find(|(_, found)| found.is_some())
-        .or(goals().next())
-        .map(|(of, found)| format!("{of}: {}", found.unwrap_or("no result".into())));
+    if campaign.is_searched() {
+        return searched_in_short(campaign, summary);
+    }
     let is_dut = |slot: usize| {
         campaign
             .slots
@@ -146,7 +134,56 @@ pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
             )
         })
     };
-    searched.or_else(rate).unwrap_or("no figure".into())
+    rate().unwrap_or("no figure".into())
+}
+
+/// The first result of a search or of RFC 2544's tests. The rates of its trials are at loads that it chose, and no result.
+fn searched_in_short(campaign: &Campaign, summary: &Summary) -> String {
+    let name = |slot: usize| campaign.shortened(campaign.name_of(slot));
+    let goals = || {
+        let first = |search: &Searched| Some((search.slot, search.goals.first()?.clone()));
+        let tried = summary.searches.iter().filter(|s| !s.loads.is_empty());
+        tried.filter_map(first)
+    };
+    let found = goals().find_map(|(slot, goal)| Some((slot, goal.outcome.lower?, goal)));
+    if let Some((slot, rate, goal)) = found {
+        let open = if goal.outcome.upper.is_none() {
+            "at least "
+        } else {
+            ""
+        };
+        let rate = numbers::rate_of(campaign, rate);
+        return format!("{}: {} {open}{rate}", name(slot), campaign.sought(&goal));
+    }
+    if let Some((slot, goal)) = goals().next() {
+        return format!("{}: no {}", name(slot), campaign.sought(&goal));
+    }
+    // Highest loads come last.
+    let curves = summary.searches.iter();
+    let mut curves = curves.filter_map(|search| {
+        let at = search.loads.last()?;
+        Some((search.slot, at.loss, at.load))
+    });
+    let mut tests = summary.benchmarks.iter().filter_map(|of| {
+        let loads = of.tests.iter().find_map(|tested| match &tested.figures {
+            Figures::FrameLoss(loads) => loads.first(),
+            _ => None,
+        })?;
+        Some((
+            of.slot,
+            loads.lost as f64 / loads.sent.max(1) as f64,
+            loads.load,
+        ))
+    });
+    match curves.next().or_else(|| tests.next()) {
+        Some((slot, loss, load)) => format!(
+            "{}: {} % loss at {}",
+            name(slot),
+            percent(loss),
+            numbers::rate_of(campaign, load)
+        ),
+        None => "no figure".into(),
+    }
 }
 
 /// The verdict with pictures of the trials, and with all that somebody who was not there needs.

@@ -7,8 +7,10 @@ use crate::output::{self, result, usage};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::StoredCampaign;
-use linerate_measure::compare::{Comparison, Rates, chosen, compare, correct, partners};
-use linerate_measure::record::{Campaign, Slot};
+use linerate_measure::compare::{
+    Comparison, Named, Rates, chosen, compare, compare_searched, correct, partners, searched,
+};
+use linerate_measure::record::{Campaign, Searched, Slot, Stopped};
 use linerate_report::export::{Suite, junit};
 use linerate_runner::{handle, input};
 use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
@@ -28,7 +30,8 @@ use std::process::ExitCode;
 After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
 (\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
 
-Numbers in plain files must be rates: more is better.
+Numbers in plain files must be rates: more is better. Of searches and of RFC 2544's tests, the results are compared with
+their bounds: a difference is proven if the bounds exclude that both are equal.
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 the
 reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided.")]
@@ -162,6 +165,15 @@ impl Found {
             .iter()
             .filter_map(|s| Some((slots.get(s.baseline?)?, s)));
         for (reference, other) in compared.collect::<Vec<_>>() {
+            if campaign.is_searched() {
+                let short = |slot: &Slot| campaign.stored.campaign.shortened(&slot.name);
+                let sides = [(campaign, reference), (campaign, other)];
+                self.searched(
+                    sides.map(|(of, slot)| (of, slot, short(slot))),
+                    confidence,
+                );
+                continue;
+            }
             let rates = |s: &Slot| campaign.rates(s, campaign.stored.campaign.shortened(&s.name));
             let paired = campaign.has_blocks();
             self.push(&rates(reference), &rates(other), paired, confidence);
@@ -190,6 +202,15 @@ impl Found {
             (Source::Campaign(first), Source::Campaign(other)) => {
                 self.campaigns(first, other, confidence)
             }
+            (Source::Campaign(campaign), file) | (file, Source::Campaign(campaign))
+                if campaign.is_searched() =>
+            {
+                self.notes.push(format!(
+                    "{} has results of searches, and {} rates: compare two campaigns of one kind (linerate compare {0} OTHER)",
+                    campaign.name,
+                    file.name()
+                ));
+            }
             (first, other) => match (first.alone(), other.alone()) {
                 (Ok(first), Ok(other)) => self.push(&first, &other, false, confidence),
                 (first, other) => self
@@ -202,14 +223,26 @@ impl Found {
     fn campaigns(&mut self, first: &OpenCampaign, other: &OpenCampaign, confidence: f64) {
         let one_campaign = first.path == other.path;
         let same_variant = first.wanted.is_none() && other.wanted.is_none();
-        let (pairs, mut alone) = partners(&first.slots(), &other.slots(), same_variant);
+        if first.is_searched() != other.is_searched() {
+            let (results, rates) = match first.is_searched() {
+                true => (first, other),
+                false => (other, first),
+            };
+            self.notes.push(format!(
+                "{} has results of searches, the highest loads that meet a goal, and {} has forwarding rates at one load: they are not the same figure. Measure both with one command: linerate rfc2544, linerate search or linerate bench",
+                results.name, rates.name
+            ));
+            return;
+        }
+        let (references, others) = (first.results(), other.results());
+        let (pairs, mut alone) = partners(&references, &others, same_variant);
         if same_variant {
             alone.retain(|slot| !slot.is_calibration());
         }
         self.notes
             .extend(not_compared(&alone, other, first, same_variant));
         if same_variant {
-            let (_, mut lacking) = partners(&other.slots(), &first.slots(), true);
+            let (_, mut lacking) = partners(&others, &references, true);
             lacking.retain(|slot| !slot.is_calibration());
             let missing = not_compared(&lacking, first, other, true);
             self.notes.extend(missing.iter().cloned());
@@ -219,6 +252,10 @@ impl Found {
             self.notes.extend(differences(first, other));
         }
         for (a, b) in pairs {
+            // The tester's own rate is in the shares of the others.
+            if same_variant && a.is_calibration() && first.same_machine(other) {
+                continue;
+            }
             if one_campaign && a.id == b.id {
                 self.notes.push(format!(
                     "{} and {} are the same cell",
@@ -237,6 +274,11 @@ impl Found {
                     false => format!("{name} ({})", campaign.short_name()),
                 }
             };
+            if first.is_searched() {
+                let sides = [(first, a, name(first, a, short)), (other, b, name(other, b, other_short))];
+                self.searched(sides, confidence);
+                continue;
+            }
             let (reference, rates) = (
                 first.rates(a, name(first, a, short)),
                 other.rates(b, name(other, b, other_short)),
@@ -244,17 +286,39 @@ impl Found {
             let paired = one_campaign && first.has_blocks();
             self.push(&reference, &rates, paired, confidence);
             // One machine on another day is another machine: the rates of its tester alone show by how much.
-            if !one_campaign
-                && first.same_machine(other)
-                && let (Some(last), Some(x), Some(y)) = (
-                    self.comparisons.pop_if(|c| c.other == rates.name),
-                    first.shares(a),
-                    other.shares(b),
-                )
+            let shares = first.shares(a).zip(other.shares(b));
+            if let Some((x, y)) = shares.filter(|_| !one_campaign && first.same_machine(other))
+                && let Some(last) = self.comparisons.pop_if(|c| c.other == rates.name)
             {
                 self.comparisons.push(last.with_shares(&x, &y));
             }
         }
+    }
+
+    /// The results of the searches of two slots.
+    fn searched(&mut self, sides: [(&OpenCampaign, &Slot, String); 2], confidence: f64) {
+        let searches = sides.each_ref().map(|(of, ..)| of.searches());
+        let named = |at: usize| {
+            let (of, slot, name) = &sides[at];
+            let tests = of.stored.summary.iter().flat_map(|s| &s.benchmarks);
+            Named {
+                name: name.clone(),
+                campaign: &of.stored.campaign,
+                search: searches[at].iter().find(|search| search.slot == slot.id),
+                tests: tests.into_iter().find(|tests| tests.slot == slot.id),
+                stopped: of
+                    .stored
+                    .summary
+                    .as_ref()
+                    .map_or(Stopped::Interrupted, |s| s.stopped),
+            }
+        };
+        let (found, notes) = compare_searched(&named(0), &named(1), confidence);
+        if found.is_empty() {
+            self.missing.extend(notes.iter().cloned());
+        }
+        self.comparisons.extend(found);
+        self.notes.extend(notes);
     }
 
     fn push(&mut self, reference: &Rates, other: &Rates, paired: bool, confidence: f64) {
@@ -449,6 +513,27 @@ impl OpenCampaign {
     /// The slots that are meant.
     pub fn slots(&self) -> Vec<&Slot> {
         chosen(&self.stored.campaign, self.wanted.as_deref())
+    }
+
+    /// Those with a result: the tester alone is not searched.
+    fn results(&self) -> Vec<&Slot> {
+        let mut slots = self.slots();
+        slots.retain(|slot| !self.is_searched() || !slot.is_calibration());
+        slots
+    }
+
+    fn is_searched(&self) -> bool {
+        self.stored.campaign.is_searched()
+    }
+
+    fn searches(&self) -> Vec<Searched> {
+        let StoredCampaign {
+            campaign,
+            trials,
+            summary,
+            ..
+        } = &self.stored;
+        searched(campaign, trials, summary.as_ref())
     }
 
     fn short_name(&self) -> String {

@@ -246,7 +246,7 @@ fn compared(before: &Read, after: &Read) -> Result<Difference> {
     );
     let comparison = comparison.with_context(|| {
         format!(
-            "{} and {} have no rates to compare",
+            "{} and {} have no rates to compare: a variant needs valid trials at one load, and those of a search have many (measure with linerate bench)",
             slots[0].name, slots[1].name
         )
     })?;

@@ -124,8 +124,14 @@ impl Input {
                         continue;
                     }
                     let source = path.display().to_string();
-                    let (campaign, host) = (&stored.campaign, &stored.host);
-                    campaigns::add(&mut self.timelines, &source, campaign, host, &stored.trials);
+                    campaigns::add(
+                        &mut self.timelines,
+                        &source,
+                        &stored.campaign,
+                        &stored.host,
+                        &stored.trials,
+                        stored.summary.as_ref(),
+                    );
                 }
                 Err(error) => self.skipped.push(Skipped {
                     path: path.clone(),

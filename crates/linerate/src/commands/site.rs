@@ -194,6 +194,7 @@ impl Maker<'_> {
                         campaign,
                         &stored.host,
                         &stored.trials,
+                        Some(&summary),
                     );
                 }
             }

@@ -98,6 +98,20 @@ fn runs_of_other_tools_are_not_paired() {
     let found = &json["comparisons"][0];
     assert_eq!(found["blocks"], Value::Null, "{found}");
     assert_eq!(found["change"]["method"], "hodges-lehmann");
+    // Without a rate of the tester alone there are no shares of it: the rates are compared all the same.
+    let again = scratch.file("again");
+    linerate(["import", "netbenches", archive, "--out", &again])
+        .run()
+        .ok();
+    let again = folder.replacen(&out, &again, 1);
+    let json = linerate(["compare", "--json", &folder, &again])
+        .run()
+        .ok()
+        .json();
+    assert!(
+        !json["comparisons"].as_array().unwrap().is_empty(),
+        "{json}"
+    );
 }
 
 #[test]
@@ -257,4 +271,95 @@ fn a_plans_campaign_is_shown_and_its_cells_compared() {
         "{}",
         killed.stdout
     );
+}
+
+/// Two DUTs whose throughputs are known, in trials of 1 s behind queues of 512.
+#[test]
+fn throughputs_are_compared_by_their_bounds_and_not_by_all_trials() {
+    let scratch = Scratch::new();
+    let measured = |name: &str, verb: &str, dut: &str| {
+        let out = scratch.file(name);
+        let line = format!("{verb} --size 64 --simulate {dut} --out {out}");
+        linerate(line.split(' ')).run();
+        out
+    };
+    let verb = "rfc2544 --quick --duration 200ms --test throughput --test frame-loss --link-speed 20160kbit/s";
+    let fast = measured("fast", verb, "rate=20kpps,queue=512");
+    let again = measured("again", verb, "rate=20kpps,queue=512");
+    let slow = measured("slow", verb, "rate=15kpps,queue=512");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = words(&linerate(["compare", &fast, &slow]).run().ok().stdout);
+    for said in [
+        "The throughput of forwarding IPv4 64 B (slow) is lower than that of forwarding IPv4 64 B (fast)",
+        "The bounds exclude that both are equal",
+        "frame loss at the highest load",
+    ] {
+        assert!(shown.contains(said), "no '{said}' in {shown}");
+    }
+    let found = linerate(["compare", "--json", &fast, &slow])
+        .run()
+        .ok()
+        .json();
+    let found = &found["comparisons"][0];
+    let ratio = found["change"]["median"].as_f64().unwrap();
+    // 15,000 / 20,000, and 512 frames in the queue.
+    assert!((0.74..0.82).contains(&ratio), "{found:#}");
+    assert_eq!(found["change"]["method"], "bounds");
+    let gate = |a: &str, b: &str, share: &str| {
+        linerate(["compare", a, b, "--fail-if-slower", share]).run()
+    };
+    gate(&fast, &slow, "10%").fails(3, &["is slower than"]);
+    gate(&slow, &fast, "10%").ok();
+    gate(&fast, &again, "0.001%").fails(5, &["is not proven"]);
+    gate(&fast, &again, "10%").ok();
+    // The lists have the result, too.
+    let list = words(
+        &linerate(["list", scratch.path().to_str().unwrap()])
+            .run()
+            .ok()
+            .stdout,
+    );
+    assert!(
+        list.contains("forwarding IPv4 64 B: throughput 2"),
+        "{list}"
+    );
+    let history = linerate(["history", "--json", scratch.path().to_str().unwrap()])
+        .run()
+        .ok()
+        .json();
+    let lines = history["timelines"].as_array().unwrap();
+    let line = lines.iter().find(|line| {
+        line["key"]["load"]
+            .as_str()
+            .unwrap()
+            .ends_with(", throughput")
+    });
+    let points = line.unwrap()["points"].as_array().unwrap();
+    let rates: Vec<f64> = points
+        .iter()
+        .map(|point| point["figure"]["value"].as_f64().unwrap())
+        .collect();
+    assert!(
+        rates.len() == 3 && rates.iter().all(|rate| (17_000.0..23_000.0).contains(rate)),
+        "{rates:?}"
+    );
+    // Rates at full load are another figure.
+    let bench = measured(
+        "bench",
+        "bench --family 4 --trials 6 --duration 60ms",
+        "rate=20kpps",
+    );
+    linerate(["compare", &fast, &bench]).run().fails(
+        1,
+        &[
+            "nothing to compare: ",
+            "not the same figure",
+            "linerate rfc2544",
+        ],
+    );
+    let file = scratch.file("rates");
+    std::fs::write(&file, "1\n2\n3\n").unwrap();
+    linerate(["compare", &fast, &file])
+        .run()
+        .fails(1, &["has results of searches"]);
 }

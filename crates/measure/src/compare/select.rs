@@ -25,10 +25,14 @@ pub struct Rates {
 impl Rates {
     /// The rates of a campaign's slot.
     pub fn of_slot(name: String, slot: usize, campaign: &Campaign, trials: &[TrialRecord]) -> Self {
-        let valid: Vec<&TrialRecord> = trials
+        // The loads of a search are its own choice: only trials as fast as possible have a rate of the slot.
+        let searched = campaign.is_searched();
+        let trials: Vec<&TrialRecord> = trials
             .iter()
-            .filter(|t| t.slot == slot && t.audit.valid)
+            .filter(|t| t.slot == slot)
+            .filter(|t| !searched || (t.asked_fps.is_none() && t.benchmark.is_none()))
             .collect();
+        let valid: Vec<&TrialRecord> = trials.iter().copied().filter(|t| t.audit.valid).collect();
         let (dropped, lost) = (dropped_share(campaign, &valid), lost_share(&valid));
         let mut rates = Rates {
             name,
@@ -36,7 +40,7 @@ impl Rates {
             lost,
             ..Rates::default()
         };
-        for trial in trials.iter().filter(|t| t.slot == slot) {
+        for trial in trials {
             match trial.rates.filter(|_| trial.audit.valid) {
                 Some(found) => {
                     rates.values.push(found.received);
@@ -137,7 +141,8 @@ pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot>
 
 /// Whether two slots were given the same frames at the same load, so that a difference is the DUT's.
 pub fn same_traffic(a: &Slot, b: &Slot) -> bool {
-    a.family == b.family
+    a.direction == b.direction
+        && a.family == b.family
         && a.transport == b.transport
         && a.frame == b.frame
         && a.lengths_fcs == b.lengths_fcs

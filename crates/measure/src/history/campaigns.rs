@@ -2,8 +2,8 @@
 
 use super::revision::Place;
 use super::{Figure, Key, Point, Relative, Timelines};
-use crate::compare::Rates;
-use crate::record::{Asked, Campaign, HostFacts, LabKind, Slot, TrialRecord};
+use crate::compare::{Rates, searched};
+use crate::record::{Asked, Campaign, HostFacts, LabKind, Searched, Slot, Summary, TrialRecord};
 use linerate_wire::units::counted;
 use std::collections::BTreeMap;
 
@@ -17,8 +17,17 @@ pub fn add(
     campaign: &Campaign,
     host: &HostFacts,
     trials: &[TrialRecord],
+    summary: Option<&Summary>,
 ) {
     let facts = facts(campaign, host);
+    if campaign.is_searched() {
+        add_searched(
+            timelines,
+            (source, campaign, host),
+            &searched(campaign, trials, summary),
+            &facts,
+        );
+    }
     let rates = |slot: &Slot| Rates::of_slot(slot.variant.clone(), slot.id, campaign, trials);
     let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for slot in &campaign.slots {
@@ -59,6 +68,47 @@ pub fn add(
                 source: source.into(),
             },
         );
+    }
+}
+
+/// Adds the results of searches, for each goal: the trials have many loads, so their rates are no result.
+fn add_searched(
+    timelines: &mut Timelines,
+    (source, campaign, host): (&str, &Campaign, &HostFacts),
+    searches: &[Searched],
+    facts: &BTreeMap<String, String>,
+) {
+    for search in searches {
+        let Some(slot) = campaign.slots.get(search.slot) else {
+            continue;
+        };
+        for goal in &search.goals {
+            let Some(value) = goal.outcome.lower else {
+                continue;
+            };
+            let mut key = key(campaign, host, slot);
+            let parts = [key.load, campaign.sought(goal)];
+            key.load = parts
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(", ");
+            let rate = Figure {
+                value,
+                error: 0.0,
+                runs: 1,
+            };
+            timelines.add(
+                key,
+                Point {
+                    place: Place::at_time(&campaign.started),
+                    rate,
+                    relative: None,
+                    facts: facts.clone(),
+                    source: source.into(),
+                },
+            );
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The page of `linerate compare`: a verdict in words for each comparison, then the figures, ministat's rows, and warnings.
 
+mod bounded;
+
 use super::results::changes::{change, change_interval};
 use crate::prelude::*;
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
@@ -15,10 +17,16 @@ pub fn comparisons(
     campaign: Option<&Campaign>,
 ) -> Document {
     let mut page = Document::default();
-    comparisons
-        .iter()
-        .for_each(|comparison| page.answer(verdict(comparison)));
-    figures(&mut page, comparisons, campaign);
+    for comparison in comparisons {
+        page.answer(match &comparison.sought {
+            Some(sought) => bounded::verdict(comparison, sought, campaign),
+            None => verdict(comparison),
+        });
+    }
+    match comparisons.iter().all(|c| c.sought.is_some()) {
+        true => bounded::figures(&mut page, comparisons, campaign),
+        false => figures(&mut page, comparisons, campaign),
+    }
     for (i, block) in blocks.iter().enumerate() {
         if i == 0 {
             page.heading("As ministat has it (unpaired, Student's t)");
@@ -193,6 +201,7 @@ fn method(method: Method) -> &'static str {
         Method::OrderStatistics => "order statistics of the paired ratios",
         Method::PairedT => "Student's t on the logarithms of the paired ratios",
         Method::HodgesLehmann => "Hodges and Lehmann's ratio",
+        Method::Bounds => "bounds of searches",
     }
 }
 
@@ -220,6 +229,7 @@ mod tests {
                 ratio,
                 method: Method::PairedT,
             },
+            sought: None,
             change_of_share: None,
             lost: [0.0; 2],
             dropped: [0.0; 2],
