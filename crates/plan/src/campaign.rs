@@ -68,6 +68,9 @@ pub enum Lab {
     File {
         /// Path of the file, relative to the plan's folder.
         path: String,
+        /// Whether its hosts are network namespaces of this machine, as far as the file was read.
+        #[serde(skip)]
+        local: bool,
     },
 }
 
@@ -172,6 +175,13 @@ pub const OPEN_LOOP: &str = "inline, the load waits for the CPU that sends; RPS 
 const OF_SLOTS: [&str; 5] = ["name", "variant", "levels", "ceiling", "baseline"];
 
 impl Campaign {
+    /// Takes over what an estimate needs to know of the lab.
+    pub fn is_for(&mut self, lab: &crate::lab::Lab) {
+        if let Lab::File { local, .. } = &mut self.lab {
+            *local = lab.is_local();
+        }
+    }
+
     /// The CPUs that a cell's device under test forwards on.
     pub fn cpus(&self, cell: usize) -> Option<&Cpus> {
         self.lanes[self.cells[cell].lane].settings.cpus.as_ref()

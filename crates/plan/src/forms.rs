@@ -89,13 +89,19 @@ pub(crate) static RATE: Form = Form {
 };
 
 pub(crate) static SPEED: Form = Form {
-    wants: "a speed such as \"1 Gbit/s\", \"10 Gbit/s\" or \"100 Gbit/s\"",
+    wants: "a speed such as \"1 Gbit/s\", \"10 Gbit/s\" or \"100G\"",
     units: &["Mbit/s", "Gbit/s"],
-    pattern: "^[0-9._]+ *[MG]bit/s$",
+    pattern: "^[0-9._]+ *[MG](bit/s)?$",
     example: "10 Gbit/s",
     read: |text| match parse_link_speed(text) {
         Ok(speed) if speed > 1e13 => wrong(format!("'{text}' is more than any link has")),
-        Ok(speed) if text.trim().ends_with("bit/s") => Ok(speed.into()),
+        Ok(speed)
+            if ["bit/s", "M", "G"]
+                .iter()
+                .any(|end| text.trim().ends_with(end)) =>
+        {
+            Ok(speed.into())
+        }
         _ => wrong(format!("'{text}' is not a link speed with its unit")),
     },
 };

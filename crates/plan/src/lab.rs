@@ -87,6 +87,13 @@ impl Lab {
         self.having(Role::Dut).next()
     }
 
+    /// Whether all hosts that are reached are network namespaces of this machine.
+    pub fn is_local(&self) -> bool {
+        self.hosts
+            .iter()
+            .all(|host| matches!(host.reach, Reach::Namespace(_)))
+    }
+
     /// The device that frames pass, whether anybody can log in to it or not.
     pub fn device(&self) -> Option<&Host> {
         self.dut().or(self.black_box.as_ref())

@@ -130,7 +130,10 @@ pub(super) fn lab(tree: &Tree) -> Lab {
     let empty = Tree::default();
     let lab = tree.table("lab").unwrap_or(&empty);
     match lab.text("file") {
-        Some(path) => Lab::File { path: path.into() },
+        Some(path) => Lab::File {
+            path: path.into(),
+            local: false,
+        },
         None => Lab::Embedded {
             mode: lab.read("mode").unwrap_or(Mode::Inline),
             generator_cpus: lab.read("generator-cpus"),

@@ -407,6 +407,23 @@ fn times_follow_from_trials_and_what_is_around_them() {
     assert_eq!(Timetable::new(&short).bound, timetable::Bound::Budget);
 }
 
+/// Hosts that are namespaces of this machine have no cards that bounce, and nothing is fetched over a network.
+#[test]
+fn namespaces_of_this_machine_take_less_time_than_hosts() {
+    let text = "lab.file = \"lab.toml\"\n[variants.a]";
+    let mut campaign = linux(text);
+    let hosts = Timetable::new(&campaign);
+    campaign.is_for(&crate::lab::Lab::read(crate::lab::EXAMPLE_NAMESPACES.as_bytes()).unwrap());
+    let local = Timetable::new(&campaign);
+    assert!(
+        hosts.trial_ns - local.trial_ns > 14_000_000_000,
+        "{local:?}"
+    );
+    assert!(local.set_up_ns < 2_000_000_000, "{local:?}");
+    campaign.is_for(&crate::lab::Lab::read(crate::lab::EXAMPLE.as_bytes()).unwrap());
+    assert_eq!(Timetable::new(&campaign), hosts);
+}
+
 #[test]
 fn too_few_blocks_are_remarked() {
     let lines =

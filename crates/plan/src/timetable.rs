@@ -14,6 +14,8 @@ const S: u64 = 1000 * MS;
 const SLICE_OVERHEAD: u64 = 45 * MS;
 /// Time of a trial in a real lab beyond its load: links that bounce when netmap opens them, waiting for the first frame, fetching results.
 const TRIAL_OVERHEAD: u64 = 15 * S;
+/// The same where the hosts are network namespaces of this machine: nothing is reached over a network, and no link bounces.
+const LOCAL_OVERHEAD: u64 = 500 * MS;
 /// Time of a trial between end hosts beyond its load: namespaces, iperf3, and a part of a second that its whole seconds are longer…
 const PATH_OVERHEAD: u64 = 900 * MS;
 /// …and round trips of handshakes, of iperf3's control connection, and of the last frames.
@@ -167,6 +169,7 @@ fn around_ns(campaign: &Campaign) -> u64 {
             ..
         } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
         Lab::Embedded { .. } => SLICE_OVERHEAD,
+        Lab::File { local: true, .. } => LOCAL_OVERHEAD,
         Lab::File { .. } => TRIAL_OVERHEAD,
     }
 }
@@ -219,7 +222,7 @@ pub fn block_parts(campaign: &Campaign) -> [(&'static str, u64); 5] {
 fn before_trials_ns(campaign: &Campaign) -> u64 {
     match campaign.lab {
         Lab::Embedded { .. } => set_up_ns(campaign),
-        Lab::File { .. } => 2 * TRIAL_OVERHEAD,
+        Lab::File { .. } => 2 * around_ns(campaign),
     }
 }
 

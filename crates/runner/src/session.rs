@@ -25,6 +25,7 @@ use linerate_measure::record::{
     Asked, Campaign, HostFacts, LabKind, Mode, Planned, TrialRecord, VERSION,
 };
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
+use linerate_plan::lab::Lab as LabFile;
 use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Backend, Diagnostic, Source, duration_text};
@@ -145,6 +146,9 @@ impl Session {
         let seed = &mut plan.experiment.trials.seed;
         *seed = Some(seed.map_or_else(drawn, Ok).context("reading the clock")?);
         let knows_speed = plan.experiment.link_speed.is_some();
+        if let Some(site) = &site {
+            plan.is_for(&site.lab);
+        }
         if let Some(site) = site
             .as_ref()
             .filter(|_| !knows_speed && plan.experiment.trials.measure == Measure::Rfc2544)
@@ -327,7 +331,7 @@ pub fn chosen(
     let read = plans::of(file, &source).map_err(in_file)?;
     let plan = plans::campaign(&read, &name, choice.system, choice.quick)?;
     plans::check_lab(plan, &name, choice.lab.is_some())?;
-    let Lab::File { path } = &plan.lab else {
+    let Lab::File { path, .. } = &plan.lab else {
         return Ok((plan.clone(), None));
     };
     if simulated {
@@ -335,8 +339,7 @@ pub fn chosen(
             Some(lab) => Some(hosts::read(lab)?),
             None => hosts::read(&hosts::folder(file).join(path)).ok(),
         };
-        let speed = lab.and_then(|lab| lab.link_speed);
-        return Ok((at_speed(plan.clone(), speed), None));
+        return Ok((in_lab(plan.clone(), lab.as_ref()), None));
     }
     let site = open_site(choice, file, path, plan)?;
     let system = hosts::system(choice.system, &site, &read.systems)?;
@@ -386,10 +389,12 @@ fn with_plain(plan: Plan, choice: &Choice, file: &Path, simulated: bool) -> Plan
     }
 }
 
-/// The plan, whose tests of RFC 2544 have the link speed of a lab file that nobody opens.
-fn at_speed(mut plan: Plan, speed: Option<f64>) -> Plan {
+/// The plan for a lab file whose hosts nobody reaches. Tests of RFC 2544 have its link speed.
+fn in_lab(mut plan: Plan, lab: Option<&LabFile>) -> Plan {
+    let Some(lab) = lab else { return plan };
+    plan.is_for(lab);
     if plan.experiment.trials.measure == Measure::Rfc2544 {
-        plan.experiment.link_speed = plan.experiment.link_speed.or(speed);
+        plan.experiment.link_speed = plan.experiment.link_speed.or(lab.link_speed);
     }
     plan
 }
@@ -443,7 +448,7 @@ pub fn of_arguments(
     let stated = lab.dut().and_then(|dut| dut.system?.of_plans());
     let plan = on(choice.system.or(stated).unwrap_or_default())?;
     if simulated {
-        return Ok((at_speed(plan, lab.link_speed), None));
+        return Ok((in_lab(plan, Some(&lab)), None));
     }
     let site = Site::open(
         choice.approach.clone(),

@@ -156,7 +156,7 @@ fn list(how: &Printed) -> Result<ExitCode> {
 fn lab_of(plan: &plan::Plan, file: &Path, given: Option<&Path>) -> Option<PathBuf> {
     match &plan.campaign(plan.systems[0], false)?.lab {
         plan::campaign::Lab::Embedded { .. } => None,
-        plan::campaign::Lab::File { path } => {
+        plan::campaign::Lab::File { path, .. } => {
             Some(given.map_or_else(|| folder(file).join(path), Into::into))
         }
     }

@@ -150,7 +150,7 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated], supposed: Option<&str>
         .filter_map(Kind::lengthened)
         .for_each(|longer| page.note(longer));
     if let Some(speed) = supposed {
-        page.note(format!("The speed of the links is not known before linerate has asked the hosts: this is for {speed}. --link-speed, or link-speed in [lab] of the lab file, names another."));
+        page.note(format!("The speed of the links is not known before linerate has asked the hosts: this is for {speed}. --link-speed, or link-speed in the first lines of the lab file, names another."));
     }
     page.note("For a DUT that forwards 60 % of the highest load and queues 1000 frames. --test and --sizes select tests and frame sizes; --quick is the shortest form.");
     page
@@ -294,7 +294,7 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign, site: Option<(&s
         Lab::Embedded { .. } => {
             "embedded: network namespaces of this machine, threaded (open loop)"
         }
-        Lab::File { path } => &format!("the hosts of {}", site.map_or(path.as_str(), |s| s.0)),
+        Lab::File { path, .. } => &format!("the hosts of {}", site.map_or(path.as_str(), |s| s.0)),
     };
     fact(page, "lab", lab);
     if let Some(black_box) = site.and_then(|(_, lab)| lab.black_box.as_ref()) {

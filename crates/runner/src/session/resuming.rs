@@ -61,7 +61,7 @@ impl Session {
         }
         plans::check_lab(&plan, &shown.to_string(), choice.lab.is_some())?;
         let site = match &plan.lab {
-            Lab::File { path } if !simulated => {
+            Lab::File { path, .. } if !simulated => {
                 let file = Path::new(file.as_deref().unwrap_or_default());
                 Some(open_site(choice, file, path, &plan)?)
             }
