@@ -3,6 +3,7 @@
 mod benchmarks;
 mod lacking;
 mod machine;
+mod throughputs;
 mod warnings;
 
 pub use machine::{FORWARDS, NOTICEABLE, of_others};

@@ -26,6 +26,10 @@ pub struct Maximum {
     pub medium: bool,
     /// The highest load that the tester keeps.
     pub tester_fps: f64,
+    /// Where the tester did not keep 95 % of its own rate beside the busy DUT: the least rate that it offered in three failed trials.
+    /// The highest load is then 95 % of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<f64>,
 }
 
 impl Maximum {

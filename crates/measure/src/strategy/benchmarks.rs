@@ -41,6 +41,8 @@ pub struct Benched {
     pub test: Benchmark,
     /// The highest load that the tester keeps, in frames/s.
     pub highest: Option<f64>,
+    /// The least rate that the tester offered in three failed trials beside the DUT, where the highest load follows from it.
+    pub kept: Option<f64>,
     /// Line rate of the links, in frames/s.
     pub line: Option<f64>,
     /// The throughput, in frames/s.
@@ -266,6 +268,7 @@ impl Rfc2544 {
             slot,
             test,
             highest: self.searches.highest(slot),
+            kept: self.searches.kept(slot),
             line: self.design.line_rate(slot),
             throughput: throughput.ok().map(|(fps, _)| fps),
             bursts: bursts.map_or(Vec::new(), |bursts| bursts.found.clone()),

@@ -100,6 +100,8 @@ struct Cell {
     trials: Vec<Trial>,
     /// Offered frames/s of invalid trials in succession.
     failed: Vec<f64>,
+    /// The least of them, where the highest load follows from it.
+    kept: Option<f64>,
     /// Whether a frame has ever come through, and the number of latest trials without any.
     passed: bool,
     silent: usize,
@@ -132,6 +134,7 @@ impl Searches {
             search: None,
             trials: Vec::new(),
             failed: Vec::new(),
+            kept: None,
             passed: false,
             silent: 0,
             table: None,
@@ -179,6 +182,11 @@ impl Searches {
     pub(super) fn bounds(&self, slot: usize) -> Option<(Outcome, Option<Ended>)> {
         let cell = self.cells.iter().find(|cell| cell.slot == slot)?;
         Some((cell.outcome(cell.goals.first()?), cell.ended))
+    }
+
+    /// What the tester offered beside the DUT of a slot, where its highest load follows from that and not from the tester's own rate.
+    pub(super) fn kept(&self, slot: usize) -> Option<f64> {
+        self.cells.iter().find(|cell| cell.slot == slot)?.kept
     }
 
     fn alone(&self) -> Option<TrialRequest> {
@@ -428,6 +436,7 @@ impl Cell {
             .into_iter()
             .fold(f64::INFINITY, f64::min);
         if self.trials.is_empty() && kept < load * 0.995 && kept * OF_CEILING > self.limits.min {
+            self.kept = Some(kept);
             self.restart(trials, self.limits.min, kept * OF_CEILING);
         } else {
             self.ended = Some(Ended::Tester);

@@ -35,6 +35,7 @@ fn maximum(course: &Benched) -> Option<Maximum> {
         fps: course.line.unwrap_or(tester_fps),
         medium: course.line.is_some(),
         tester_fps,
+        kept: course.kept,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Warnings about slots: their trials, their limits, and the frames that the DUT let through.
 
-use super::machine;
+use super::{machine, throughputs};
 use crate::record::{
     Campaign, Connections, Direction, DirectionRow, Limit, Row, Slot, States, Summary, TrialRecord,
     Warning,
@@ -32,6 +32,7 @@ pub(super) fn warnings(
             }));
         }
     }
+    out.extend(throughputs::warnings(campaign, trials, &summary.benchmarks));
     out.extend(
         machine::warnings(campaign, trials).map(|(text, spoils)| Warning {
             slot: None,

@@ -35,6 +35,10 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         })
         .optional("", "block", |t| t.block as usize)
         .column("began", "s", |t| fixed(t.began_ns as f64 / 1e9, 2))
+        .if_any("asked", unit.name, |t| {
+            t.asked_fps
+                .map(|fps| rate(t.ways() as f64 * fps, unit.scale, 4))
+        })
         .column("offered", unit.name, |t| fps(t, |r| r.offered))
         .column("received", unit.name, |t| fps(t, |r| r.received))
         .column("lost", "%", |t| share(t.loss_ratio))

@@ -138,8 +138,11 @@ fn a_dut_that_forwards_nothing_has_no_lower_bound() {
 
 #[test]
 fn loads_that_the_tester_cannot_keep_beside_the_dut_end_below_its_rate() {
-    let (found, requests) = search(&mut searches(1), 4e5, |load| load < 0.6 * CEILING);
+    let mut it = searches(1);
+    let (found, requests) = search(&mut it, 4e5, |load| load < 0.6 * CEILING);
     assert_eq!(found[0].limits.max, 0.95 * 0.6 * CEILING);
+    // The page says that this is not 95 % of the tester's own rate.
+    assert_eq!(it.kept(1), Some(0.6 * CEILING));
     assert_eq!(found[0].goals[0].outcome.irregular, None);
     let first = requests
         .iter()

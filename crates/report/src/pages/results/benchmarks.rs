@@ -1,13 +1,15 @@
 //! Results of RFC 2544's tests: the tables and graphs that the RFCs ask for, and the single figure that they allow.
 
+mod remarks;
+
 use super::measured::modifiers;
 use super::{Shown, searches};
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::prelude::*;
 use linerate_measure::experiment::{Benchmark, Experiment};
-use linerate_measure::record::{
-    AtLoad, Benchmarked, Direction, EventClass, Figures, Maximum, Slot, Tested,
-};
+use linerate_measure::record::{AtLoad, Direction, EventClass, Figures, Maximum, Slot, Tested};
+
+pub use remarks::nearly;
 
 /// Most loss curves that are listed.
 const MOST: usize = 7;
@@ -41,7 +43,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     single(shown)
         .into_iter()
         .for_each(|sentence| page.answer(sentence));
-    page.note(medium(all));
+    page.note(remarks::medium(shown, all));
     if let Some(stalls) = searches::stalls(&experiment.trials, &shown.summary.searches) {
         page.note(format!("On this machine, {stalls}"));
     }
@@ -140,47 +142,6 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
         ));
     }
     sentences
-}
-
-/// The highest load of which nearly all frames come through, if it is far above the throughput.
-pub fn nearly(shown: &Shown<'_>) -> Option<String> {
-    let mut slots = shown.summary.benchmarks.iter();
-    let (slot, most, throughput) = slots.find_map(|slot| {
-        let mut figures = slot.tests.iter().map(|tested| &tested.figures);
-        let throughput = figures.clone().find_map(|found| match found {
-            Figures::Throughput(found) => Some(found.fps),
-            _ => None,
-        })?;
-        let loads = figures.find_map(|found| match found {
-            Figures::FrameLoss(loads) => Some(loads),
-            _ => None,
-        })?;
-        let few = loads
-            .iter()
-            .filter(|at| at.lost as f64 <= FEW * at.sent as f64);
-        let most = few.max_by(|a, b| a.offered.total_cmp(&b.offered))?;
-        Some((slot.slot, most, throughput)).filter(|_| most.offered > FAR * throughput)
-    })?;
-    Some(format!(
-        "{}: of {} frames/s, {:.0} times as many, {} % are lost: at the throughput, a short pause of the DUT decides, and not its capacity.",
-        shown.name(slot),
-        grouped(most.offered as u64),
-        most.offered / throughput,
-        percent(most.lost as f64 / most.sent.max(1) as f64),
-    ))
-}
-
-/// The share of lost frames up to which nearly all come through.
-const FEW: f64 = 0.01;
-/// A load that is so many times the throughput shows that the DUT has the capacity.
-const FAR: f64 = 2.0;
-
-fn medium(all: &[Benchmarked]) -> String {
-    match all.iter().find_map(|slot| slot.maximum).map(|maximum| maximum.medium) {
-        Some(true) => "100 % of the load is the theoretical rate of the slower link.".into(),
-        Some(false) => "Virtual link: without a medium there is no theoretical rate. 100 % of the load is the reference rate (tester's ceiling), the highest load that the tester keeps: 95 % of the rate that it sends and receives without a DUT.".into(),
-        None => "The tester's own rate is not known.".into(),
-    }
 }
 
 /// The class of an event by RFC 6201, with its section, or that it is no reset.
