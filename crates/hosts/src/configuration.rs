@@ -548,5 +548,10 @@ pub fn kept(mut output: String, most: usize) -> String {
     output
 }
 
+/// The addresses in a text, `198.18.1.1/16, 198.19.1.1/16`.
+pub fn addresses(text: &str) -> Vec<HostAddress> {
+    text.split(',').filter_map(|one| one.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,10 @@ use std::fmt;
 
 /// The operator's statement that the DUT is set up as its instructions say, among a campaign's standing facts.
 pub const STATEMENT: &str = "statement";
+/// What the operator states about a DUT that nobody can ask: software, configuration, and the addresses of its interfaces.
+pub const SOFTWARE: &str = "software";
+pub const CONFIGURATION: &str = "configuration";
+pub const ADDRESSES: &str = "addresses";
 
 /// The requirement level of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -105,6 +109,8 @@ pub enum Compliance {
     /// Every MUST is met.
     Conditionally,
     NotCompliant,
+    /// The test does not apply to this DUT, so it has no result that could comply.
+    NoResult,
 }
 
 impl fmt::Display for Compliance {
@@ -113,6 +119,9 @@ impl fmt::Display for Compliance {
             Compliance::Unconditionally => "unconditionally compliant",
             Compliance::Conditionally => "conditionally compliant",
             Compliance::NotCompliant => "not compliant",
+            Compliance::NoResult => {
+                "no claim, because the test has no result: the highest load loses nothing"
+            }
         })
     }
 }
@@ -189,11 +198,14 @@ impl Conformance {
 pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
     let case = Case::new(records)?;
     let mut rows: Vec<Judged> = rows::all().map(|row| judged(&case, &row)).collect();
-    // RFC 9004 keeps the rest of RFC 2544: its row fails with any MUST of RFC 2544.
-    let broken: Vec<&str> = musts_broken(&rows).collect();
-    let found = match broken.is_empty() {
-        true => met("every MUST of RFC 2544 that concerns all tests is met"),
-        false => fails(format!("RFC 2544 is not kept: {}", broken.join(", "))),
+    // RFC 9004 keeps the rest of RFC 2544: its row fails with any MUST of RFC 2544, and is not shown where one is not.
+    let of = |status| musts(&rows, status).collect::<Vec<&str>>().join(", ");
+    let found = match (of(Status::Violated), of(Status::NotRun)) {
+        (broken, _) if !broken.is_empty() => fails(format!("RFC 2544 is not kept: {broken}")),
+        (_, open) if !open.is_empty() => {
+            not_run(format!("RFC 2544 is not shown to be kept: {open}"))
+        }
+        _ => met("every MUST of RFC 2544 that concerns all tests is met"),
     };
     let tested = case.tests.contains(&Benchmark::BackToBack);
     for row in rows
@@ -209,12 +221,13 @@ pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
     })
 }
 
-fn musts_broken(rows: &[Judged]) -> impl Iterator<Item = &'static str> {
-    rows.iter()
-        .filter(|row| {
-            row.id.starts_with("2544") && row.test == "all" && row.status == Status::Violated
-        })
-        .map(|row| row.id)
+/// The MUSTs of RFC 2544 that concern all tests and have this status.
+fn musts(rows: &[Judged], status: Status) -> impl Iterator<Item = &'static str> {
+    let of = move |row: &&Judged| {
+        let concerns_all = row.id.starts_with("2544") && row.test == "all";
+        concerns_all && row.level == Level::Must && row.status == status
+    };
+    rows.iter().filter(of).map(|row| row.id)
 }
 
 fn judged(case: &Case<'_>, row: &Row) -> Judged {
@@ -296,8 +309,16 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
             concerned.iter().filter(open).map(|row| row.id).collect()
         };
         let (musts, shoulds) = (open(true), open(false));
+        let tested = case.tests.iter().find(|of| case::name(**of) == test);
+        let without = tested.and_then(|of| case.test(*of));
         let (compliance, rows) = match (musts.is_empty(), shoulds.is_empty()) {
             _ if case.simulated => (Compliance::NotCompliant, vec!["2544-6"]),
+            _ if matches!(without, Some(Outcome::NotApplicable(_))) => {
+                (Compliance::NoResult, Vec::new())
+            }
+            (true, _) if matches!(without, Some(Outcome::NotRun(_))) => {
+                (Compliance::NotCompliant, shoulds)
+            }
             (false, _) => (Compliance::NotCompliant, musts),
             (true, false) => (Compliance::Conditionally, shoulds),
             (true, true) => (Compliance::Unconditionally, Vec::new()),

@@ -2,8 +2,8 @@
 
 use super::{dropped_share, losses_by_place};
 use crate::record::{
-    Benchmarked, Campaign, Figures, LabKind, NOTHING_PASSES, Row, Searched, Slot, Stopped, Tested,
-    TrialRecord, Unmeasured, Why,
+    Benchmarked, Campaign, Figures, LabKind, Maximum, NOTHING_PASSES, Row, Searched, Slot, Stopped,
+    Tested, TrialRecord, Unmeasured, Why,
 };
 use linerate_search::Irregular;
 
@@ -35,7 +35,8 @@ pub(super) fn unmeasured(
     slots.filter_map(of_slot).collect()
 }
 
-/// Goals without a rate, and tests without a result, except those that the highest load makes impossible.
+/// Goals without a rate, and tests without a result. Where the highest load loses nothing, a test lacks a result only if it has none of
+/// any frames, and the DUT may be faster than the tester: one that carries the rate of its links needs no such test.
 pub(super) fn without_result(
     campaign: &Campaign,
     searches: &[Searched],
@@ -56,7 +57,15 @@ pub(super) fn without_result(
             .flat_map(|of| of.tests.iter().map(|tested| (of.slot, tested)));
         let none = tests.filter(|(_, tested)| tested.figures == Figures::None);
         let lacking = |(slot, tested): (usize, &Tested)| {
-            let why = tested.why.filter(|why| *why != Why::AtMaximum)?;
+            let figures = |of: &Benchmarked| {
+                let own = of.tests.iter().find(|own| own.test == tested.test);
+                own.is_some_and(|own| own.figures != Figures::None)
+            };
+            let is_line = |of: &Benchmarked| of.maximum.is_some_and(Maximum::is_line);
+            let needs_none = || benchmarks.iter().any(|of| figures(of) || is_line(of));
+            let why = tested
+                .why
+                .filter(|why| *why != Why::AtMaximum || !needs_none())?;
             Some(lacking(
                 slot,
                 format!(

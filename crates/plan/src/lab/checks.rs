@@ -155,6 +155,15 @@ fn black_box(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagn
         .entry("black-box")
         .filter(|_| is_black_box(host.tree))
     else {
+        for key in ["software", "configuration"] {
+            if let Some(entry) = host.tree.entry(key) {
+                let message = format!(
+                    "{} is no black box: linerate asks it for its {key}",
+                    host.name
+                );
+                problems.fault(entry.key_span, message, "leave it out");
+            }
+        }
         return;
     };
     if host.roles != [Role::Dut] {

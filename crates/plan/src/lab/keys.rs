@@ -64,6 +64,13 @@ static HOST: Table = Table {
             "dut: the operator's statement that it is set up as its instructions say (RFC 2544, \
                 section 7); `linerate conformance` cites it.",
         ),
+        key("software", Kind::Line).about(
+            "dut, of a black box: its software with the version, for the report (RFC 2544, section 7).",
+        ),
+        key("configuration", Kind::Line).about(
+            "dut, of a black box: its exact configuration, the same in all trials, such as the name and the SHA-256 of the saved \
+                file.",
+        ),
         key("silence", Kind::duration(S, 60 * S)).about(
             "How long it may be silent under load before it counts as lost; a load there goes on for as long without linerate. \
                 Default: 3 s, and without a generator 20 s more than a load.",

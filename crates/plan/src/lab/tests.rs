@@ -401,12 +401,30 @@ fn schema_and_reader_know_the_same_keys() {
     }
     let (root, mut seen) = (schema(), 0);
     compare(&root, &root, &keys::LAB, &mut seen);
-    assert_eq!(seen, 4 + 18 + 5 * 8 + 3);
+    assert_eq!(seen, 4 + 20 + 5 * 8 + 3);
     assert!(
         root["$defs"]["a-host"]["properties"]["role"]["description"]
             .as_str()
             .unwrap()
             .contains("is measured")
+    );
+}
+
+/// Only of a device that nobody can ask, the operator states what linerate asks others for.
+#[test]
+fn software_and_configuration_are_stated_of_black_boxes_alone() {
+    let lab = EXAMPLE_BLACK_BOX.replace("# software", "software");
+    let stated = Lab::read(lab.as_bytes()).unwrap().black_box.unwrap();
+    assert_eq!(stated.software.as_deref(), Some("ExampleOS 7.2.1"));
+    // The template states nothing of a device that its author does not know.
+    let template = Lab::read(EXAMPLE_BLACK_BOX.as_bytes()).unwrap();
+    let template = template.black_box.unwrap();
+    assert_eq!((template.statement, template.software), (None, None));
+    let asked = EXAMPLE_NAMESPACES.replace("role = \"dut\"", "role = \"dut\"\nsoftware = \"x\"");
+    assert!(
+        faults_of(&asked)
+            .iter()
+            .any(|fault| fault.contains("router is no black box"))
     );
 }
 

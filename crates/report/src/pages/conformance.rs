@@ -3,18 +3,10 @@
 use crate::prelude::*;
 use linerate_standards::{Compliance, Conformance, Judged, Level, Status};
 
-/// The claims, the rows that stand against them, and all rows with their evidence.
+/// All rows with their evidence, those that stand against the claims first. The claims come last, where a terminal shows them.
 pub fn conformance(name: &str, found: &Conformance) -> Document {
     let mut page = Document::default();
     page.heading(format!("Conformance of {name}"));
-    for claim in &found.claims {
-        let tone = if claim.compliance == Compliance::NotCompliant {
-            Tone::Warning
-        } else {
-            Tone::Strong
-        };
-        page.paragraph(claim.to_string(), tone);
-    }
     let of = |status: Status| found.rows.iter().filter(|row| row.status == status).count();
     let statuses = [
         Status::Met,
@@ -69,6 +61,15 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
         );
         page.code(&wrapped(&frame.octets), Tone::Note);
     });
+    page.heading("Claims");
+    for claim in &found.claims {
+        let tone = if claim.compliance == Compliance::NotCompliant {
+            Tone::Warning
+        } else {
+            Tone::Strong
+        };
+        page.paragraph(claim.to_string(), tone);
+    }
     page.note("M: MUST, S: SHOULD, P: a step of a procedure. A claim needs every MUST that concerns its test to be met (RFC 2544, section 5).");
     page
 }

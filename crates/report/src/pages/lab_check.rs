@@ -150,6 +150,14 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
             "{} is a black box: linerate asks it nothing. Its forwarding, routes, rules, counters and CPUs are not known.",
             black_box.name
         ));
+        let stated = [
+            &black_box.statement,
+            &black_box.software,
+            &black_box.configuration,
+        ];
+        if stated.iter().any(|stated| stated.is_none()) {
+            page.note("`linerate conformance` needs what only you know of it: write `statement`, `software` and `configuration` into the lab file.");
+        }
     }
     sent(&mut page, check);
     page.append(super::diagnostics(check.file, &check.lab.remarks));

@@ -5,8 +5,8 @@ use crate::Part::{All, Beside, Searches, Test};
 use crate::case::{
     Case, Outcome, SECOND, SIZES, fails, holds, met, not_applicable, not_run, seconds,
 };
-use crate::{STATEMENT, Section};
-use linerate_hosts::configuration::Configuration;
+use crate::{ADDRESSES, CONFIGURATION, SOFTWARE, STATEMENT, Section};
+use linerate_hosts::configuration::{Configuration, addresses};
 use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_measure::experiment::Benchmark::{FrameLoss, Reset, Throughput};
 use linerate_measure::record::{Benchmarked, Direction, Figures, LabKind, Slot, TrialRecord};
@@ -36,8 +36,11 @@ pub const SECTIONS: &[Section] = &[
                 "the DUT is set up as its instructions say",
                 |case| match case.campaign.standing.get(STATEMENT) {
                     Some(said) => met(format!("the operator states: {said}")),
+                    None if case.campaign.asked.lab == LabKind::Hosts => not_run(
+                        "only the operator knows: write `statement = \"...\"` at the DUT of the lab file",
+                    ),
                     None => not_run(
-                        "only the operator knows: set `statement` in the lab file (at the DUT) or in the plan ([lab])",
+                        "only the operator knows: state it with --statement \"...\", or with `statement` in [lab] of the plan",
                     ),
                 },
             ),
@@ -373,10 +376,14 @@ fn two_ports(case: &Case<'_>) -> bool {
         || !case.facts.is_empty() && facts.all(|facts| facts.interfaces.len() == 2)
 }
 
-/// Whether the destinations of all frames are in networks of the DUT's interfaces, by the settings of each DUT.
+/// Whether the destinations of all frames are in networks of the DUT's interfaces, by the settings of each DUT or, of a black box, by
+/// the addresses that the lab file gives it.
 pub fn connected(case: &Case<'_>) -> Outcome {
+    let stated = case.campaign.standing.get(ADDRESSES);
+    let stated = stated.map_or(Vec::new(), |text| addresses(text));
     let known = |slot: &&&Slot| {
-        slot.traffic.is_some() && case.facts.iter().any(|facts| facts.slot == slot.id)
+        let asked = case.facts.iter().any(|facts| facts.slot == slot.id);
+        slot.traffic.is_some() && (asked || !stated.is_empty())
     };
     match case.slots.iter().all(|slot| known(&slot)) {
         true => case.each(
@@ -392,7 +399,7 @@ pub fn connected(case: &Case<'_>) -> Outcome {
                     .iter()
                     .flat_map(|settings| &settings.cards)
                     .flat_map(|card| &card.addresses);
-                let own: Vec<_> = own.collect();
+                let own: Vec<_> = own.chain(&stated).collect();
                 let flows = slot.traffic.iter().flat_map(|traffic| {
                     let ipv6 = traffic.ipv6.as_ref().map(|second| &second.flows);
                     [Some(&traffic.flows), ipv6].into_iter().flatten()
@@ -468,7 +475,10 @@ fn unchanged(case: &Case<'_>) -> Outcome {
         }
     }
     match known.len() {
-        0 => not_run("the records have no settings of the DUT"),
+        0 if stated(case).is_some() => met("the operator states one configuration, of all tests"),
+        0 => not_run(
+            "the records have no settings of the DUT: write `software` and `configuration` of a black box into the lab file",
+        ),
         configurations => met(format!(
             "{configurations} configurations, {compared} times compared"
         )),
@@ -507,9 +517,22 @@ fn bursts(case: &Case<'_>) -> Outcome {
     })
 }
 
+/// What the operator states about a DUT that nobody can ask.
+fn stated<'c>(case: &Case<'c>) -> Option<(&'c str, &'c str)> {
+    let of = |key: &str| case.campaign.standing.get(key).map(String::as_str);
+    Some((of(SOFTWARE)?, of(CONFIGURATION)?)).filter(|_| case.facts.is_empty())
+}
+
 fn configured(case: &Case<'_>) -> Outcome {
+    if let Some((software, configuration)) = stated(case) {
+        return met(format!(
+            "the operator states: software: {software}; configuration: {configuration}"
+        ));
+    }
     match case.host.kernel.is_empty() {
-        true => fails("the records do not name the host's software"),
+        true => fails(
+            "the records do not name the host's software: write `software` and `configuration` of a black box into the lab file",
+        ),
         false => case.each(
             case.slots.iter().copied(),
             "slots with the settings of their DUT",

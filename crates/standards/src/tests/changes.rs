@@ -12,7 +12,7 @@ const CHANGES: &[(&str, &[&str], Change)] = &[
     ("2544-6", &["2544-13b", "6201-3b"], |m| {
         m.campaign.asked.lab = LabKind::Simulated
     }),
-    ("2544-7a", &[], |m| m.campaign.standing.clear()),
+    ("2544-7a", &["9004-5a"], |m| m.campaign.standing.clear()),
     ("2544-7b", &["6201-3a", "9004-5a"], |m| {
         let system = m.facts[3]
             .answers
@@ -239,6 +239,7 @@ const CHANGES: &[(&str, &[&str], Change)] = &[
             fps: THROUGHPUT,
             medium: true,
             tester_fps: 3000.0,
+            kept: None,
         });
         match m.figures(Benchmark::BackToBack) {
             Figures::BackToBack(f) => (f.implied_s, f.corrected_s) = (0.4, 0.0),

@@ -119,3 +119,74 @@ fn tests_that_were_not_made_are_not_run_and_claim_nothing() {
             .all(|claim| !claim.document.contains("9004"))
     );
 }
+
+/// Nobody can ask a black box: what the operator states of it stands in the place of its answers.
+#[test]
+fn a_black_box_can_comply_with_what_its_operator_states() {
+    let mut made = sound();
+    made.facts.clear();
+    made.host.kernel.clear();
+    let open = ["2544-7b", "2544-7c", "2544-13a"];
+    let now = made.statuses();
+    for id in open {
+        assert_ne!(now[id].0, Status::Met, "{id}");
+    }
+    assert!(now["2544-7c"].1.contains("`software` and `configuration`"));
+    let mut state = |key: &str, said: &str| {
+        made.campaign.standing.insert(key.into(), said.into());
+    };
+    state(SOFTWARE, "ExampleOS 7.2.1");
+    state(CONFIGURATION, "appliance.cfg, SHA-256 0123");
+    state(ADDRESSES, "198.18.0.1/16, 198.19.0.1/16");
+    let now = made.statuses();
+    for (id, status) in open
+        .into_iter()
+        .zip([Status::Met, Status::Met, Status::NotApplicable])
+    {
+        assert_eq!(now[id].0, status, "{id}: {}", now[id].1);
+    }
+}
+
+/// RFC 9004, section 6.1: a DUT that forwards the highest load has no longest burst.
+#[test]
+fn a_test_without_a_result_claims_nothing() {
+    let mut made = sound();
+    for of in &mut made.summary.benchmarks {
+        let tested = of
+            .tests
+            .iter_mut()
+            .filter(|tested| tested.test == Benchmark::BackToBack);
+        tested.for_each(|tested| {
+            (tested.why, tested.figures) = (
+                Some(linerate_measure::record::Why::AtMaximum),
+                Figures::None,
+            )
+        });
+    }
+    let judged = made.judged();
+    let claims: Vec<&Claim> = judged
+        .claims
+        .iter()
+        .filter(|claim| claim.test == "back-to-back")
+        .collect();
+    assert_eq!(claims.len(), 2);
+    assert!(
+        claims
+            .iter()
+            .all(|claim| claim.compliance == Compliance::NoResult)
+    );
+    assert!(judged.holds() && judged.line().contains("RFC 9004 back-to-back: no claim"));
+}
+
+/// A MUST that the records cannot show counts as not met, also where RFC 9004 takes it over.
+#[test]
+fn a_must_of_rfc_2544_that_is_not_shown_is_not_met_for_rfc_9004() {
+    let mut made = sound();
+    made.campaign.standing.clear();
+    let (status, because) = made.statuses()["9004-5a"].clone();
+    assert_eq!(status, Status::NotRun);
+    assert!(
+        because.contains("not shown to be kept: 2544-7a"),
+        "{because}"
+    );
+}

@@ -188,6 +188,7 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
         fps: MAXIMUM,
         medium: true,
         tester_fps: 3000.0,
+        kept: None,
     });
     let goal = Goal {
         loss: 0.0,

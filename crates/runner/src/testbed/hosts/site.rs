@@ -18,7 +18,7 @@ use linerate_linux::net::userns;
 use linerate_measure::experiment::{Reboot, System, Trials};
 use linerate_measure::record::{HostFacts, VERSION};
 use linerate_measure::trial::Timing;
-use linerate_plan::lab::{Host, Lab, MOST_BYTES};
+use linerate_plan::lab::{End, Host, Lab, MOST_BYTES};
 use linerate_plan::names::Named;
 use linerate_plan::{Backend, Diagnostic};
 use linerate_remote::survey::{self, Approach, Frames};
@@ -349,8 +349,8 @@ impl Site {
                 parts.join(", "),
             )
         };
-        let statement = self.lab.device().and_then(|dut| dut.statement.clone());
-        let said = statement.map(|said| (linerate_standards::STATEMENT.to_string(), said));
+        let device = self.lab.device();
+        let said = device.into_iter().flat_map(said_of);
         let unasked = |host: &Host| {
             (
                 format!("{} (dut)", host.name),
@@ -382,8 +382,34 @@ impl Site {
             ports(lab, host).iter().map(known).collect::<Vec<_>>()
         };
         let known: Option<Vec<f64>> = hosts.iter().flat_map(of_host).collect();
-        lab.link_speed.or(known?.into_iter().reduce(f64::min))
+        slower(lab.link_speed, known)
     }
+}
+
+/// What the lab file says of the DUT that linerate cannot ask it.
+fn said_of(dut: &Host) -> impl Iterator<Item = (String, String)> {
+    use linerate_standards::{ADDRESSES, CONFIGURATION, SOFTWARE, STATEMENT};
+    let ends = [End::In, End::Out]
+        .into_iter()
+        .filter_map(|end| dut.end(end));
+    let addresses: Vec<String> = ends
+        .flat_map(|end| &end.addresses)
+        .map(ToString::to_string)
+        .collect();
+    let of_black_box = dut.software.is_some() && !addresses.is_empty();
+    let said = [
+        (STATEMENT, dut.statement.clone()),
+        (SOFTWARE, dut.software.clone()),
+        (CONFIGURATION, dut.configuration.clone()),
+        (ADDRESSES, of_black_box.then(|| addresses.join(", "))),
+    ];
+    said.into_iter()
+        .filter_map(|(key, said)| Some((key.to_string(), said?)))
+}
+
+/// The lab file's speed, or else the least of the links', if all are known.
+fn slower(stated: Option<f64>, known: Option<Vec<f64>>) -> Option<f64> {
+    stated.or_else(|| known?.into_iter().reduce(f64::min))
 }
 
 fn product(system: &Detected) -> String {
@@ -442,4 +468,41 @@ pub fn state(kind: &str) -> Result<PathBuf> {
     let base =
         base.context("HOME is not set: there is no place to write changes of hosts down in")?;
     Ok(base.join("linerate").join(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lab_files_speed_counts_where_hosts_report_none() {
+        assert_eq!(slower(Some(1e10), None), Some(1e10));
+        assert_eq!(slower(Some(1e10), Some(vec![1e9, 2e9])), Some(1e10));
+        assert_eq!(slower(None, Some(vec![2e9, 1e9])), Some(1e9));
+        assert_eq!(slower(None, None), None);
+    }
+
+    #[test]
+    fn what_is_stated_of_a_black_box_stands_in_the_records() {
+        let address = |text: &str| text.parse().unwrap();
+        let end = |text: &str| linerate_plan::lab::Interface {
+            addresses: vec![address(text)],
+            ..Default::default()
+        };
+        let mut dut = Host {
+            inside: Some(end("198.18.1.1/16")),
+            outside: Some(end("198.19.1.1/16")),
+            statement: Some("by its manual".into()),
+            ..Host::default()
+        };
+        let said = |dut: &Host| said_of(dut).map(|(key, _)| key).collect::<Vec<_>>();
+        assert_eq!(said(&dut), ["statement"]);
+        (dut.software, dut.configuration) = (Some("OS 7".into()), Some("fw.cfg".into()));
+        assert_eq!(
+            said(&dut),
+            ["statement", "software", "configuration", "addresses"]
+        );
+        let addresses = said_of(&dut).last().unwrap().1;
+        assert_eq!(addresses, "198.18.1.1/16, 198.19.1.1/16");
+    }
 }
