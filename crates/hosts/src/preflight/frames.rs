@@ -121,13 +121,52 @@ pub fn judge_ports(lab: &Lab, tried: &[PortTried], to: IpAddr) -> Vec<Diagnostic
                 .evidence(why)
                 .remedy(remedy);
         }
-        let remedy = "see cable, switch and VLAN in between; tool = \"af-packet\" in the lab file sends another way";
+        let mut remedy = way(lab, to);
+        remedy.push_str("see cable, switch and VLAN in between");
+        if *port != Backend::AfPacket {
+            remedy.push_str("; tool = \"af-packet\" in the lab file sends another way");
+        }
+        let [from, to] = networks(lab, to);
         Diagnostic::new(what)
             .of(host)
-            .evidence(evidence)
+            .evidence(format!("{evidence}; they go from {from} to {to}"))
             .remedy(remedy)
     };
     tried.iter().filter(missing).map(problem).collect()
+}
+
+/// The networks of test frames, of the version of IP of this address: where they come from, and where they go.
+fn networks(lab: &Lab, to: IpAddr) -> [String; 2] {
+    [End::In, End::Out].map(|end| {
+        let mut networks = lab.networks(end);
+        networks.retain(|network| network.contains(':') == to.is_ipv6());
+        networks.join(", ")
+    })
+}
+
+/// What a device that nobody can ask needs, so that it forwards test frames; empty for one that is asked.
+fn way(lab: &Lab, to: IpAddr) -> String {
+    let Some(black_box) = &lab.black_box else {
+        return String::new();
+    };
+    let hop = |end: End| {
+        let peers = lab.peers(end);
+        let addresses = peers.iter().flat_map(|peer| &peer.addresses);
+        let mut addresses = addresses.map(|own| own.address);
+        let hop = addresses.find(|address| address.is_ipv6() == to.is_ipv6());
+        let who = match end {
+            End::In => "the generator",
+            End::Out => "the receiver",
+        };
+        hop.map_or(who.into(), |hop| format!("{hop} ({who})"))
+    };
+    let [source, destination] = networks(lab, to);
+    format!(
+        "{} needs a route to {destination} by way of {}, one to {source} by way of {}, forwarding, and rules that pass UDP between them; then ",
+        black_box.name,
+        hop(End::Out),
+        hop(End::In)
+    )
 }
 
 /// Possible tests, by the hosts' answers: no more than the lab file allows.

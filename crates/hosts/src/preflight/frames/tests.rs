@@ -374,3 +374,41 @@ fn addresses_that_nobody_answers_for_are_not_the_cables_fault() {
         "{far}"
     );
 }
+
+/// A black box is asked nothing, so the fault says what it needs; and advises no backend that is in use.
+#[test]
+fn frames_that_a_black_box_swallows_name_its_routes() {
+    let text = LAB.replace(
+        "ssh = \"d\"\nin.name = \"d0\"\nout.name = \"d1\"",
+        "black-box = true\nin.mac = \"02:00:00:00:00:02\"\nout.addresses = [\"198.19.1.1/24\"]",
+    );
+    let lab = Lab::read(text.as_bytes()).unwrap();
+    let judged = |port| {
+        let tried = [PortTried {
+            from: ("g".into(), "g0".into()),
+            port,
+            why: None,
+            sent: 100,
+            arrives: ("r".into(), "r0".into()),
+            arrived: Some(0),
+        }];
+        judge_ports(&lab, &tried, "198.19.10.1".parse().unwrap()).remove(0)
+    };
+    let fault = judged(Backend::AfPacket);
+    let (evidence, remedy) = (
+        fault.evidence.clone().unwrap(),
+        fault.remedy.clone().unwrap(),
+    );
+    assert!(
+        evidence.ends_with("they go from 198.18.0.0/16 to 198.19.0.0/16"),
+        "{evidence}"
+    );
+    for said in [
+        "a route to 198.19.0.0/16 by way of",
+        "one to 198.18.0.0/16 by way of",
+    ] {
+        assert!(remedy.contains(said), "{remedy}");
+    }
+    assert!(!remedy.contains("af-packet"), "{remedy}");
+    assert!(judged(Backend::Xdp).remedy.unwrap().contains("af-packet"));
+}
