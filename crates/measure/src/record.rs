@@ -387,6 +387,9 @@ pub struct Slot {
     pub imported: Option<Box<ImportedSlot>>,
 }
 
+/// The words of a note about hosts that are no machines of their own.
+pub const SHARED: &str = "network namespaces of this machine";
+
 impl Slot {
     /// Average frame length in bytes with FCS.
     pub fn average_len_fcs(&self) -> f64 {

@@ -44,6 +44,8 @@ impl Verb for Options {
             key("--verify", "trials.verify", "N"),
             key("--link-speed", "lab.link-speed", "SPEED"),
             key("--statement", "lab.statement", "TEXT"),
+            key("--cpus", "lab.generator-cpus", "LIST"),
+            key("--dut-cpus", "lab.dut-cpus", "LIST"),
         ],
     ];
     const OWN: &'static [Keyed] = &[
@@ -91,11 +93,13 @@ impl Verb for Options {
 
 All tests but frame-loss and forwarding-rate need the throughput: linerate searches for it first. The whole suite takes
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
-page names the sections that a run departs from. docs/rfc2544.md describes the methods.
+page names the sections that a run departs from. docs/rfc2544.md describes the methods. For a report to print or a PDF:
+linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html
 
-Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result; 2 bad arguments; 3 an
-expectation was missed, or --fail-if-slower found a slower variant; 4 nothing can be measured here; 5 an expectation or
---fail-if-slower is undecided; 130 interrupted (`linerate run --resume DIR` continues).")]
+Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result (a DUT that carries the
+whole rate of its links needs none for back-to-back frames and recovery); 2 bad arguments; 3 an expectation was missed, or
+--fail-if-slower found a slower variant; 4 nothing can be measured here; 5 an expectation or --fail-if-slower is undecided;
+130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers", "broadcast", "bursts", "filters"])]

@@ -53,6 +53,8 @@ impl Verb for Options {
             key("--duration", "trials.duration", "TIME").usual("1s").about(
                 "How long one trial of a loss curve, ndr or pdr measures (of ndr and pdr less, where this machine stalls). Other goals name their own times",
             ),
+            key("--cpus", "lab.generator-cpus", "LIST"),
+            key("--dut-cpus", "lab.dut-cpus", "LIST"),
         ],
     ];
     const OWN: &'static [Keyed] = &[

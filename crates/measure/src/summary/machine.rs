@@ -73,10 +73,15 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
     let testers = testers
         .into_iter()
         .map(|host| (format!("a CPU of {host}"), of_tester(host)));
-    let remedy = if hosts {
-        "stop them"
-    } else {
-        "stop them, or give the lab other CPUs with --cpus"
+    let verb = campaign.asked.command.get(1).map_or("", String::as_str);
+    let remedy = match (hosts, verb) {
+        (true, _) => "stop them",
+        (false, "bench" | "search" | "rfc2544") => {
+            "stop them, or give the lab other CPUs with --cpus"
+        }
+        (false, _) => {
+            "stop them, or give the lab other CPUs with generator-cpus and dut-cpus in [lab] of the plan"
+        }
     };
     let said = |(whose, taken): (String, f64)| {
         let took = format!("other programs took {:.0} % of {whose}", 100.0 * taken);

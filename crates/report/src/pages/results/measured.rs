@@ -2,7 +2,7 @@
 
 use super::{Shown, lab};
 use crate::prelude::*;
-use linerate_measure::record::{Direction, HostFacts, Mode, Slot, States, Summary};
+use linerate_measure::record::{Direction, HostFacts, Mode, SHARED, Slot, States, Summary};
 use linerate_plan::settings::cpu_list;
 use linerate_wire::{
     CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, SERVERS, Selection, SourceMacs,
@@ -26,7 +26,12 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         false => "the arguments of `linerate bench`; --print-plan prints them as a plan",
     };
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
-    page.fact("mode", about(mode, shown.noun()));
+    let shared = shown
+        .campaign
+        .notes
+        .iter()
+        .any(|note| note.contains(SHARED));
+    page.fact("mode", about(mode, shared, shown.noun()));
     match mode {
         Mode::Inline | Mode::Threaded => page.fact(
             "CPUs",
@@ -71,7 +76,8 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.say(ended(shown.summary));
 }
 
-fn about(mode: Mode, noun: &str) -> String {
+/// `shared`: whether hosts are namespaces of this machine.
+fn about(mode: Mode, shared: bool, noun: &str) -> String {
     let about = match mode {
         Mode::Inline => {
             return format!(
@@ -83,6 +89,9 @@ fn about(mode: Mode, noun: &str) -> String {
         }
         Mode::EndHosts => {
             "end hosts: iperf3 sends TCP from one host to the other over a path with a given round-trip time and rate. The hosts, in namespaces with settings of their own, are the device under test; they share this machine's CPUs."
+        }
+        Mode::Hosts if shared => {
+            "hosts, in network namespaces of this machine: the CPU that sends a frame may also carry it through the DUT, so a slow DUT can slow the generator. A trial that does not get the load that was asked for fails its audit."
         }
         Mode::Hosts => {
             "hosts, an open loop: generator, DUT and receiver are hosts of the lab file, and the load does not wait for the DUT. It shows loss and overload."

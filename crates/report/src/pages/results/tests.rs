@@ -216,6 +216,20 @@ fn what_spoils_a_figure_stands_beside_it() {
         rates.contains("stop them, or give the lab other CPUs"),
         "{rates}"
     );
+    // Each verb names what it has.
+    for (verb, has) in [
+        ("rfc2544", "with --cpus"),
+        ("run", "with generator-cpus and dut-cpus"),
+    ] {
+        let mut c = c.clone();
+        c.asked.command = vec!["linerate".into(), verb.into()];
+        let found = summarise(&c, &trials, Stopped::Budget, 0);
+        let told = found
+            .warnings
+            .iter()
+            .any(|warning| warning.text.contains(has));
+        assert!(told, "{verb}: {:?}", found.warnings);
+    }
     let found_rate = Outcome {
         lower: Some(1e5),
         upper: None,

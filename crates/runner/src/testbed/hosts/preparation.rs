@@ -7,7 +7,7 @@ use crate::testbed::prepare::{
 use anyhow::{Result, bail};
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::experiment::{Benchmark, Measure};
-use linerate_measure::record::{Direction, Mode, Roles};
+use linerate_measure::record::{Direction, Mode, Roles, SHARED};
 use linerate_plan::campaign::Campaign;
 use linerate_plan::lab::Lab;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let unknown = plan.experiment.link_speed.is_none() && trials.max_fps.is_none();
     if trials.measure == Measure::Rfc2544 && unknown {
         bail_usage!(
-            "the load that is 100 % is unknown, because the hosts do not report the speed of both links: name the speed of the slower one with --link-speed, or with link-speed in [lab]"
+            "the load that is 100 % is unknown, because the hosts do not report the speed of both links: name the speed of the slower one with --link-speed 10G, or with link-speed = \"10 Gbit/s\" in the first lines of the lab file, above [hosts]"
         );
     }
     let Some(site) = site else {
@@ -138,8 +138,8 @@ fn notes(lab: &Lab) -> Vec<String> {
         .collect();
     if !shared.is_empty() {
         notes.push(format!(
-            "{}: network namespaces of this machine, which share its CPUs: the rates compare variants, and are below those of a \
-             router with CPUs of its own",
+            "{}: {SHARED}, which share its CPUs and have no cards: the rates compare variants, and are not those of a router with \
+             CPUs and cards of its own",
             shared.join(", ")
         ));
     }
