@@ -16,7 +16,7 @@ use linerate_remote::Approach;
 use linerate_report::format::{FORMATS, Format};
 use linerate_runner::session::Wanted;
 use linerate_wire::{FrameMix, parse_sizes};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -48,6 +48,25 @@ impl Printed {
             named("json")
         } else {
             self.format
+        }
+    }
+
+    /// The format that the ending of a file's name asks for, where no other is.
+    pub fn for_file(&self, file: Option<&Path>) -> Printed {
+        let end = file.and_then(Path::extension).and_then(|end| end.to_str());
+        let format = match end {
+            Some("html" | "htm") => "html",
+            Some("csv") => "csv",
+            Some("json") => "json",
+            Some("md" | "markdown") => "markdown",
+            _ => return self.clone(),
+        };
+        match self.is_text() {
+            true => Printed {
+                format: named(format),
+                json: false,
+            },
+            false => self.clone(),
         }
     }
 

@@ -55,8 +55,23 @@ pub fn folder(what: &str) -> Result<PathBuf, String> {
     if is_path {
         Ok(what.into())
     } else {
-        among(what, &all(Path::new(RESULTS)))
+        among(what, &all(Path::new(RESULTS))).map_err(|why| match here() {
+            Some(here) => format!("{why}. {here}"),
+            None => why,
+        })
     }
+}
+
+/// Where campaigns are that `--out` put into the working directory, as a sentence.
+pub fn here() -> Option<String> {
+    let name = all(Path::new("."))
+        .first()?
+        .file_name()?
+        .to_string_lossy()
+        .into_owned();
+    Some(format!(
+        "This folder has campaigns, such as {name}: linerate list . shows them."
+    ))
 }
 
 /// The newest record.

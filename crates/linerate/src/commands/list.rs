@@ -61,8 +61,9 @@ pub fn run(args: &List) -> Result<ExitCode> {
     let page = || {
         let mut page = Document::default();
         if lines.is_empty() {
+            let here = handle::here().map_or(String::new(), |here| format!(" {here}"));
             page.say(format!(
-                "There is no campaign in {}.",
+                "There is no campaign in {}.{here}",
                 args.directory.display()
             ));
             return page;

@@ -46,16 +46,27 @@ pub fn run(args: &Report) -> Result<ExitCode> {
     of(&args.directories, args.out.as_deref())
 }
 
+pub(super) fn is_pdf(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == "pdf")
+}
+
+/// How a browser makes a PDF of the page of a campaign.
+pub(super) fn by_browser(directory: Option<&Path>, file: &Path) -> String {
+    let directory = directory.map_or(String::new(), |of| format!("{} ", of.display()));
+    format!(
+        "linerate writes HTML, and a browser prints it into a PDF: linerate show {directory}-o page.html && chromium --headless --print-to-pdf={} page.html",
+        file.display()
+    )
+}
+
 /// Writes the page of campaigns.
 ///
 /// # Errors
 /// A folder is no record, or the page cannot be written.
 pub(super) fn of(directories: &[PathBuf], out: Option<&Path>) -> Result<ExitCode> {
-    if let Some(file) = out.filter(|file| file.extension().is_some_and(|end| end == "pdf")) {
-        bail_usage!(
-            "the page is HTML, and a browser makes a PDF of it: linerate show --format html -o page.html && chromium --headless --print-to-pdf={} page.html",
-            file.display()
-        );
+    if let Some(file) = out.filter(|file| is_pdf(file)) {
+        let only = <&[_; 1]>::try_from(directories).ok();
+        bail_usage!("{}", by_browser(only.map(|[only]| only.as_path()), file));
     }
     let pages = directories
         .iter()

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   linerate show                                 the newest campaign: the answer on one screen
   linerate show last-1 --full                   everything about the one before
-  linerate show --format html -o page.html      with pictures, for a browser
+  linerate show -o page.html                    with pictures, for a browser
   linerate show linerate-results/20260101T120000Z-bench --trials
   linerate show --schema                        what --json prints, as a JSON Schema")]
 pub struct Show {
@@ -31,7 +31,7 @@ pub struct Show {
     pub trials: bool,
     #[command(flatten)]
     pub printed: Printed,
-    /// Write to this file instead of standard output; for all formats but text
+    /// Write to this file instead of standard output; the ending chooses the format: .html, .csv, .json or .md
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["trials", "schema"])]
     pub out: Option<PathBuf>,
     /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
@@ -52,18 +52,22 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         .clone()
         .map_or_else(handle::newest, Ok)
         .map_err(usage)?;
-    if args.printed.format().name() == "html" && tune::read(directory)?.is_none() {
+    let printed = args.printed.for_file(args.out.as_deref());
+    if let Some(file) = args.out.as_deref().filter(|file| report::is_pdf(file)) {
+        bail_usage!("{}", report::by_browser(Some(directory), file));
+    }
+    if printed.format().name() == "html" && tune::read(directory)?.is_none() {
         return report::of(std::slice::from_ref(directory), args.out.as_deref());
     }
-    if args.out.is_some() && args.printed.is_text() {
+    if args.out.is_some() && printed.is_text() {
         bail_usage!(
-            "--out is for pages and figures, such as --format html or --format csv: redirect what is for a terminal"
+            "--out is for pages and figures: end the file's name in .html, .csv, .json or .md, or name a format (--format csv); redirect what is for a terminal"
         );
     }
     let out = args.out.as_deref();
     if let Some(tuned) = tune::read(directory)? {
         let page = || linerate_report::pages::tuning(&tuned);
-        return export::write(out, &rendered(&args.printed, || &tuned, page)?);
+        return export::write(out, &rendered(&printed, || &tuned, page)?);
     }
     let stored = output::stored(directory)?;
     // A campaign that was killed has no summary: its trials until then are whole.
@@ -73,7 +77,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         .unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
     let full = args.full || args.trials;
     let text = output::campaign(
-        &args.printed,
+        &printed,
         full,
         directory,
         &stored.campaign,
@@ -82,12 +86,12 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         &stored.facts,
     )?;
     export::write(out, &text)?;
-    if args.printed.is_json() {
+    if printed.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
     if args.trials {
         show(
-            args.printed.format(),
+            printed.format(),
             &linerate_report::pages::trials(&stored.campaign, &stored.trials),
         );
     }

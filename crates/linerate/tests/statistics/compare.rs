@@ -363,3 +363,34 @@ fn throughputs_are_compared_by_their_bounds_and_not_by_all_trials() {
         .run()
         .fails(1, &["has results of searches"]);
 }
+
+/// `--out` puts campaigns beside the usual folder, and the ending of a file's name says its format.
+#[test]
+fn campaigns_beside_the_usual_folder_are_found_and_files_have_formats_by_their_names() {
+    let scratch = Scratch::new();
+    let here = |args: &[&str]| linerate(args.iter().copied()).dir(scratch.path()).run();
+    let line = "bench --family 4 --trials 2 --duration 60ms --simulate rate=20kpps --out q1";
+    here(&line.split(' ').collect::<Vec<_>>()).ok();
+    let hint = "This folder has campaigns, such as q1: linerate list . shows them";
+    assert!(here(&["list"]).ok().stdout.contains(hint));
+    here(&["show"]).fails(2, &[hint]);
+    assert!(!here(&["list", "."]).ok().stdout.contains("no campaign"));
+    for (file, begins) in [
+        ("p.html", "<!"),
+        ("p.json", "{"),
+        ("p.md", "**"),
+        ("p.csv", ""),
+    ] {
+        here(&["show", "q1", "-o", file]).ok();
+        let text = std::fs::read_to_string(scratch.path().join(file)).unwrap();
+        assert!(
+            text.trim_start().to_lowercase().starts_with(begins),
+            "{file}: {text}"
+        );
+    }
+    here(&["show", "q1", "-o", "p.pdf"]).fails(
+        2,
+        &["linerate show q1 -o page.html && chromium --headless --print-to-pdf=p.pdf page.html"],
+    );
+    here(&["show", "q1", "-o", "p.txt"]).fails(2, &[".html, .csv, .json or .md"]);
+}
