@@ -86,6 +86,7 @@ pub fn facts(root: &Path) -> HostFacts {
         versions: BTreeMap::from([
             ("linerate".into(), env!("CARGO_PKG_VERSION").into()),
             ("nft".into(), version_of("nft")),
+            ("iptables".into(), version_of("iptables")),
         ]),
         settings: sysctls.into_iter().chain(of_cpus).collect(),
         priority: None,
@@ -323,7 +324,7 @@ fn cpu_model(cpuinfo: &str) -> String {
 }
 
 /// The first line of a program's `--version`, or the reason why it is unknown.
-fn version_of(program: &str) -> String {
+pub fn version_of(program: &str) -> String {
     let job = Job::new(program, &["--version"]).within(Duration::from_secs(1));
     match job.run(|path| Command::new(path), None) {
         Ok(output) => output.lines().next().unwrap_or("unknown").trim().into(),

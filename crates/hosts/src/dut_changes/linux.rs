@@ -4,8 +4,9 @@ use super::{Family, List, Modules, Program, Undo};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, Part, RuleSet};
 
-/// Takes our table away, whether or not it is there.
-const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table inet linerate";
+/// Takes our tables away, whether or not they are there.
+const NFT_GONE: &str =
+    "for f in ip ip6; do nft add table $f linerate && nft delete table $f linerate || exit 1; done";
 /// Removes our ipsets, if there are any.
 const IPSETS_GONE: &str =
     "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";

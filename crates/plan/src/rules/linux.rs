@@ -10,24 +10,32 @@ const ADDRESS: [&str; 2] = ["ip", "ip6"];
 const TYPE: [&str; 2] = ["ipv4_addr", "ipv6_addr"];
 const NFT_SETS: [&str; 2] = ["entries4", "entries6"];
 
-/// Only rules that drop have counters: a counter on the path would add to the measured cost. The first two lines replace an
-/// existing set: without them nft adds to it.
+/// A table of its own for each IP version, as iptables has them: in a table `inet`, nft puts a check of the version in front of each
+/// rule with an address. Only rules that drop have counters: a counter on the path would add to the measured cost. The first lines
+/// replace an existing set of either version: without them nft adds to it.
 pub(super) fn nftables(set: &RuleSet, out: &mut impl Write) -> Result<()> {
-    out.write_all(b"table inet linerate\ndelete table inet linerate\ntable inet linerate {\n")?;
+    for table in ADDRESS {
+        write!(
+            out,
+            "table {table} linerate\ndelete table {table} linerate\n"
+        )?;
+    }
     let filters = set.kind != Kind::Nat || set.table.is_some() || set.rules_before > 0;
-    if filters {
-        out.write_all(b"  counter dropped { }\n")?;
+    for version in set.versions() {
+        writeln!(out, "table {} linerate {{", ADDRESS[version])?;
+        if filters {
+            out.write_all(b"  counter dropped { }\n")?;
+            if set.table.is_some() {
+                elements(set, version, out)?;
+            }
+            forward(set, version, out)?;
+        }
+        if set.kind == Kind::Nat {
+            postrouting(set, out)?;
+        }
+        out.write_all(b"}\n")?;
     }
-    for version in set.versions().filter(|_| set.table.is_some()) {
-        elements(set, version, out)?;
-    }
-    if filters {
-        forward(set, out)?;
-    }
-    if set.kind == Kind::Nat {
-        postrouting(set, out)?;
-    }
-    out.write_all(b"}\n")
+    Ok(())
 }
 
 /// Networks are intervals to nft, in a tree; hosts are in a hash.
@@ -56,7 +64,8 @@ fn elements(set: &RuleSet, version: usize, out: &mut impl Write) -> Result<()> {
     out.write_all(if any { b"\n    }\n  }\n" } else { b"  }\n" })
 }
 
-fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
+fn forward(set: &RuleSet, version: usize, out: &mut impl Write) -> Result<()> {
+    let address = ADDRESS[version];
     out.write_all(
         b"  chain forward {\n    type filter hook forward priority filter; policy accept;\n",
     )?;
@@ -69,20 +78,10 @@ fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
         } else {
             "counter name dropped drop"
         };
-        for version in set.versions() {
-            writeln!(
-                out,
-                "    {} saddr @{} {verdict}",
-                ADDRESS[version], NFT_SETS[version]
-            )?;
-        }
+        writeln!(out, "    {address} saddr @{} {verdict}", NFT_SETS[version])?;
     }
-    for entry in set.all_rules() {
-        writeln!(
-            out,
-            "    {} saddr {entry} drop",
-            ADDRESS[usize::from(entry.address.is_ipv6())]
-        )?;
+    for entry in set.misses(set.rules_before, version) {
+        writeln!(out, "    {address} saddr {entry} drop")?;
     }
     if set.kind != Kind::Nat {
         let new = if set.kind == Kind::Stateful {
@@ -90,29 +89,21 @@ fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
         } else {
             ""
         };
-        for version in set.versions() {
-            writeln!(
-                out,
-                "    {} daddr {}{new} accept",
-                ADDRESS[version], TEST_NETWORKS[version]
-            )?;
-        }
-        out.write_all(b"    counter name dropped drop\n")?;
+        writeln!(
+            out,
+            "    {address} daddr {}{new} accept\n    counter name dropped drop",
+            TEST_NETWORKS[version]
+        )?;
     }
     out.write_all(b"  }\n")
 }
 
 fn postrouting(set: &RuleSet, out: &mut impl Write) -> Result<()> {
+    let interface = set.interface.as_deref().unwrap_or(LAB_OUTSIDE);
     out.write_all(
         b"  chain postrouting {\n    type nat hook postrouting priority srcnat; policy accept;\n",
     )?;
-    let interface = set.interface.as_deref().unwrap_or(LAB_OUTSIDE);
-    let only = match (set.families().has_v4(), set.families().has_v6()) {
-        (true, false) => "meta nfproto ipv4 ",
-        (false, true) => "meta nfproto ipv6 ",
-        _ => "",
-    };
-    writeln!(out, "    {only}oifname \"{interface}\" masquerade\n  }}")
+    writeln!(out, "    oifname \"{interface}\" masquerade\n  }}")
 }
 
 /// The ipsets, of IPv4 and IPv6.
@@ -231,37 +222,44 @@ mod tests {
         RuleSet::new(Firewall::Nftables, kind)
     }
 
-    const REPLACE: &str = "table inet linerate\ndelete table inet linerate\n";
+    const REPLACE: &str = "table ip linerate\ndelete table ip linerate\n\
+        table ip6 linerate\ndelete table ip6 linerate\n";
 
+    /// Both tables of a set, of the one for IPv4.
+    fn both(v4: &str) -> String {
+        let v6 = v4.replace("ip ", "ip6 ");
+        let v6 = v6.replace("198.18.0.0/15", "2001:2::/48");
+        format!("{REPLACE}{v4}{v6}")
+    }
+
+    /// Each table is of one IP version: in a table `inet`, nft checks the version in each rule with an address, iptables never.
     #[test]
     fn minimal_sets() {
-        let stateless = "table inet linerate {
+        let stateless = "table ip linerate {
   counter dropped { }
   chain forward {
     type filter hook forward priority filter; policy accept;
     ip daddr 198.18.0.0/15 accept
-    ip6 daddr 2001:2::/48 accept
     counter name dropped drop
   }
 }
 ";
-        assert_eq!(text(&set(Kind::Stateless)), format!("{REPLACE}{stateless}"));
+        assert_eq!(text(&set(Kind::Stateless)), both(stateless));
         let stateful = stateless
             .replace(
                 "    ip daddr",
                 "    ct state established,related accept\n    ip daddr",
             )
-            .replace("/15 accept", "/15 ct state new accept")
-            .replace("/48 accept", "/48 ct state new accept");
-        assert_eq!(text(&set(Kind::Stateful)), format!("{REPLACE}{stateful}"));
-        let nat = "table inet linerate {
+            .replace("/15 accept", "/15 ct state new accept");
+        assert_eq!(text(&set(Kind::Stateful)), both(&stateful));
+        let nat = "table ip linerate {
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
     oifname \"out*\" masquerade
   }
 }
 ";
-        assert_eq!(text(&set(Kind::Nat)), format!("{REPLACE}{nat}"));
+        assert_eq!(text(&set(Kind::Nat)), both(nat));
     }
 
     #[test]
@@ -271,12 +269,14 @@ mod tests {
             interface: Some("eth1".into()),
             ..set(Kind::Nat)
         };
-        assert!(text(&nat).contains("    meta nfproto ipv6 oifname \"eth1\" masquerade\n"));
+        let nat = text(&nat);
+        assert!(nat.contains("table ip6 linerate {\n") && !nat.contains("table ip linerate {"));
+        assert!(nat.contains("    oifname \"eth1\" masquerade\n"), "{nat}");
         let v4 = RuleSet {
             families: Some(Families::Ipv4),
             ..set(Kind::Stateless)
         };
-        assert!(!text(&v4).contains("ip6"));
+        assert!(!text(&v4).contains("table ip6 linerate {"));
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
             table: Some(2),
             ..set(Kind::Stateful)
         };
-        let expected = "table inet linerate {
+        let expected = "table ip linerate {
   counter dropped { }
   set entries4 {
     type ipv4_addr

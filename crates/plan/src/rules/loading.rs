@@ -201,7 +201,13 @@ impl RuleSet {
 
     fn about_loading(&self) -> Vec<String> {
         let text = match self.firewall {
-            Firewall::Nftables => "Load: nft -f THIS-FILE\nRemove: nft delete table inet linerate",
+            Firewall::Nftables => {
+                let remove = self
+                    .versions()
+                    .map(|version| format!("nft delete table {} linerate", ["ip", "ip6"][version]));
+                let remove = remove.collect::<Vec<_>>().join("; ");
+                return vec!["Load: nft -f THIS-FILE".into(), format!("Remove: {remove}")];
+            }
             Firewall::Iptables => {
                 let loads = self.loads().into_iter();
                 let rules = loads.filter(|load| load.part == Part::Rules);

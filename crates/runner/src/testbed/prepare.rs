@@ -16,6 +16,7 @@ use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Origins, StampedBy};
 use linerate_plan::names::Named;
+use linerate_plan::rules::Firewall;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Cpus, Dut, Settings};
 use linerate_wire::units::line_rate;
@@ -116,6 +117,14 @@ pub fn prepare(
         if mode != Mode::EndHosts {
             prepared.choose_backend(no_xdp);
         }
+        let firewall = |cell: usize| plan.lanes[plan.cells[cell].lane].settings.firewall();
+        if prepared
+            .measured()
+            .any(|cell| firewall(cell) == Some(Firewall::Iptables))
+        {
+            let version = linerate_linux::host::version_of("iptables");
+            prepared.notes.extend(in_nf_tables(&version));
+        }
     }
     let open: Vec<&str> = plan.open_loops().collect();
     if !open.is_empty() {
@@ -124,6 +133,15 @@ pub fn prepare(
             .push(format!("{}: {OPEN_LOOP}", open.join(", ")));
     }
     Ok(prepared)
+}
+
+/// Says so where the rules of iptables run in nf_tables, by the line that `iptables --version` prints.
+fn in_nf_tables(version: &str) -> Option<String> {
+    let number = version.strip_suffix(" (nf_tables)")?;
+    let number = number.trim_start_matches("iptables ");
+    Some(format!(
+        "iptables here is iptables-nft {number}: its rules run in nf_tables"
+    ))
 }
 
 impl Prepared {
@@ -511,4 +529,25 @@ fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
             .map(|cpus| cpus.into_iter().collect())
             .collect(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_nf_tables;
+
+    #[test]
+    fn only_an_iptables_on_nf_tables_is_noted() {
+        let note = in_nf_tables("iptables v1.8.9 (nf_tables)");
+        assert_eq!(
+            note.as_deref(),
+            Some("iptables here is iptables-nft v1.8.9: its rules run in nf_tables")
+        );
+        for other in [
+            "iptables v1.8.9 (legacy)",
+            "iptables v1.6.1",
+            "not installed",
+        ] {
+            assert_eq!(in_nf_tables(other), None);
+        }
+    }
 }
