@@ -116,6 +116,11 @@ impl Item {
             .map(|plan| format!("linerate run {plan}{}", lab(plan)))
     }
 
+    /// Whether it may make the host faster: others are about safety, or the host needs them for its role.
+    pub fn may_be_faster(&self) -> bool {
+        self.gain > 0.0 || self.state == State::Undo
+    }
+
     /// Whether it has something that a program can change.
     pub fn is_change(&self) -> bool {
         matches!(self.state, State::Change | State::Measure | State::Undo)

@@ -12,6 +12,8 @@ pub struct Chosen<'a> {
     pub items: Vec<&'a Item>,
     /// Items to be measured first: their lines are comments.
     pub open: Vec<&'a Item>,
+    /// Whether a person has chosen the items by their names.
+    pub named: bool,
     /// The path that an end host is tested on.
     pub path: Option<Path>,
     /// Texts of files that change, by path; `None`: there is no such file. Those that are not here are not known.
@@ -26,6 +28,7 @@ impl<'a> Chosen<'a> {
         Chosen {
             items,
             open,
+            named,
             ..Chosen::default()
         }
     }
@@ -416,10 +419,30 @@ fn unified(file: &str, text: Option<&str>, lines: &[&Lasting]) -> String {
     }
 }
 
-/// A plan for `linerate tune`: the DUT with the present values, and a variant for each item that a plan can make. Items of other
-/// systems than Linux need the hosts of a lab file.
+/// Settings that the host of an embedded lab can also try, though no fact of a host decides about them: name, sentence, and key of an interface.
+const TRIED: [(&str, &str, &str, bool); 2] = [
+    (
+        "gro-off",
+        "Receive offload off: no advice, but some routers forward faster without it",
+        "gro",
+        false,
+    ),
+    (
+        "threaded-napi",
+        "A kernel thread forwards: no advice, but some routers forward faster with it",
+        "threaded-napi",
+        true,
+    ),
+];
+
+/// A plan for `linerate tune`: the DUT with the present values, and a variant for each item that a plan can make and that may make
+/// a router faster. Every lab's DUT forwards. Items of other systems than Linux need the hosts of a lab file.
 pub fn plan(chosen: &Chosen) -> String {
-    let items: Vec<&Item> = chosen.items.iter().chain(&chosen.open).copied().collect();
+    // What end hosts gain depends on their path.
+    let all = chosen.named || chosen.path.is_some();
+    let faster = |item: &&Item| all || item.may_be_faster();
+    let items = chosen.items.iter().chain(&chosen.open).copied();
+    let items: Vec<&Item> = items.filter(faster).collect();
     let system = items
         .first()
         .and_then(|item| item.id.split('-').next())
@@ -439,18 +462,31 @@ pub fn plan(chosen: &Chosen) -> String {
         out += "\n[lab]\nmode = \"end-hosts\"\n";
     }
     let patch = |item: &Item| {
-        let patch = item.patch.as_ref()?.as_object()?;
+        let mut patch = item.patch.as_ref()?.as_object()?.clone();
         if path.is_some() {
-            of_end_hosts(patch)
-        } else {
-            Some(patch.clone())
+            return of_end_hosts(&patch);
         }
+        if let Some(sysctls) = patch.get_mut("sysctls").and_then(Value::as_object_mut) {
+            sysctls.retain(|name, _| !FORWARD.contains(&name.as_str()));
+            if sysctls.is_empty() {
+                patch.remove("sysctls");
+            }
+        }
+        (!patch.is_empty()).then_some(patch)
     };
     let changes: Vec<_> = items
         .iter()
         .filter_map(|item| Some((*item, patch(item)?)))
         .collect();
-    let now = present(&changes);
+    let embedded = system == "linux" && path.is_none();
+    // Inline, the load would not wait for the CPUs that RPS hands frames to.
+    let threaded = embedded && changes.iter().any(|(_, patch)| steers(patch));
+    if threaded {
+        out += "\n[lab]\nmode = \"threaded\"\n";
+    }
+    let mut now = present(&changes);
+    // The other settings of Linux are the whole machine's: the lab finds them as they are.
+    now.retain(|name, _| system != "linux" || name.starts_with("net.ipv"));
     out += "\n[variants.as-it-is]\nabout = \"the present values\"\n";
     if let Some(Path { rate, rtt_ns }) = path {
         let (ms, megabits) = (rtt_ns / 1e6, rate / 1e6);
@@ -476,6 +512,17 @@ pub fn plan(chosen: &Chosen) -> String {
             let _ = writeln!(out, "{key} = {}", table(values));
         }
     }
+    let tried = TRIED
+        .iter()
+        .filter(|_| embedded && !chosen.named)
+        .filter(|(.., on)| threaded || !on);
+    for (name, about, key, on) in tried {
+        let _ = writeln!(
+            out,
+            "\n[variants.{name}]\nfrom = \"as-it-is\"\nabout = {}\ninterface = {{ \"{key}\" = {on} }}",
+            text(about)
+        );
+    }
     // In a lab of hosts a trial is long, and loader tunables need boots.
     out += match system {
         "linux" if path.is_some() => "\n[trials]\nduration = \"1 s\"\nbudget = \"20 min\"\n",
@@ -485,6 +532,21 @@ pub fn plan(chosen: &Chosen) -> String {
         }
     };
     out
+}
+
+/// Settings that make a host forward: the DUT of every lab does.
+const FORWARD: [&str; 4] = [
+    "net.ipv4.ip_forward",
+    "net.ipv6.conf.all.forwarding",
+    "net.inet.ip.forwarding",
+    "net.inet6.ip6.forwarding",
+];
+
+/// Whether a patch hands received frames to other CPUs.
+fn steers(patch: &Map<String, Value>) -> bool {
+    patch
+        .get("interface")
+        .is_some_and(|interface| interface.get("rps").is_some())
 }
 
 /// An inline table of TOML.

@@ -333,6 +333,21 @@ pub(crate) fn cpus(cpus: &[u32]) -> String {
         .join(",")
 }
 
+/// The CPUs of a mask of the kernel as a list of them: `00000000,00000003` is 0,1.
+fn of_mask(mask: &str) -> Option<String> {
+    let words: Vec<u32> = mask
+        .rsplit(',')
+        .map(|word| u32::from_str_radix(word.trim(), 16).ok())
+        .collect::<Option<_>>()?;
+    let of_word = |(at, word): (u32, u32)| {
+        (0..32)
+            .filter(move |bit| word >> bit & 1 == 1)
+            .map(move |bit| 32 * at + bit)
+    };
+    let all: Vec<u32> = (0..).zip(words).flat_map(of_word).collect();
+    (!all.is_empty()).then(|| cpus(&all))
+}
+
 /// Whether both are the same value, blanks aside.
 fn same(now: &str, wanted: &str) -> bool {
     now.split_ascii_whitespace()
@@ -384,6 +399,10 @@ pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
                 if let Some(feature) = offload.and_then(|offload| offload.feature) {
                     interface.insert(feature.key().into(), json!(wanted == "on"));
                 }
+            }
+            (Some(Runtime::File { path, value: mask }), _) if path.ends_with("/rps_cpus") => {
+                // The lab's interfaces have one queue.
+                interface.extend(of_mask(mask).map(|list| ("rps".into(), json!(list))));
             }
             (None, Some(Lasting { file, .. })) if file.contains("loader.conf") => {
                 drop(boot.insert(setting.name.clone(), value))

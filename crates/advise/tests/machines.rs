@@ -6,6 +6,8 @@ mod cards;
 mod end_hosts;
 #[path = "machines/paper.rs"]
 mod paper;
+#[path = "machines/plans.rs"]
+mod plans;
 #[path = "machines/releases.rs"]
 mod releases;
 

@@ -32,7 +32,8 @@ use std::time::Duration;
   linerate advise ./router --format shell   a script that makes the changes
   linerate advise --format diff             for patch -d / -p1
   linerate advise --item linux-rps          this recommendation alone
-  linerate advise --format plan >p.toml     a plan: sudo linerate tune p.toml
+  linerate advise --role router --format plan >p.toml
+                                            a plan: sudo linerate tune p.toml
 
 Recommendations are sorted by expected gain x certainty. Gains were measured on other machines, which are \
 named with their source. Gains from machines with your CPU and card are the most certain. Nothing is changed. In a script, a \
