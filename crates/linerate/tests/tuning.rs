@@ -84,6 +84,35 @@ fn a_dut_that_no_change_reaches_gives_no_finding() {
     );
 }
 
+/// Inline, the load does not wait for the CPU that threaded NAPI hands frames to.
+#[test]
+fn a_change_that_cannot_be_tried_is_left_out_and_named() {
+    let scratch = Scratch::new();
+    let napi =
+        format!("{ECHO}[variants.napi]\nfrom = \"router\"\ninterface.threaded-napi = true\n");
+    let tune = |plan: &str| {
+        fs::write(scratch.file("plan.toml"), plan.replace("ECHO", &napi)).unwrap();
+        let tune = "tune plan.toml --simulate rate=100kpps --json";
+        linerate_line(tune).dir(scratch.path()).run()
+    };
+    let ended = tune(PLAN).ok();
+    let tuned: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let names: Vec<String> = verdicts(&tuned).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["short", "echo"]);
+    assert_eq!(tuned["left_out"][0]["name"], "napi");
+    assert!(
+        ended.stderr.contains("napi is not tried: inline"),
+        "{}",
+        ended.stderr
+    );
+    let threaded = tune(&PLAN.replace("[lab]", "[lab]\nmode = \"threaded\"")).ok();
+    let tuned: Value = serde_json::from_str(&threaded.stdout).unwrap();
+    assert_eq!(
+        (verdicts(&tuned).len(), &tuned["left_out"]),
+        (3, &serde_json::json!([]))
+    );
+}
+
 #[test]
 fn plans_without_changes_are_refused() {
     let scratch = Scratch::new();

@@ -40,6 +40,9 @@ pub struct Tuned {
     pub base: String,
     /// The changes, in the order of the plan.
     pub changes: Vec<Change>,
+    /// Changes of the plan that were not tried.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// The campaigns, in the order of time.
     pub stages: Vec<Stage>,
     /// Effects of two changes together, beyond their own: those that are clear in the last stage that shows any.
@@ -48,6 +51,15 @@ pub struct Tuned {
     pub together: Option<Proof>,
     /// Why it ended before the verdict.
     pub stopped: Option<String>,
+}
+
+/// A change that was not tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The name of its variant.
+    pub name: String,
+    /// Why not.
+    pub reason: String,
 }
 
 /// A change with its effects.
@@ -192,6 +204,35 @@ impl Stage {
         }
     }
 
+    /// Why its trials do not tell its changes apart, and what to do.
+    pub fn unclear(&self) -> String {
+        let ([trials, valid], records) = (self.trials, &self.records);
+        let (runs, silent) = (
+            self.runs.len(),
+            self.levels.iter().filter(|level| level.is_none()).count(),
+        );
+        let base =
+            |(run, level): (&Vec<bool>, &Option<f64>)| level.is_none() && !run.contains(&true);
+        if 2 * valid < trials {
+            format!(
+                "only {valid} of {trials} trials were valid: linerate show {records} --trials has the reasons"
+            )
+        } else if 2 * silent > runs {
+            let as_it_is = if self.runs.iter().zip(&self.levels).any(base) {
+                ", nor through the DUT as it is"
+            } else {
+                ""
+            };
+            format!(
+                "no frame passed in {silent} of {runs} runs{as_it_is}: linerate show {records} says where the frames were lost"
+            )
+        } else {
+            format!(
+                "{valid} trials are too few to tell the changes apart: give it a larger --budget"
+            )
+        }
+    }
+
     /// Effects of the changes and of their pairs; `None` if the runs do not show them.
     fn effects(&self) -> Option<Vec<Effect>> {
         with_interactions(&self.runs, &self.levels, SURVIVES)
@@ -226,7 +267,7 @@ impl Tuned {
             verdict: Verdict::Unknown,
         };
         let changes = changes.into_iter().map(change).collect();
-        let (stages, interactions) = (Vec::new(), Vec::new());
+        let (left_out, stages, interactions) = (Vec::new(), Vec::new(), Vec::new());
         let (version, base, together, stopped) = (VERSION, String::new(), None, None);
         Tuned {
             version,
@@ -234,6 +275,7 @@ impl Tuned {
             plan,
             base,
             changes,
+            left_out,
             stages,
             interactions,
             together,
@@ -425,6 +467,28 @@ mod tests {
             (tuned.changes[4].verdict, tuned.changes[0].verdict),
             (Verdict::Breaks, Verdict::NoEffect)
         );
+    }
+
+    #[test]
+    fn what_spoils_a_stage_is_named() {
+        let mut spoilt = stage("screening", vec![0], screening_runs(1), &[1.0]);
+        spoilt.records = "t/screening".into();
+        spoilt.levels.fill(None);
+        let runs = spoilt.runs.len();
+        let lost = format!(
+            "no frame passed in {runs} of {runs} runs, nor through the DUT as it is: linerate show t/screening"
+        );
+        assert!(spoilt.unclear().starts_with(&lost), "{}", spoilt.unclear());
+        spoilt.trials = [40, 3];
+        let invalid = "only 3 of 40 trials were valid: linerate show t/screening --trials";
+        assert!(
+            spoilt.unclear().starts_with(invalid),
+            "{}",
+            spoilt.unclear()
+        );
+        spoilt.trials = [4, 4];
+        spoilt.levels.fill(Some(0.0));
+        assert!(spoilt.unclear().contains("larger --budget"));
     }
 
     #[test]

@@ -124,6 +124,11 @@ impl Tuning {
         })
     }
 
+    /// Whether a variant is the DUT as it is.
+    pub fn is_base(&self, variant: &str) -> bool {
+        self.base == variant
+    }
+
     /// The DUT as it is: the name of its variant, with its keys and their values.
     pub fn base(&self) -> String {
         let all = Candidate {

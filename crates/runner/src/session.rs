@@ -219,6 +219,11 @@ impl Session {
         distinct(self.prepared.skipped.iter().flat_map(|s| &s.reasons))
     }
 
+    /// The variants that cannot be measured here, with the reasons.
+    pub fn lacking(&self) -> Vec<(String, String)> {
+        self.prepared.lacking()
+    }
+
     /// Runs the campaign, and puts everything back. `base`: the folder below which it makes one for the records, unless the arguments
     /// name one. `None`: it was interrupted before the first trial.
     ///

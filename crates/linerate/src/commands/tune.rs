@@ -7,8 +7,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::records::{make_folder, write_document};
 use linerate_measure::experiment::{Interest, Trials};
-use linerate_measure::record::{Proof, Verdict as Proven};
-use linerate_measure::tuning::{MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs};
+use linerate_measure::record::{Proof, Slot, Verdict as Proven, Warning};
+use linerate_measure::tuning::{
+    LeftOut, MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs,
+};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::duration_text;
 use linerate_plan::timetable::block_parts;
@@ -19,7 +21,6 @@ use linerate_runner::session::{Measured, Session, Wanted, chosen};
 use linerate_runner::testbed::hosts::Site;
 use linerate_runner::{handle, input};
 use linerate_stats::screening::Runs;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ const ENDS: [&str; 2] = ["as-it-is", "tuned"];
 /// Shares of the time beyond what they need: of the screening, the confirmation, and the campaign of all that helps together.
 const SHARES: [f64; 3] = [0.5, 0.375, 0.125];
 const SECOND: u64 = 1_000_000_000;
+/// Why a change that leaves the closed loop is not tried.
+const OPEN: &str = "inline, the load does not wait for the CPU that it hands frames to, so its rate would be too low: write mode = \"threaded\" below [lab] of the plan";
 /// Blocks of the last campaign: a median's 95 % interval needs six trials.
 const LEAST: f64 = 6.0;
 /// Factor of the time on a busy machine.
@@ -102,12 +105,26 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
             "--keep is for the router of a real lab: this lab is gone with the tuning, and kept.toml has its result"
         );
     }
-    let tuning = Tuning::of(&plan).map_err(|faults| faulty(&name, &faults))?;
+    let mut tuning = Tuning::of(&plan).map_err(|faults| faulty(&name, &faults))?;
     if tuning.changes.len() > MOST {
         bail_usage!(
             "{name} has {} changes, and one tuning has at most {MOST}",
             tuning.changes.len()
         );
+    }
+    let left_out = if site.is_none() {
+        left_out(&plan, &tuning, args)?
+    } else {
+        Vec::new()
+    };
+    for LeftOut { name, reason } in &left_out {
+        tell(format!("{name} is not tried: {reason}"));
+    }
+    let tried = |change: &Candidate| left_out.iter().all(|left| left.name != change.name);
+    tuning.changes.retain(tried);
+    if tuning.changes.is_empty() {
+        tell("no change of this plan can be tried here");
+        return Ok(ExitCode::from(SKIPPED));
     }
     let needs = Needs::of(&plan, &tuning)?;
     needs.check(
@@ -128,6 +145,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         .map(|change| (change.name.clone(), change.keys()));
     let tuned = Tuned {
         base: tuning.base(),
+        left_out,
         ..Tuned::new(plan.experiment.title.clone(), name, changes)
     };
     let mut tuner = Tuner {
@@ -151,6 +169,19 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         _ if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         ended => ended,
     }
+}
+
+/// The changes that cannot be tried in the embedded lab, with the reasons: the others are.
+fn left_out(plan: &Plan, tuning: &Tuning, args: &Tune) -> Result<Vec<LeftOut>> {
+    let session = Session::new(&args.campaign.wanted(), None, plan.clone(), None)?;
+    let open = plan
+        .open_loops()
+        .map(|name| (name.to_string(), OPEN.to_string()));
+    let all = session.lacking().into_iter().chain(open);
+    let changes = all.filter(|(name, _)| !tuning.is_base(name));
+    Ok(changes
+        .map(|(name, reason)| LeftOut { name, reason })
+        .collect())
 }
 
 /// The record of a tuning in a folder, if there is one.
@@ -310,8 +341,8 @@ impl Tuner<'_> {
         let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), 0)? else {
             return Ok(ExitCode::from(SKIPPED));
         };
-        let few = "too few trials were valid to tell the changes apart: give it a larger --budget";
-        let survivors = self.tuned.screened(stage.0).context(few)?;
+        let unclear = stage.0.unclear();
+        let survivors = self.tuned.screened(stage.0).context(unclear)?;
         if survivors.is_empty() || interrupted() {
             return Ok(ExitCode::SUCCESS);
         }
@@ -319,7 +350,8 @@ impl Tuner<'_> {
         let Some(stage) = self.stage("confirmation", &survivors, runs, 1)? else {
             return Ok(ExitCode::from(FAILED));
         };
-        let kept = self.tuned.confirmed(stage.0).context(few)?;
+        let unclear = stage.0.unclear();
+        let kept = self.tuned.confirmed(stage.0).context(unclear)?;
         if kept.is_empty() || interrupted() {
             return Ok(ExitCode::SUCCESS);
         }
@@ -394,16 +426,10 @@ impl Tuner<'_> {
         if let Some(failure) = measured.finished.failure.take() {
             return Err(failure);
         }
-        let mut warnings: Vec<String> = measured
-            .finished
-            .summary
-            .warnings
-            .iter()
-            .map(|warning| warning.text.clone())
-            .collect();
-        // Each run has its own.
-        let mut said = BTreeSet::new();
-        warnings.retain(|warning| said.insert(warning.clone()));
+        let warnings = by_run(
+            &measured.campaign.slots,
+            &measured.finished.summary.warnings,
+        );
         let trials = linerate_linux::records::read(&records)?.trials;
         let mut stage = Stage {
             name: name.into(),
@@ -511,9 +537,60 @@ impl Tuner<'_> {
     }
 }
 
+/// Warnings with the runs that they are about: one for all runs that have the same.
+fn by_run(slots: &[Slot], warnings: &[Warning]) -> Vec<String> {
+    let mut texts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Warning { slot, text, .. } in warnings {
+        let run = slot.and_then(|slot| slots.get(slot));
+        let run = run.map(|slot| slot.variant.as_str());
+        match texts.iter_mut().find(|(known, _)| known == text) {
+            Some((_, runs)) => runs.extend(run),
+            None => texts.push((text, run.into_iter().collect())),
+        }
+    }
+    let line = |(text, runs): (&str, Vec<&str>)| match runs[..] {
+        [] => text.to_string(),
+        [a, b, _, _, ..] => format!("{a}, {b} and {} more: {text}", runs.len() - 2),
+        _ => format!("{}: {text}", runs.join(", ")),
+    };
+    texts.into_iter().map(line).collect()
+}
+
 fn names(changes: &[Candidate], of: &[usize]) -> String {
     of.iter()
         .map(|change| changes[*change].name.as_str())
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_name_their_runs() {
+        let slot = |variant: &str| Slot {
+            variant: variant.into(),
+            ..Slot::default()
+        };
+        let slots = ["run-0", "run-1", "run-2", "run-3"].map(slot);
+        let warning = |slot, text: &str| Warning {
+            slot,
+            text: text.into(),
+            spoils: None,
+        };
+        let mut all = vec![
+            warning(Some(1), "3 of 19 trials failed"),
+            warning(None, "busy"),
+        ];
+        all.extend((0..4).map(|slot| warning(Some(slot), "too few")));
+        assert_eq!(
+            by_run(&slots, &all),
+            [
+                "run-1: 3 of 19 trials failed",
+                "busy",
+                "run-0, run-1 and 2 more: too few"
+            ]
+        );
+    }
 }

@@ -43,6 +43,9 @@ pub fn tuning(tuned: &Tuned) -> Document {
     if !harmful.is_empty() {
         page.say(format!("Proven to make it slower: {}.", harmful.join(", ")));
     }
+    if let Some(alone) = alone(tuned) {
+        page.say(alone);
+    }
     let broken = named(Verdict::Breaks);
     if !broken.is_empty() {
         page.warn(format!(
@@ -54,6 +57,13 @@ pub fn tuning(tuned: &Tuned) -> Document {
         page.warn(format!("This tuning did not come to its end: {stopped}."));
     }
     page.section("Changes", changes(tuned));
+    page.entries(
+        "Not tried",
+        tuned
+            .left_out
+            .iter()
+            .map(|left| format!("{}: {}", left.name, left.reason)),
+    );
     page.entries(
         "Settings of the kept changes",
         tuned
@@ -127,6 +137,23 @@ fn answer(tuned: &Tuned, kept: &[String], whole: bool) -> String {
             format!("{seemed} Beside the DUT as it is, too few trials were valid to tell.")
         }
     }
+}
+
+/// Why the effect of the only kept change in the answer is not that in the table: the confirmation makes it with others.
+fn alone(tuned: &Tuned) -> Option<String> {
+    let mut kept = tuned.changes.iter().filter(|c| c.verdict == Verdict::Kept);
+    let (only, None) = (kept.next()?, kept.next()) else {
+        return None;
+    };
+    let with_others = tuned.stages.get(1)?.changes.len() > 1;
+    let average = only.confirmed.filter(|_| with_others)?.ratio.median;
+    let alone = tuned.together.as_ref()?.ratio?.median;
+    Some(format!(
+        "{}: alone {} %, on average over the others {} %.",
+        only.name,
+        percent(alone),
+        percent(average)
+    ))
 }
 
 /// `+12.3 % (95 % interval +10.1..+14.6 %)`

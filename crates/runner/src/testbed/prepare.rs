@@ -300,6 +300,16 @@ impl Prepared {
         }
     }
 
+    /// The variants that are not measured, with the reasons.
+    pub fn lacking(&self) -> Vec<(String, String)> {
+        let of_dut = |skipped: &&Skipped| !self.plan.is_ceiling(skipped.cell);
+        let skipped = self.skipped.iter().filter(of_dut).map(|skipped| {
+            let variant = &self.plan.cells[skipped.cell].variant;
+            (variant.clone(), skipped.reasons.join("; "))
+        });
+        distinct(skipped)
+    }
+
     /// Whether a cell is not measured.
     pub fn is_skipped(&self, cell: usize) -> bool {
         self.skipped.iter().any(|s| s.cell == cell)
