@@ -208,8 +208,8 @@ pub fn campaign(
                 "{claims}. `linerate conformance {folder}` has the rows. {means}"
             ));
         }
+        name_records(&mut page, &folder);
         if how.is_text() {
-            name_records(&mut page, &folder);
             again(&mut page);
             page.say(format!("Records: {folder}"));
         }
@@ -220,11 +220,17 @@ pub fn campaign(
 
 /// Puts the campaign's folder into the commands of a page, so that they work as they are copied.
 pub fn name_records(page: &mut Document, folder: &str) {
-    for block in &mut page.blocks {
-        if let Block::Text { text, .. } | Block::Item { text, .. } = block
-            && text.contains("linerate ")
-        {
-            *text = text.replace("DIRECTORY", folder);
+    name_in(&mut page.blocks, folder);
+}
+
+fn name_in(blocks: &mut [Block], folder: &str) {
+    for block in blocks {
+        match block {
+            Block::Part { blocks, .. } => name_in(blocks, folder),
+            Block::Text { text, .. } | Block::Item { text, .. } if text.contains("linerate ") => {
+                *text = text.replace("DIRECTORY", folder);
+            }
+            _ => {}
         }
     }
 }
@@ -265,4 +271,25 @@ pub fn stored(directory: &Path) -> Result<StoredCampaign, linerate_linux::Error>
         tell(format!("{}: {missing}", directory.display()));
     }
     Ok(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::named;
+
+    #[test]
+    fn commands_of_all_parts_name_the_folder() {
+        let mut page = Document::default();
+        page.folded("Causes", |part| {
+            part.note("`linerate explain DIRECTORY` says more.")
+        });
+        page.say("a DIRECTORY of its own");
+        name_records(&mut page, "r1");
+        let csv = named("csv").render(&page, style());
+        assert!(
+            csv.contains("linerate explain r1") && csv.contains("a DIRECTORY"),
+            "{csv}"
+        );
+    }
 }

@@ -138,6 +138,32 @@ fn variants_of_a_campaign_are_named_as_compare_names_them() {
     flame("bth:forwarding --top").fails(2, &["no folder bth"]);
 }
 
+/// A program reads one table with one header.
+#[test]
+fn the_trials_and_each_table_are_printed_alone() {
+    let scratch = Scratch::new();
+    profiled(&scratch);
+    let show = |line: &str| {
+        linerate_line(&format!("show both {line}"))
+            .dir(scratch.path())
+            .run()
+    };
+    let trials = show("--trials --format csv").ok().stdout;
+    let columns = |line: &str| line.split(',').count();
+    let heads = trials.lines().next().unwrap();
+    assert!(heads.starts_with("section,trial and slot,"), "{trials}");
+    assert!(
+        trials.lines().all(|line| columns(line) == columns(heads)),
+        "{trials}"
+    );
+    let cells = show("--table cells --format markdown").ok().stdout;
+    assert!(cells.starts_with("## cells\n\n| cell | rate "), "{cells}");
+    show("--table nothing").fails(2, &["there is no table 'nothing'", "'Trials'"]);
+    show("--table cells --json").fails(2, &["--table"]);
+    let page = show("--full --format csv").ok().stdout;
+    assert!(!page.contains("DIRECTORY"), "{page}");
+}
+
 #[test]
 fn the_command_of_a_page_works_where_the_page_was_printed() {
     let scratch = Scratch::new();
@@ -162,6 +188,9 @@ fn the_command_of_a_page_works_where_the_page_was_printed() {
         .run()
         .ok();
     assert!(drawn.stdout.contains("filter ("), "{}", drawn.stdout);
+    // The title names cells, not files.
+    let title = "forwarding IPv4 64 B (both) and nft-stateless IPv4 64 B (both)";
+    assert!(drawn.stdout.contains(title), "{}", drawn.stdout);
 }
 
 #[test]

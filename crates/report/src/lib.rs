@@ -9,4 +9,5 @@ pub mod format;
 pub mod pages;
 mod prelude;
 pub mod printed;
+pub mod tables;
 pub mod watch;

@@ -143,15 +143,12 @@ fn draw(
             "a picture is no text for a terminal: name a file with --out, or list functions with --top"
         );
     }
-    let names = args
-        .after
-        .iter()
-        .fold(input::name(&args.file), |first, second| {
-            format!(
-                "{first} and {}, whose functions are red if they grew",
-                input::name(second)
-            )
-        });
+    let names = args.after.iter().fold(named(&args.file), |first, second| {
+        format!(
+            "{first} and {}, whose functions are red if they grew",
+            named(second)
+        )
+    });
     let picture = Picture {
         title: args.title.clone().unwrap_or(names),
         subtitle: told.event.clone(),
@@ -172,6 +169,25 @@ fn draw(
         None => print(&String::from_utf8_lossy(&svg)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of a profile in a title: that of its cell and its campaign, or of its file.
+fn named(file: &Path) -> String {
+    of_cell(file).unwrap_or_else(|| input::name(file))
+}
+
+fn of_cell(file: &Path) -> Option<String> {
+    let number: usize = file.file_stem()?.to_str()?.parse().ok()?;
+    let profiles = file
+        .parent()
+        .filter(|folder| folder.ends_with("profiles"))?;
+    let folder = profiles.parent()?.to_str()?;
+    let open = OpenCampaign::open(folder).ok()?;
+    let slot = open
+        .slots()
+        .into_iter()
+        .find(|slot| slot.id + 1 == number)?;
+    Some(format!("{} ({folder})", slot.name))
 }
 
 /// Prints the functions of a profile with most samples.

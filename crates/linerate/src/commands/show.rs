@@ -7,7 +7,10 @@ use anyhow::Result;
 use clap::Args;
 use linerate_measure::record::Stopped;
 use linerate_measure::summary::summarise;
+use linerate_report::document::Document;
+use linerate_report::{pages, tables};
 use linerate_runner::handle;
+use linerate_runner::messages::style;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,6 +21,8 @@ use std::process::ExitCode;
   linerate show last-1 --full                   everything about the one before
   linerate show -o page.html                    with pictures, for a browser
   linerate show linerate-results/20260101T120000Z-bench --trials
+  linerate show --trials --format csv           a line for each trial, for a program
+  linerate show --table cells --format csv      one table of the whole page
   linerate show --schema                        what --json prints, as a JSON Schema")]
 pub struct Show {
     /// The campaign: its folder, last, last-1, or a name that `linerate list` shows [default: last]
@@ -26,9 +31,12 @@ pub struct Show {
     /// Print the whole page, not one screen
     #[arg(long)]
     pub full: bool,
-    /// Print the whole page, and a line for each trial
+    /// Print the whole page, and a line for each trial; with --format csv the lines of the trials alone
     #[arg(long)]
     pub trials: bool,
+    /// Print one table of the whole page, by its heading or the beginning of it: trials, cells (the first one); another name lists them
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["full", "trials", "json", "schema"])]
+    pub table: Option<String>,
     #[command(flatten)]
     pub printed: Printed,
     /// Write to this file instead of standard output; the ending chooses the format: .html, .csv, .json or .md
@@ -37,6 +45,16 @@ pub struct Show {
     /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
     #[arg(long, conflicts_with_all = ["directory", "full", "trials", "json", "format"])]
     pub schema: bool,
+}
+
+/// The name of the table of trials.
+const TRIALS: &str = "Trials";
+
+/// Prints one table of a page.
+fn one(args: &Show, page: &Document, name: &str) -> Result<ExitCode> {
+    let table = tables::only(page, name).map_err(usage)?;
+    let text = args.printed.format().render(&table, style());
+    export::write(args.out.as_deref(), &text)
 }
 
 /// Runs the verb.
@@ -56,7 +74,13 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     if let Some(file) = args.out.as_deref().filter(|file| report::is_pdf(file)) {
         bail_usage!("{}", report::by_browser(Some(directory), file));
     }
-    if printed.format().name() == "html" && tune::read(directory)?.is_none() {
+    let csv = printed.format().name() == "csv";
+    let table = args.table.as_deref();
+    let table = table.or_else(|| (args.trials && csv).then_some(TRIALS));
+    if table.is_some() && printed.is_json() {
+        bail_usage!("--format json prints the whole record: leave --table out");
+    }
+    if printed.format().name() == "html" && table.is_none() && tune::read(directory)?.is_none() {
         return report::of(std::slice::from_ref(directory), args.out.as_deref());
     }
     if args.out.is_some() && printed.is_text() {
@@ -66,7 +90,10 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     }
     let out = args.out.as_deref();
     if let Some(tuned) = tune::read(directory)? {
-        let page = || linerate_report::pages::tuning(&tuned);
+        if let Some(name) = table {
+            return one(args, &pages::tuning(&tuned), name);
+        }
+        let page = || pages::tuning(&tuned);
         return export::write(out, &rendered(&printed, || &tuned, page)?);
     }
     let stored = output::stored(directory)?;
@@ -75,6 +102,11 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     let summary = stored
         .summary
         .unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
+    if let Some(name) = table {
+        let mut page = pages::summary(&stored.campaign, &stored.host, &summary);
+        page.part(TRIALS, pages::trials(&stored.campaign, &stored.trials));
+        return one(args, &page, name);
+    }
     let full = args.full || args.trials;
     let text = output::campaign(
         &printed,
@@ -92,13 +124,13 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     if args.trials {
         show(
             printed.format(),
-            &linerate_report::pages::trials(&stored.campaign, &stored.trials),
+            &pages::trials(&stored.campaign, &stored.trials),
         );
     }
     if !ended {
         tell(format!(
             "this campaign did not come to its end; the above is computed from its {}",
-            linerate_report::pages::counted(stored.trials.len(), "trial")
+            pages::counted(stored.trials.len(), "trial")
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,5 @@
-//! Comma-separated values (RFC 4180), for spreadsheets: first the texts of the page, then each table behind an empty line.
+//! Comma-separated values (RFC 4180), for spreadsheets: first the texts of the page, then each table behind an empty line. A page
+//! without texts is its tables alone.
 //! Numbers have all their digits, an interval has two columns.
 
 use super::{Format, Style};
@@ -31,6 +32,9 @@ impl Format for Csv {
                 | Block::Search { .. }
                 | Block::Gap => {}
             }
+        }
+        if said.is_empty() && !tables.is_empty() {
+            return tables.trim_start().to_string();
         }
         format!("section,tone,text\r\n{}{tables}", said.concat())
     }

@@ -113,10 +113,28 @@ fn link(link: &Link) -> String {
         .map_or_else(|| text.clone(), |to| format!("[{text}]({to})"))
 }
 
-/// Text that means nothing to Markdown.
+/// Text that means nothing to Markdown, but for code between two backticks.
 fn escaped(text: &str) -> String {
+    let text = plain(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    let code = || parts.iter().skip(1).step_by(2);
+    // Inside code nothing is escaped: a bar would end a cell of a table.
+    if parts.len().is_multiple_of(2)
+        || code().any(|code| code.trim().is_empty() || code.contains('|'))
+    {
+        return literal(&text);
+    }
+    let part = |(at, part): (usize, &&str)| match at % 2 {
+        0 => literal(part),
+        _ => format!("`{part}`"),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// Text without any meaning to Markdown.
+fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in plain(text).chars() {
+    for c in text.chars() {
         if matches!(
             c,
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~'
