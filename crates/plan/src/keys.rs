@@ -143,8 +143,8 @@ pub(super) static TRAFFIC: Table = Table {
                 21). Default: 0, evenly spaced.",
         ),
         key("rate", Kind::Form(&RATE)).about(
-            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of link-speed). Default: \
-                max.",
+            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of link-speed, not of what the DUT forwards: \
+                for that, measure max first). Default: max.",
         ),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))

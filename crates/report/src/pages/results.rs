@@ -187,7 +187,7 @@ impl<'a> Shown<'a> {
         self.campaign.asked.mode == Mode::EndHosts
     }
 
-    /// The unit of all rates. Between end hosts, bits of payload (layer 4).
+    /// The unit of the DUT's rates. Between end hosts, bits of payload (layer 4).
     fn unit(&self) -> RateUnit {
         if let Some(path) = self
             .campaign
@@ -200,12 +200,13 @@ impl<'a> Shown<'a> {
                 name: "Mbit/s",
             };
         }
-        self.unit_of(
-            self.summary
-                .rows
-                .iter()
-                .map(|r| r.received.median.max(r.offered)),
-        )
+        // The tester alone may be thousands of times as fast as a limited load.
+        let of_dut = self.with_dut().filter(|row| row.trials > 0);
+        let mut rows: Vec<&Row> = of_dut.collect();
+        if rows.is_empty() {
+            rows = self.summary.rows.iter().collect();
+        }
+        self.unit_of(rows.iter().map(|r| r.received.median.max(r.offered)))
     }
 
     /// The unit of these rates, of frames or of connections.
@@ -258,6 +259,9 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
         (_, false) => searches::searches(page, shown),
         _ => {
             answer::answer(page, shown);
+            if shown.is_whole() && !shown.is_of_end_hosts() {
+                first::top(page, shown);
+            }
             pictures::cells(page, shown);
             tables::cells(page, shown);
         }

@@ -253,3 +253,52 @@ fn words(stage: &Stage) -> String {
         stage.records
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_measure::record::Proof;
+    use linerate_measure::tuning::LeftOut;
+
+    #[test]
+    fn the_gain_of_one_change_alone_is_told_from_its_average_and_what_was_left_out_is_named() {
+        let names = ["gro-off", "rps"].map(|name| (name.to_string(), Vec::new()));
+        let mut tuned = Tuned::new("t".into(), "p".into(), names);
+        let ratio = |median| Estimate {
+            median,
+            low: Some(median - 0.01),
+            high: Some(median + 0.01),
+            n: 9,
+        };
+        tuned.changes[0].verdict = Verdict::Kept;
+        tuned.changes[0].confirmed = Some(Measured {
+            ratio: ratio(1.045),
+            p: 0.01,
+        });
+        tuned.together = Some(Proof::of(ratio(1.089), "r".into()));
+        let stage = |changes: &[usize]| Stage {
+            name: "s".into(),
+            records: "r".into(),
+            changes: changes.to_vec(),
+            runs: Vec::new(),
+            levels: Vec::new(),
+            trials: [0; 2],
+            warnings: Vec::new(),
+        };
+        let (name, reason) = ("budget".into(), "it needs the whole host".into());
+        tuned.left_out = vec![LeftOut { name, reason }];
+        let said = "gro-off: alone +8.9 %, on average over the others +4.5 %.";
+        for (confirmed, says) in [(&[0, 1][..], true), (&[0], false)] {
+            tuned.stages = vec![stage(&[0, 1]), stage(confirmed)];
+            let page = tuning(&tuned).text(crate::format::Style {
+                color: false,
+                width: 120,
+            });
+            assert_eq!(page.contains(said), says, "{page}");
+            assert!(
+                page.contains("Not tried\n- budget: it needs the whole host"),
+                "{page}"
+            );
+        }
+    }
+}

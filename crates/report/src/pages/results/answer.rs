@@ -191,6 +191,7 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
                 Some(_) => format!(", of {offered} attempted; {} % of them fail", percent(lost)),
             }
         }
+        _ if slot.asked_fps.is_some() => ", all that were offered".into(),
         _ => String::new(),
     };
     let cpus = match dut_cpus(shown, slot) {

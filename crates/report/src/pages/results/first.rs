@@ -76,7 +76,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         "",
         missing.map(|text| cut(&text, REASON)),
         Tone::Warning,
-        (room.warnings, ""),
+        (room.warnings.max(1), ""),
     );
     let rates = summary.benchmarks.is_empty() && summary.searches.is_empty();
     if !summary.benchmarks.is_empty() {
@@ -123,10 +123,11 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     let expected: Vec<String> = expected(shown);
     page.fact("expected", short(&expected.join(": ")));
     let warnings: Vec<String> = warnings(shown).iter().map(|text| short(text)).collect();
-    if warnings.is_empty() {
-        page.fact("warnings", "none");
+    match (warnings.len(), room.warnings) {
+        (0, _) => page.fact("warnings", "none"),
+        (n, 0) => page.fact("warnings", format!("{n}, on the whole page")),
+        (_, most) => page.items("warning  ", warnings, Tone::Warning, (most, "")),
     }
-    page.items("warning  ", warnings, Tone::Warning, (room.warnings, ""));
     // How large batches are was measured for the tester's sake.
     let notes = shown
         .campaign
@@ -257,6 +258,12 @@ fn trust(shown: &Shown<'_>) -> String {
 }
 
 /// The table of rates.
+/// The trust and the table of the first page, for the whole page.
+pub fn top(page: &mut Document, shown: &Shown<'_>) {
+    page.fact("trust", trust(shown));
+    cells(page, shown, usize::MAX);
+}
+
 fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
     let unit = shown.unit();
     let mut rows: Vec<&Row> = shown.with_dut().collect();
@@ -269,6 +276,11 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
             .collect();
     }
     let gigabits = |bits: f64| number(bits / 1e9, 3);
+    // A calculated figure beside the measured one of the same length would differ.
+    let measured_1518 = rows
+        .iter()
+        .filter_map(|row| shown.campaign.slots.get(row.slot))
+        .any(|slot| slot.lengths_fcs == [1518]);
     let paced = |row: &Row| {
         shown
             .campaign
@@ -317,8 +329,10 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                 .optional("Gbit/s", "layer 2", |r| {
                     has_rate(r).then(|| gigabits(r.bits_layer_2))
                 })
-                .optional("Gbit/s", "at 1518 B", |r| {
-                    has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0))
+                .when(!measured_1518, |table| {
+                    table.optional("calculated", "at 1518 B", |r| {
+                        has_rate(r).then(|| gigabits(r.received.median * 8.0 * 1518.0))
+                    })
                 })
         });
     page.table(limited(table, most));

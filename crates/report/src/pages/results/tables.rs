@@ -73,11 +73,14 @@ fn against_baseline<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row
         })
 }
 
-/// Whether a cell drops more frames than the other; `None` where that makes no difference.
+/// Shares of dropped frames that differ by less are the same on a page.
+const SAME_SHARE: f64 = 0.0005;
+
+/// Whether a cell drops more frames than the other; `None` where that makes no difference, or both drop the same share.
 fn drops_more(shown: &Shown<'_>, row: &Row, against: &Against) -> Option<bool> {
-    against
-        .cost
-        .and(Some(row.dropped > shown.row(against.than)?.dropped))
+    let other = shown.row(against.than)?.dropped;
+    let differ = (row.dropped - other).abs() >= SAME_SHARE;
+    against.cost.filter(|_| differ).map(|_| row.dropped > other)
 }
 
 /// Setup, A, B, ministat: a table of the variants, and one for each factor that is not shown as a series.

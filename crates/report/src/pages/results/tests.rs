@@ -151,6 +151,57 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
     assert!(drops.is_some(), "{text}");
 }
 
+#[test]
+fn of_two_that_drop_all_none_drops_less() {
+    let c = campaign(plan!("firewalls"), true);
+    let mut trials = blocks(&c, firewalls);
+    for t in trials.iter_mut() {
+        let variant = c.slots[t.slot].plan_variant.as_str();
+        if variant == "forwarding" || variant == "nft-nat" {
+            let offered = [t.rates.unwrap().offered, 0.0];
+            let place = "DUT: Ip.InAddrErrors";
+            *t = lossy(t.trial, t.block, t.slot, offered, place, Cause::Dropped);
+        }
+    }
+    let text = text(&c, &trials, WIDE);
+    let row = text
+        .lines()
+        .find(|line| line.contains(" nft-nat  "))
+        .unwrap();
+    assert!(!row.contains("drops"), "{row}");
+    assert!(text.contains("drops less"), "{text}");
+}
+
+/// The page for a browser has what the first page on a terminal has.
+#[test]
+fn the_whole_page_begins_with_the_table_of_the_first() {
+    let mut c = campaign(plan!("firewalls"), true);
+    let drawn = |c: &Campaign| {
+        let trials = &blocks(c, firewalls);
+        let summary = &summarise(c, trials, Stopped::Budget, 0);
+        let (host, stacks) = (&host(), &Default::default());
+        super::super::report(&super::super::Records {
+            campaign: c,
+            host,
+            summary,
+            trials,
+            facts: &[],
+            stacks,
+        })
+        .text(WIDE)
+    };
+    let page = drawn(&c);
+    let (top, _) = page.split_once("nft-nat").unwrap();
+    assert!(
+        page.contains("trust    ") && page.contains("calculated"),
+        "{page}"
+    );
+    assert!(top.len() < page.len() / 4, "{page}");
+    // Beside a measured figure of the same length, a calculated one would differ.
+    c.slots[2].lengths_fcs = vec![1518];
+    assert!(!drawn(&c).contains("calculated"));
+}
+
 /// A reader who asked for a variant learns first that it is not there.
 #[test]
 fn a_variant_that_was_asked_for_and_not_measured_is_told_first() {
