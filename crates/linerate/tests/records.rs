@@ -59,10 +59,15 @@ const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/records/v1
 #[test]
 fn records_of_version_1_are_read() {
     let page = fs::read_to_string(format!("{V1}/show.txt")).unwrap();
-    // Without the line that names the folder.
+    // The page names the folder where show.txt has the word DIRECTORY, so a folder of this name has the same lines.
+    let named = Scratch::new();
     let shown = |folder: &str| {
-        let shown = linerate(["show", "--trials", folder]).run().ok().stdout;
-        shown.replace(&format!("Records: {folder}\n"), "")
+        let link = named.path().join("DIRECTORY");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(folder, &link).unwrap();
+        let show = linerate(["show", "--trials", "DIRECTORY"]).dir(named.path());
+        let shown = show.run().ok().stdout;
+        shown.replace("Records: DIRECTORY\n", "")
     };
     assert_eq!(shown(V1), page);
     let json = linerate(["show", "--json", V1]).run().ok().json();
