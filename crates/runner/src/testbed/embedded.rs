@@ -1,5 +1,6 @@
 //! The embedded lab as a testbed. Labs that cannot stand side by side, because they want the host in different states, stand one at a time.
 
+mod batch;
 mod sequential;
 mod tester;
 
@@ -10,6 +11,7 @@ use super::{EventRun, Request, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::tell;
 use anyhow::{Context, Result, bail};
+use batch::CANDIDATES;
 use linerate_linux::host::turn::Turn;
 use linerate_linux::lab::events::Event;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
@@ -23,7 +25,6 @@ use linerate_measure::trial::{Rates, Shape, Timing, rates};
 use linerate_plan::Backend;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
-use linerate_stats::median;
 use linerate_wire::{Load, MacAddr, Traffic};
 pub use sequential::SequentialLabs;
 use std::collections::BTreeMap;
@@ -291,44 +292,25 @@ impl Embedded {
             .map(|rates| rates.offered))
     }
 
-    /// Chooses the number of frames that the generators hand over at once, by trying on the cell given: the usual one, unless it is 4 %
-    /// slower than the best, and then the smallest that is not. Returns it with the rates measured.
+    /// Chooses the number of frames that the generators hand over at once, by trying on the cell given. Returns it with the rates measured.
     ///
     /// # Errors
     /// The load could not be run.
     pub fn choose_batch(&mut self, cell: usize) -> Result<(u32, String)> {
-        // A veth's ring has 256 entries (VETH_RING_SIZE in drivers/net/veth.c): a batch of half of it still fits where the
-        // other end is late.
-        const CANDIDATES: [u32; 4] = [16, 32, 64, 128];
-        const ROUNDS: usize = 3;
-        let mut found = vec![Vec::new(); CANDIDATES.len()];
-        for round in 0..ROUNDS {
+        let mut rounds = [[None; CANDIDATES.len()]; batch::ROUNDS];
+        for (round, found) in rounds.iter_mut().enumerate() {
             for i in 0..CANDIDATES.len() {
                 if interrupted() {
                     bail!("interrupted while the batch size was being chosen");
                 }
                 let i = (i + round) % CANDIDATES.len();
-                found[i].extend(
-                    self.try_out(cell, 25_000_000, CANDIDATES[i])?
-                        .map(|rates| rates.received),
-                );
+                found[i] = self
+                    .try_out(cell, batch::PROBE_NS, CANDIDATES[i])?
+                    .map(|rates| rates.received);
             }
         }
-        let medians: Vec<f64> = found.iter().map(|f| median(f).unwrap_or(0.0)).collect();
-        let best = medians.iter().copied().fold(0.0, f64::max);
-        let usual = CANDIDATES.iter().position(|batch| *batch == USUAL_BATCH);
-        let is_good = |at: &usize| medians[*at] >= GOOD_BATCH * best;
-        let chosen = usual
-            .filter(is_good)
-            .or((0..CANDIDATES.len()).find(is_good));
-        let chosen = chosen.unwrap_or(0);
-        self.batch = CANDIDATES[chosen];
-        let measured: Vec<String> = CANDIDATES
-            .iter()
-            .zip(&medians)
-            .map(|(c, m)| format!("{c}: {:.3} Mpps", m / 1e6))
-            .collect();
-        Ok((CANDIDATES[chosen], measured.join(", ")))
+        self.batch = CANDIDATES[batch::choose(&rounds)];
+        Ok((self.batch, batch::medians(&rounds)))
     }
 
     /// A batch is counted when it is through: of a DUT that takes a tenth of a millisecond for a frame, a large one would be a
@@ -500,12 +482,6 @@ pub(super) fn turn(prepared: &Prepared) -> Turn {
 
 /// Loads of which no frame left, in succession, that end a campaign.
 pub const ATTEMPTS: usize = 3;
-
-/// Frames handed over at once where many are no slower: the same number in most campaigns, because the tester's rate depends on it.
-const USUAL_BATCH: u32 = 64;
-
-/// Part of the best rate that a batch must reach.
-const GOOD_BATCH: f64 = 0.96;
 
 /// Frames/s below which a batch takes long enough to matter.
 const SLOW: f64 = 32_000.0;

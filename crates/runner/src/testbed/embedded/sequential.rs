@@ -50,7 +50,7 @@ impl SequentialLabs {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
             prepared.notes.push(format!(
-                "batch size {batch}: 64, unless it is 4 % slower than the best ({measured})"
+                "batch size {batch}: 64, unless another is 4 % faster in each round (medians {measured})"
             ));
         }
         Ok(labs)
