@@ -518,7 +518,16 @@ fn expected(shown: &Shown<'_>) -> Vec<String> {
         .expectations
         .iter()
         .filter(|e| e.judgement == Some(Judgement::Missed));
-    let missed = missed.take(1).map(|e| e.words.clone());
+    let missed = missed.take(1).map(|e| {
+        let pairs = e.pairs.iter();
+        let cells = pairs.filter(|pair| pair.judgement == Some(Judgement::Missed));
+        let cells: Vec<String> = cells.map(|pair| shown.name(pair.of)).collect();
+        // Of several pairs, those that missed it.
+        match e.pairs.len() {
+            0 | 1 => e.words.clone(),
+            _ => format!("{} (not for {})", e.words, listed(&cells)),
+        }
+    });
     answer::tallied(shown).into_iter().chain(missed).collect()
 }
 
