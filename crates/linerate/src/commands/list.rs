@@ -6,6 +6,7 @@ use crate::output::{result, tell};
 use anyhow::Result;
 use clap::Args;
 use linerate_linux::records;
+use linerate_measure::record::LabKind;
 use linerate_report::document::{Document, Table};
 use linerate_report::pages;
 use linerate_runner::handle;
@@ -100,6 +101,10 @@ fn line(handle: String, folder: PathBuf) -> Result<Line> {
     }
     let campaign = records::head(&folder)?;
     let (host, verdict) = records::verdict(&folder)?;
+    let simulated = match campaign.asked.lab {
+        LabKind::Simulated => "SIMULATED: ",
+        _ => "",
+    };
     let answer = match verdict {
         Some(summary) => pages::in_short(&campaign, &summary),
         None if records::is_running(&folder) => "running".into(),
@@ -110,6 +115,6 @@ fn line(handle: String, folder: PathBuf) -> Result<Line> {
         folder,
         begun: campaign.started,
         machine: host.cpu_model,
-        answer,
+        answer: format!("{simulated}{answer}"),
     })
 }
