@@ -203,7 +203,7 @@ pub struct CampaignArgs {
     pub junit: Option<PathBuf>,
 
     /// Exit with status 3 if a variant is proven slower than the baseline (the variant that others are compared with) by at least this
-    /// share, such as 3%
+    /// share, such as 3%: the whole 95 % interval lies beyond it. Status 5 if the interval neither proves nor excludes that
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

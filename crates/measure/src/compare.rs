@@ -62,6 +62,8 @@ pub struct Comparison {
     pub other: String,
     /// Blocks in which both were measured side by side; `None`: unpaired.
     pub blocks: Option<usize>,
+    /// Whether each value is the median of a campaign.
+    pub campaigns: bool,
     /// Values of the reference, frames/s, in the order in which they were measured.
     pub reference_rates: Vec<f64>,
     /// Values of the other.
@@ -84,6 +86,8 @@ pub struct Comparison {
     pub pairs: Option<Paired>,
     /// The verdict: that of the rate's interval, and of the share's interval, if both agree.
     pub outcome: Outcome,
+    /// Why there is no verdict, whatever the intervals are, and what to do.
+    pub undecided: Option<String>,
     /// Two-sided p of Wilcoxon's signed-rank test where it is paired, of Mann and Whitney's where not; after [`correct`], by Holm.
     pub p: Option<f64>,
     /// Confidence of the intervals.
@@ -104,39 +108,11 @@ impl Change {
 }
 
 impl Comparison {
-    /// The changes that a verdict needs: that of the rate, and that of the share, if there is one.
-    pub fn changes(&self) -> impl Iterator<Item = &Change> {
-        std::iter::once(&self.change).chain(&self.change_of_share)
-    }
-
-    /// Whether it proves a slow-down of at least this share.
-    pub fn is_slower(&self, share: f64) -> bool {
-        self.changes().all(|change| is_slower(&change.ratio, share))
-    }
-
-    /// Whether so large a slow-down is not proven, and not excluded either.
-    pub fn may_be_slower(&self, share: f64) -> bool {
-        let may = |change: &Change| {
-            is_slower(&change.ratio, share) || may_be_slower(&change.ratio, share)
-        };
-        !self.is_slower(share) && self.changes().any(may)
-    }
-
     /// ministat's rows of both.
     pub fn ministat(&self) -> [Summary; 2] {
         [&self.reference_rates, &self.other_rates]
             .map(|v| Dataset::new("", v.clone()).summary(Era::New))
     }
-}
-
-/// Whether a ratio proves a slow-down, of at least this share.
-pub fn is_slower(ratio: &Estimate, share: f64) -> bool {
-    ratio.high.is_some_and(|high| high < 1.0) && ratio.median <= 1.0 - share
-}
-
-/// Whether so large a slow-down lies in the interval although it is not proven: the data cannot exclude it.
-pub fn may_be_slower(ratio: &Estimate, share: f64) -> bool {
-    !is_slower(ratio, share) && ratio.low.is_none_or(|low| low <= 1.0 - share)
 }
 
 /// Compares `other` with `reference`. `paired`: both are of one campaign, whose trials were interleaved. `confidence` of the intervals,
@@ -181,9 +157,11 @@ pub fn compare(
         reference: reference.name.clone(),
         other: other.name.clone(),
         blocks: pairs.as_ref().map(|pairs| pairs.n),
+        campaigns: false,
         reference_rates: reference.values.clone(),
         other_rates: other.values.clone(),
         outcome: change.outcome(),
+        undecided: None,
         change,
         sought: None,
         change_of_share: None,
@@ -214,6 +192,14 @@ impl Comparison {
                 .map(|(p, q)| p.max(q));
             self.change_of_share = Some(change);
         }
+        self
+    }
+
+    /// Takes the verdict back, for this reason.
+    #[must_use]
+    pub fn without_verdict(mut self, why: String) -> Comparison {
+        self.outcome = Outcome::NotShown;
+        self.undecided = Some(why);
         self
     }
 }

@@ -14,6 +14,7 @@ mod goodput;
 pub mod history;
 pub mod record;
 pub mod results;
+pub mod slower;
 pub mod strategy;
 pub mod summary;
 pub mod trial;

@@ -58,7 +58,7 @@ pub use plan::{
 };
 pub use reproduction::reproduction;
 pub use results::stalls;
-pub(crate) use results::{JUDGEMENTS, Shown, changes, decisive};
+pub(crate) use results::{JUDGEMENTS, Shown, decisive};
 pub use search_check::search_check;
 pub use trials::trials;
 pub use tuning::{tuned, tuning};

@@ -1,21 +1,25 @@
 //! `linerate compare`: campaigns, variants or plain files, compared with the first of them.
 
+mod several;
+mod source;
+
 use super::export;
-use super::slower::{Claim, Verdict, any_slower};
+use super::slower::{status, told};
 use crate::args::{Printed, Share};
-use crate::output::{self, result, usage};
-use anyhow::{Context, Result, bail};
+use crate::output::result;
+use anyhow::{Result, bail};
 use clap::Args;
-use linerate_linux::records::StoredCampaign;
 use linerate_measure::compare::{
-    Comparison, Named, Rates, chosen, compare, compare_searched, correct, partners, searched,
+    Comparison, Named, Rates, compare, compare_searched, correct, partners, same_traffic,
 };
-use linerate_measure::record::{Campaign, Searched, Slot, Stopped};
-use linerate_report::export::{Suite, junit};
-use linerate_runner::{handle, input};
-use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
+use linerate_measure::record::{Campaign, Slot, Stopped};
+use linerate_measure::slower::Held;
+use linerate_report::export::{Suite, junit, tap};
+use linerate_stats::ministat::{self, Confidence, Dataset, Options};
+use source::Source;
+pub(super) use source::{OpenCampaign, split};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Campaigns to compare, and how.
@@ -26,6 +30,7 @@ use std::process::ExitCode;
   linerate compare before after                     two campaigns: variants of the same name
   linerate compare before.txt after.txt             plain files, a rate on each line
   linerate compare before after --fail-if-slower 3%   for CI
+  linerate compare a1 a2 a3 a4 --against b1 b2 b3 b4  each campaign is one value
 
 After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
 (\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
@@ -41,11 +46,17 @@ pub struct Compare {
     #[arg(value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
 
+    /// Compare several campaigns with these: each campaign is one value, its median, so that the interval covers the drift of the
+    /// machine between campaigns. An interval of 95 % needs 4 campaigns a side
+    #[arg(long, value_name = "WHAT", num_args = 1.., requires = "what")]
+    pub against: Vec<String>,
+
     /// Confidence of the intervals, in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
     pub confidence: Confidence,
 
-    /// Exit with status 3 if anything is proven slower than the reference by at least this share, such as 3%
+    /// Exit with status 3 if anything is proven slower than the reference by at least this share, such as 3%: the whole interval lies
+    /// beyond it. Status 5 if the interval neither proves nor excludes that
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
@@ -53,9 +64,16 @@ pub struct Compare {
     #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
     pub junit: Option<PathBuf>,
 
+    /// The same in the Test Anything Protocol
+    #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
+    pub tap: Option<PathBuf>,
+
     #[command(flatten)]
     pub printed: Printed,
 }
+
+/// The limit of a comparison of two campaigns.
+const DRIFT: &str = "drift of the machine between two campaigns is in no interval: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--against)";
 
 /// ministat takes no set of fewer.
 const ENOUGH_FOR_MINISTAT: usize = 3;
@@ -65,13 +83,19 @@ const ENOUGH_FOR_MINISTAT: usize = 3;
 /// # Errors
 /// Something cannot be read, or has nothing that can be compared.
 pub fn run(args: &Compare) -> Result<ExitCode> {
+    let confidence = args.confidence.percent() / 100.0;
+    let mut found = Found::default();
+    if !args.against.is_empty() {
+        let [references, others] = [&args.what, &args.against].map(|side| open_all(side));
+        let (references, others) = (references?, others?);
+        found.several(&references, &others, confidence);
+        return finish(args, found, Some(&references[0].stored.campaign));
+    }
     let sources = args
         .what
         .iter()
         .map(|what| Source::open(what))
         .collect::<Result<Vec<_>>>()?;
-    let confidence = args.confidence.percent() / 100.0;
-    let mut found = Found::default();
     match &sources[..] {
         [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, confidence),
         [only] => {
@@ -84,25 +108,50 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
         }
         [] => unreachable!("clap asks for at least one"),
     }
-    if found.comparisons.is_empty() {
-        bail!("nothing to compare: {}", found.notes.join("; "));
-    }
-    correct(&mut found.comparisons);
     let campaign = sources.iter().find_map(|source| match source {
         Source::Campaign(campaign) => Some(&campaign.stored.campaign),
         _ => None,
     });
-    show_found(args, &found, campaign)?;
-    if let (Some(file), Some(Share(limit))) = (&args.junit, args.fail_if_slower) {
-        export::write(
-            Some(file),
-            &junit(&[Suite::of_comparisons(&found.comparisons, limit)]),
-        )?;
+    finish(args, found, campaign)
+}
+
+/// Opens campaigns, of which each must be another one.
+fn open_all(side: &[String]) -> Result<Vec<OpenCampaign>> {
+    let all: Vec<OpenCampaign> = side
+        .iter()
+        .map(|what| OpenCampaign::open(what))
+        .collect::<Result<_>>()?;
+    for (at, one) in all.iter().enumerate() {
+        if all[..at].iter().any(|before| before.path == one.path) {
+            bail_usage!("{} is given twice: each campaign is one value", one.name);
+        }
     }
-    if args.fail_if_slower.is_some() && !found.missing.is_empty() {
+    Ok(all)
+}
+
+/// Shows what was found, and judges it. `campaign`: one whose rates were compared.
+fn finish(args: &Compare, mut found: Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
+    if found.comparisons.is_empty() {
+        bail!("nothing to compare: {}", found.notes.join("; "));
+    }
+    correct(&mut found.comparisons);
+    show_found(args, &found, campaign)?;
+    let Some(Share(limit)) = args.fail_if_slower else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let held: Vec<Held> = found.comparisons.iter().map(|c| c.held(limit)).collect();
+    let worst = told(&held);
+    let suites = [Suite::of_comparisons(held)];
+    if let Some(file) = &args.junit {
+        export::write(Some(file), &junit(&suites))?;
+    }
+    if let Some(file) = &args.tap {
+        export::write(Some(file), &tap(&suites))?;
+    }
+    if !found.missing.is_empty() {
         bail!("--fail-if-slower: {}", found.missing.join("; "));
     }
-    Ok(verdict(args, &found.comparisons))
+    Ok(status(worst))
 }
 
 fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
@@ -135,19 +184,6 @@ fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Res
     )
 }
 
-fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
-    let Some(limit) = args.fail_if_slower else {
-        return ExitCode::SUCCESS;
-    };
-    let claims = comparisons.iter().map(|c| Claim {
-        of: &c.other,
-        than: &c.reference,
-        drops: c.handled.is_some(),
-        verdict: Verdict::of(c.is_slower(limit.0), c.may_be_slower(limit.0)),
-    });
-    any_slower(limit, claims).status()
-}
-
 /// Comparisons so far, and notes about sets that could not be compared.
 #[derive(Default)]
 struct Found {
@@ -168,10 +204,7 @@ impl Found {
             if campaign.is_searched() {
                 let short = |slot: &Slot| campaign.stored.campaign.shortened(&slot.name);
                 let sides = [(campaign, reference), (campaign, other)];
-                self.searched(
-                    sides.map(|(of, slot)| (of, slot, short(slot))),
-                    confidence,
-                );
+                self.searched(sides.map(|(of, slot)| (of, slot, short(slot))), confidence);
                 continue;
             }
             let rates = |s: &Slot| campaign.rates(s, campaign.stored.campaign.shortened(&s.name));
@@ -235,12 +268,21 @@ impl Found {
             return;
         }
         let (references, others) = (first.results(), other.results());
-        let (pairs, mut alone) = partners(&references, &others, same_variant);
-        if same_variant {
-            alone.retain(|slot| !slot.is_calibration());
-        }
+        let one_of_all = first.wanted.is_none() && other.wanted.is_some();
+        let (pairs, alone) = match one_of_all {
+            true => only_partners(&references, &others),
+            false => partners(&references, &others, same_variant),
+        };
         self.notes
             .extend(not_compared(&alone, other, first, same_variant));
+        let by_hand = |slot: &&Slot| {
+            let fitting = references.iter().copied();
+            let fitting: Vec<&Slot> = fitting.filter(|r| same_traffic(r, slot)).collect();
+            let reference = first.argument(like(slot, &fitting)?);
+            let command = format!("linerate compare {reference} {}", other.argument(slot));
+            Some(format!("to compare with another variant: {command}"))
+        };
+        self.notes.extend(alone.iter().find_map(by_hand));
         if same_variant {
             let (_, mut lacking) = partners(&others, &references, true);
             lacking.retain(|slot| !slot.is_calibration());
@@ -250,12 +292,11 @@ impl Found {
         }
         if !one_campaign {
             self.notes.extend(differences(first, other));
+            if first.has_blocks() && !self.notes.iter().any(|note| note == DRIFT) {
+                self.notes.push(DRIFT.into());
+            }
         }
         for (a, b) in pairs {
-            // The tester's own rate is in the shares of the others.
-            if same_variant && a.is_calibration() && first.same_machine(other) {
-                continue;
-            }
             if one_campaign && a.id == b.id {
                 self.notes.push(format!(
                     "{} and {} are the same cell",
@@ -275,7 +316,10 @@ impl Found {
                 }
             };
             if first.is_searched() {
-                let sides = [(first, a, name(first, a, short)), (other, b, name(other, b, other_short))];
+                let sides = [
+                    (first, a, name(first, a, short)),
+                    (other, b, name(other, b, other_short)),
+                ];
                 self.searched(sides, confidence);
                 continue;
             }
@@ -285,13 +329,22 @@ impl Found {
             );
             let paired = one_campaign && first.has_blocks();
             self.push(&reference, &rates, paired, confidence);
+            let Some(mut last) = self
+                .comparisons
+                .pop_if(|c| c.other == rates.name && !one_campaign)
+            else {
+                continue;
+            };
             // One machine on another day is another machine: the rates of its tester alone show by how much.
-            let shares = first.shares(a).zip(other.shares(b));
-            if let Some((x, y)) = shares.filter(|_| !one_campaign && first.same_machine(other))
-                && let Some(last) = self.comparisons.pop_if(|c| c.other == rates.name)
+            if first.same_machine(other)
+                && let (Some(x), Some(y)) = (first.shares(a), other.shares(b))
             {
-                self.comparisons.push(last.with_shares(&x, &y));
+                last = last.with_shares(&x, &y);
             }
+            if let Some(why) = other_batch([(first, a), (other, b)]) {
+                last = last.without_verdict(why);
+            }
+            self.comparisons.push(last);
         }
     }
 
@@ -366,6 +419,34 @@ fn not_compared(
     reasons.into_iter().map(note).collect()
 }
 
+/// For each of `others` the slot of the same variant or, where there is none, the only slot with the same traffic; and those without.
+fn only_partners<'a>(
+    references: &[&'a Slot],
+    others: &[&'a Slot],
+) -> (Vec<(&'a Slot, &'a Slot)>, Vec<&'a Slot>) {
+    let (mut pairs, mut alone) = (Vec::new(), Vec::new());
+    for other in others {
+        let fitting: Vec<&'a Slot> = references
+            .iter()
+            .copied()
+            .filter(|reference| same_traffic(reference, other))
+            .collect();
+        let (same, _) = partners(&fitting, &[*other], true);
+        match (&same[..], &fitting[..]) {
+            ([pair, ..], _) => pairs.push(*pair),
+            ([], [only]) => pairs.push((*only, *other)),
+            _ => alone.push(*other),
+        }
+    }
+    (pairs, alone)
+}
+
+/// The slot that one is most like: at the same levels of the factors, if there is any.
+fn like<'a>(slot: &Slot, fitting: &[&'a Slot]) -> Option<&'a Slot> {
+    let same_levels = fitting.iter().find(|other| other.levels == slot.levels);
+    same_levels.or(fitting.first()).copied()
+}
+
 /// Other differences between two campaigns, which may explain a difference of rates instead of the DUT.
 fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
     let facts = |c: &OpenCampaign| {
@@ -380,191 +461,24 @@ fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
             ("generator", asked.generator.clone()),
             ("flows (the most of any cell)", asked.flows.to_string()),
             ("order of flows", asked.order.clone()),
-            ("batch", asked.batch.to_string()),
         ]
     };
     let (a, b) = (facts(first), facts(other));
     let differ = a.iter().zip(&b).filter(|(a, b)| a != b);
     differ
         .map(|((name, a), (_, b))| {
-            let remedy = match *name {
-                "batch" => ", which changes the tester's rate: give both the same --batch",
-                _ => "",
-            };
             let (of_a, of_b) = (&first.name, &other.name);
-            format!("the campaigns differ in {name}: {a} in {of_a}, {b} in {of_b}{remedy}")
+            format!("the campaigns differ in {name}: {a} in {of_a}, {b} in {of_b}")
         })
         .collect()
 }
 
-/// Source of the rates that one argument names.
-enum Source {
-    /// A campaign, or some of its slots.
-    Campaign(Box<OpenCampaign>),
-    /// Numbers.
-    File(Rates),
-}
-
-/// A campaign that an argument names, or some of its slots.
-pub(super) struct OpenCampaign {
-    /// As the user wrote it.
-    pub name: String,
-    /// Path and selection, to recognise the same source.
-    pub path: PathBuf,
-    wanted: Option<String>,
-    pub stored: StoredCampaign,
-}
-
-/// A path, and the selection in it. Both may have colons: `DIR:forwarding, order zipf:1.1`.
-pub(super) fn split(what: &str) -> (&str, Option<String>) {
-    if Path::new(what).exists() {
-        return (what, None);
-    }
-    let at_colons = what
-        .match_indices(':')
-        .map(|(at, _)| (&what[..at], &what[at + 1..]));
-    let existing = at_colons.rev().find(|(path, _)| Path::new(path).is_dir());
-    existing
-        .or(what.rsplit_once(':'))
-        .map_or((what, None), |(path, wanted)| (path, Some(wanted.into())))
-}
-
-impl Source {
-    fn open(what: &str) -> Result<Self> {
-        let (path, wanted) = split(what);
-        let path = &handle::folder(path).map_err(usage)?;
-        if !path.is_dir() {
-            if wanted.is_some() {
-                bail_usage!("{what}: only a campaign's folder has variants to choose from");
-            }
-            return Ok(Source::File(numbers(path)?));
-        }
-        Ok(Source::Campaign(Box::new(OpenCampaign::open(what)?)))
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Source::Campaign(campaign) => &campaign.name,
-            Source::File(rates) => &rates.name,
-        }
-    }
-
-    /// The only rates that it has, or why it has others.
-    fn alone(&self) -> Result<Rates, String> {
-        match self {
-            Source::File(rates) => Ok(rates.clone()),
-            Source::Campaign(campaign) => match &campaign.slots()[..] {
-                [slot] => Ok(campaign.rates(slot, slot.name.clone())),
-                slots => Err(format!(
-                    "{} has {} variants: choose one to hold a file against, {}:{}",
-                    campaign.name,
-                    slots.len(),
-                    campaign.name,
-                    slots.last().map(|s| s.id).unwrap_or_default()
-                )),
-            },
-        }
-    }
-}
-
-fn numbers(path: &Path) -> Result<Rates> {
-    let values = input::numbers(path, &Columns::default())?;
-    if values.is_empty() {
-        bail!("{} has no numbers", input::name(path));
-    }
-    Ok(Rates {
-        name: input::name(path),
-        values,
-        ..Rates::default()
+/// Why two rates are no figures of one tester: a batch that is handed over at once costs the generator and the DUT other times. Frames at
+/// a rate that was asked for do not wait for a large batch.
+fn other_batch(sides: [(&OpenCampaign, &Slot); 2]) -> Option<String> {
+    let [a, b] = sides.map(|(campaign, _)| campaign.stored.campaign.asked.batch);
+    let paced = sides.iter().all(|(_, slot)| slot.asked_fps.is_some());
+    (a != b && !paced).then(|| {
+        format!("the batches differ ({a} and {b} frames), and the rate depends on the batch; measure both with --batch 64")
     })
-}
-
-impl OpenCampaign {
-    /// Opens FOLDER or FOLDER:VARIANT.
-    pub fn open(what: &str) -> Result<OpenCampaign> {
-        let (path, wanted) = split(what);
-        let path = &handle::folder(path).map_err(usage)?;
-        let stored = output::stored(path)?;
-        let path = path
-            .canonicalize()
-            .with_context(|| input::cannot_read("", path))?;
-        let open = OpenCampaign {
-            name: what.into(),
-            path,
-            wanted,
-            stored,
-        };
-        if open.stored.campaign.slots.is_empty() {
-            bail!("{what} has no variant: nothing was measured in it");
-        }
-        if open.slots().is_empty() {
-            let there: Vec<String> = open
-                .stored
-                .campaign
-                .slots
-                .iter()
-                .map(|s| s.name.clone())
-                .collect();
-            bail_usage!("{what}: no such variant; there are {}", there.join(", "));
-        }
-        Ok(open)
-    }
-
-    /// The slots that are meant.
-    pub fn slots(&self) -> Vec<&Slot> {
-        chosen(&self.stored.campaign, self.wanted.as_deref())
-    }
-
-    /// Those with a result: the tester alone is not searched.
-    fn results(&self) -> Vec<&Slot> {
-        let mut slots = self.slots();
-        slots.retain(|slot| !self.is_searched() || !slot.is_calibration());
-        slots
-    }
-
-    fn is_searched(&self) -> bool {
-        self.stored.campaign.is_searched()
-    }
-
-    fn searches(&self) -> Vec<Searched> {
-        let StoredCampaign {
-            campaign,
-            trials,
-            summary,
-            ..
-        } = &self.stored;
-        searched(campaign, trials, summary.as_ref())
-    }
-
-    fn short_name(&self) -> String {
-        self.path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    }
-
-    /// Whether trials of one block were measured side by side: of other tools' runs, the numbers say nothing of that.
-    fn has_blocks(&self) -> bool {
-        self.stored.campaign.imported.is_none()
-    }
-
-    fn same_machine(&self, other: &OpenCampaign) -> bool {
-        let machine = |c: &OpenCampaign| (c.stored.host.cpu_model.clone(), c.stored.host.cpus);
-        machine(self) == machine(other)
-    }
-
-    /// The rates of a slot under this name.
-    pub fn rates(&self, slot: &Slot, name: String) -> Rates {
-        Rates::of_slot(name, slot.id, &self.stored.campaign, &self.stored.trials)
-    }
-
-    /// The slot's rates as shares of the tester's own, taken in the same block.
-    fn shares(&self, slot: &Slot) -> Option<Rates> {
-        let ceiling = self.stored.campaign.slots.get(slot.ceiling?)?;
-        Some(
-            self.rates(slot, slot.name.clone())
-                .as_share_of(&self.rates(ceiling, ceiling.name.clone())),
-        )
-    }
 }

@@ -1,6 +1,7 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
 use super::report;
+use crate::args::Share;
 use crate::output::{self, FAILED, all_of, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -34,18 +35,19 @@ pub struct Export {
 pub enum Form {
     /// JUnit XML for CI: test cases that a campaign can pass or fail
     ///
-    /// There is a test case for each expectation of the plan. Each cell has one for its audit, and one for whether its rate is
-    /// the DUT's; the campaign has one for whether it came to its end. A failed test case shows its figures. A test case is
-    /// skipped, with the reason, where the trials are inconclusive or something was not measured.
+    /// There is a test case for each expectation of the plan and, with --fail-if-slower, for each variant against its baseline. Each
+    /// cell has one for its audit, and one for whether its rate is the DUT's, which never fails; the campaign has one for whether it
+    /// came to its end. A failed test case shows its figures. A test case is skipped, with the reason, where the trials do not decide
+    /// or something was not measured.
     #[command(after_help = "Examples:
   sudo linerate run firewalls --quick --out results
   linerate export junit results -o junit.xml
   linerate compare before after --fail-if-slower 3% --junit slower.xml")]
-    Junit(Campaigns),
+    Junit(Verdicts),
     /// The Test Anything Protocol, as the kernel's selftests print it: the same test cases as `junit`
     #[command(after_help = "Example:
-  linerate export tap last > results.tap")]
-    Tap(Campaigns),
+  linerate export tap last --fail-if-slower 3% > results.tap")]
+    Tap(Verdicts),
     /// Metrics for the textfile directory of a Prometheus node exporter
     ///
     /// Rates with their intervals, loss, latency, trials, and when the campaign began. Of several campaigns with the same name,
@@ -112,6 +114,16 @@ pub struct Campaigns {
     out: Option<PathBuf>,
 }
 
+/// Campaigns whose verdicts are written.
+#[derive(Debug, Args)]
+pub struct Verdicts {
+    #[command(flatten)]
+    campaigns: Campaigns,
+    /// Also a test case for each variant: failed if it is proven slower than its baseline by at least this share, such as 3%
+    #[arg(long, value_name = "SHARE")]
+    fail_if_slower: Option<Share>,
+}
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -119,12 +131,12 @@ pub struct Campaigns {
 pub fn run(args: &Export) -> Result<ExitCode> {
     match &args.form {
         Form::Junit(args) => {
-            let (suites, code) = verdicts(&args.directories)?;
-            write(args.out.as_deref(), &junit(&suites)).map(|_| code)
+            let (suites, code) = verdicts(&args.campaigns.directories, args.fail_if_slower)?;
+            write(args.campaigns.out.as_deref(), &junit(&suites)).map(|_| code)
         }
         Form::Tap(args) => {
-            let (suites, code) = verdicts(&args.directories)?;
-            write(args.out.as_deref(), &tap(&suites)).map(|_| code)
+            let (suites, code) = verdicts(&args.campaigns.directories, args.fail_if_slower)?;
+            write(args.campaigns.out.as_deref(), &tap(&suites)).map(|_| code)
         }
         Form::Prometheus(args) => {
             let mut named: BTreeMap<String, Named> = BTreeMap::new();
@@ -164,10 +176,10 @@ struct Named {
 }
 
 /// The test cases of campaigns, and the exit status.
-fn verdicts(directories: &[PathBuf]) -> Result<(Vec<Suite>, ExitCode)> {
+fn verdicts(directories: &[PathBuf], limit: Option<Share>) -> Result<(Vec<Suite>, ExitCode)> {
     let mut suites = Vec::new();
     let code = each(directories, |_, records| {
-        suites.push(Suite::of_campaign(records));
+        suites.push(Suite::of_campaign(records, limit.map(|Share(limit)| limit)));
         Ok(())
     })?;
     Ok((suites, code))
@@ -177,8 +189,8 @@ fn verdicts(directories: &[PathBuf]) -> Result<(Vec<Suite>, ExitCode)> {
 ///
 /// # Errors
 /// The directory is no record, or the file cannot be written.
-pub fn verdicts_of(directory: &Path, file: &Path) -> Result<()> {
-    replace(file, &junit(&verdicts(&[directory.into()])?.0))
+pub fn verdicts_of(directory: &Path, limit: Option<Share>, file: &Path) -> Result<()> {
+    replace(file, &junit(&verdicts(&[directory.into()], limit)?.0))
 }
 
 fn parquet(args: &Parquet) -> Result<ExitCode> {

@@ -1,14 +1,14 @@
 //! `linerate run`: a plan, carried out.
 
-use super::slower::{Claim, Verdict, any_slower};
+use super::slower::{status, told};
 use crate::args::{CampaignArgs, Share, Ssh, names_of};
 use crate::output::{self, FAILED, INTERRUPTED, print, tell};
 use anyhow::Result;
 use clap::Args;
 use linerate_linux::records::head;
-use linerate_measure::compare::{is_slower, may_be_slower};
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
-use linerate_measure::record::{Against, Campaign, Compared, HostFacts, Stopped, Summary};
+use linerate_measure::record::{Campaign, HostFacts, Stopped, Summary};
+use linerate_measure::slower::{Slowdown, of_variants};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::rules::Families;
 use linerate_plan::{BuiltIn, Source};
@@ -270,7 +270,7 @@ fn report(
         super::report::beside(&directory, args.quiet)?;
     }
     if let Some(file) = &args.junit {
-        super::export::verdicts_of(&directory, file)?;
+        super::export::verdicts_of(&directory, args.fail_if_slower, file)?;
     }
     if let Some(failure) = failure {
         return Err(failure);
@@ -294,9 +294,10 @@ fn report(
         let plan = Plan::joined(planned, &campaign.slots)?;
         tell(pages::going_on(&plan, &resumed));
     }
-    let slower = args
-        .fail_if_slower
-        .map_or(Verdict::No, |limit| slower(limit, &summary));
+    let limit = args.fail_if_slower.map(|Share(limit)| limit);
+    let slower = limit.map_or(Slowdown::Excluded, |limit| {
+        told(&of_variants(&summary, limit))
+    });
     let verdict = missed(args, &summary).max(slower);
     let lacking = campaign.missing();
     if args.quiet {
@@ -309,14 +310,14 @@ fn report(
     }
     let whole = summary.unmeasured.is_empty() && lacking.is_empty();
     Ok(if whole {
-        verdict.status()
+        status(verdict)
     } else {
         ExitCode::from(FAILED)
     })
 }
 
 /// Whether the campaign missed an expectation of the plan. In quiet mode, which has no page, it names each one.
-fn missed(args: &CampaignArgs, summary: &Summary) -> Verdict {
+fn missed(args: &CampaignArgs, summary: &Summary) -> Slowdown {
     let judged = |wanted| {
         summary
             .expectations
@@ -330,30 +331,8 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> Verdict {
         judged(Judgement::Missed).count(),
         judged(Judgement::Undecided).count(),
     ) {
-        (0, 0) => Verdict::No,
-        (0, _) => Verdict::Undecided,
-        _ => Verdict::Slower,
+        (0, 0) => Slowdown::Excluded,
+        (0, _) => Slowdown::Undecided,
+        _ => Slowdown::Proven,
     }
-}
-
-/// Whether a variant is slower than the baseline variant, by at least this share.
-fn slower(limit: Share, summary: &Summary) -> Verdict {
-    let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
-    let claim = |compared: &Compared| {
-        let Against {
-            than, ratio, cost, ..
-        } = compared.against;
-        let ratio = ratio?;
-        Some(Claim {
-            of: name(compared.of),
-            than: name(than),
-            drops: cost.is_some(),
-            verdict: Verdict::of(is_slower(&ratio, limit.0), may_be_slower(&ratio, limit.0)),
-        })
-    };
-    let judged = summary
-        .comparisons
-        .iter()
-        .filter(|c| c.why == Interest::Variants);
-    any_slower(limit, judged.filter_map(claim))
 }

@@ -104,7 +104,10 @@ fn ci_reads_each_verdict_of_a_campaign() {
         "{failed} {why}"
     );
     let cells = ["tester-baseline", "forwarding", &format!("{HOSTILE}   2")];
-    let found = cells.map(|cell| case(&all, ".findings", cell));
+    let found = cells.map(|cell| {
+        let name = format!("the rate of {cell} is its DUT's");
+        case(&all, ".findings", &name)
+    });
     // Noise says nothing of the DUT.
     let noise = format!("inconclusive: {HOSTILE}");
     assert_eq!(
@@ -162,7 +165,7 @@ fn ci_reads_the_verdicts_of_a_comparison() {
     numbers("same", 1001);
     numbers("slow", 900);
     fs::write(scratch.file("few"), "700\n1300\n").unwrap();
-    let line = "compare before same slow few --fail-if-slower 3% --junit out.xml";
+    let line = "compare before same slow few --fail-if-slower 3% --junit out.xml --tap out.tap";
     linerate(line.split(' '))
         .dir(scratch.path())
         .run()
@@ -175,11 +178,46 @@ fn ci_reads_the_verdicts_of_a_comparison() {
     );
     let (failed, why) = case(&all, ".comparisons", "slow is not 3 % slower than before");
     assert!(
-        failed == "failure" && why.contains("slow against before: -9.9"),
+        failed == "failure"
+            && why.contains("slow is slower than before by 3 % or more: between 9."),
         "{failed} {why}"
     );
     assert_eq!(
         case(&all, ".comparisons", "few is not 3 % slower than before").0,
         "skipped"
     );
+    let tap = fs::read_to_string(scratch.file("out.tap")).unwrap();
+    assert!(
+        tap.contains("not ok 2 - compare: comparisons: slow is not 3 % slower than before\n")
+            && tap.contains("# SKIP undecided: "),
+        "{tap}"
+    );
+}
+
+#[test]
+fn ci_reads_whether_a_variant_is_slower_than_its_baseline() {
+    let scratch = Scratch::new();
+    let bench = "bench --simulate rate=200kpps --family 4 --variant nat --duration 30ms --quiet";
+    // Equal, and so few blocks that nothing is known.
+    for (trials, status, wanted) in [("8", 0, "passed"), ("1", 5, "skipped")] {
+        let line = format!(
+            "{bench} --trials {trials} --fail-if-slower 50% --junit out.xml --out r{trials}"
+        );
+        linerate(line.split(' '))
+            .dir(scratch.path())
+            .run()
+            .status(status);
+        let all = elements(&fs::read_to_string(scratch.file("out.xml")).unwrap());
+        is_junit(&all);
+        let name = "nat IPv4 64 B is not 50 % slower than forwarding IPv4 64 B";
+        let (found, why) = case(&all, ".comparisons", name);
+        assert_eq!(found, wanted, "{why}");
+        let tap = format!("export tap r{trials} --fail-if-slower 50%");
+        let tap = linerate(tap.split(' ')).dir(scratch.path()).run().ok();
+        assert_eq!(
+            tap.stdout
+                .contains(&format!("comparisons: {name} # SKIP undecided")),
+            status == 5
+        );
+    }
 }

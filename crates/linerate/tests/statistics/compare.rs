@@ -135,7 +135,18 @@ fn plain_files_are_rates() {
     let unsure = linerate(["compare", &a, &a, "--fail-if-slower", "0.1%"])
         .run()
         .status(5);
-    assert!(unsure.stderr.contains("not excluded"), "{}", unsure.stderr);
+    assert!(
+        unsure
+            .stderr
+            .contains("longer campaigns decide whether it is 0.1 % slower"),
+        "{}",
+        unsure.stderr
+    );
+    // Slower, by 10 % in the median, but perhaps by less than 9.8 %.
+    let near = linerate(["compare", &a, &b, "--fail-if-slower", "9.8%"])
+        .run()
+        .status(5);
+    assert!(near.stderr.contains(" % slower than "), "{}", near.stderr);
     linerate(["compare", &a]).run().fails(2, &["alone"]);
     linerate(["compare", &a, &file("none", "")])
         .run()
@@ -212,6 +223,95 @@ fn names_are_those_of_the_page() {
         short,
         compare("forwarding, order random", "nft-nat, order random")
     );
+}
+
+/// The tester's rate depends on the batch: the same rates, of campaigns with other batches.
+#[test]
+fn other_batches_decide_nothing() {
+    let (fast, slow) = (simulated("rate=800kpps"), simulated("rate=200kpps"));
+    let (fast, slow) = (path(&fast), path(&slow));
+    let file = format!("{slow}/campaign.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut campaign: Value = serde_json::from_str(&text).unwrap();
+    campaign["asked"]["batch"] = 16.into();
+    std::fs::write(&file, campaign.to_string()).unwrap();
+    for [a, b] in [[fast, slow], [slow, fast]] {
+        let ended = linerate(["compare", a, b, "--fail-if-slower", "3%"])
+            .run()
+            .status(5);
+        assert!(
+            ended.stdout.starts_with("Undecided whether ")
+                && ended.stderr.contains("the batches differ")
+                && ended.stderr.contains("--batch 64"),
+            "{} {}",
+            ended.stdout,
+            ended.stderr
+        );
+        let json = linerate(["compare", a, b, "--json"]).run().ok().json();
+        assert_eq!(json["comparisons"][0]["outcome"], "not-shown");
+    }
+}
+
+#[test]
+fn a_row_that_the_other_campaign_lacks_is_compared_by_hand() {
+    let with = simulated("ok");
+    let without = Bench::new("--simulate ok --family 4 --trials 8 --duration 60ms").run();
+    let (with, without) = (path(&with), path(&without));
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let whole = linerate(["compare", without, with]).run().ok().stdout;
+    let command = format!("linerate compare {without}:forwarding {with}:nat");
+    assert!(flat(&whole).contains(&command), "{whole}");
+    assert!(flat(&whole).contains("drift of the machine"), "{whole}");
+    // The only row there is; of several, that of the same variant.
+    for (a, b) in [
+        (without, format!("{with}:nat")),
+        (without, format!("{with}:3")),
+        (with, format!("{with}:nat")),
+    ] {
+        let told = linerate(["compare", a, &b]).run();
+        let told = flat(&format!("{}{}", told.stdout, told.stderr));
+        let same = a == with && told.contains("are the same cell");
+        assert!(same || told.contains("nat IPv4 64 B"), "{a} {b}: {told}");
+    }
+    // Of several without the same variant, none is chosen: the message has the command.
+    let three = Bench::new("--simulate ok --family 4 --variant bridge --trials 8 --duration 60ms");
+    let three = three.run();
+    let three = path(&three);
+    let command = format!("linerate compare {three}:forwarding {with}:nat");
+    linerate(["compare", three, &format!("{with}:nat")])
+        .run()
+        .fails(1, &["nothing to compare: ", &command]);
+}
+
+#[test]
+fn several_campaigns_are_a_value_each() {
+    let line = "--simulate rate=400kpps --family 4 --trials 3 --duration 30ms";
+    let bench = || Bench::new(line).run();
+    let all: Vec<Campaign> = (0..8).map(|_| bench()).collect();
+    let folders: Vec<&str> = all.iter().map(path).collect();
+    let args = |from: &[&str], to: &[&str]| {
+        let mut args = vec!["compare"];
+        args.extend(from);
+        args.push("--against");
+        args.extend(to);
+        args.into_iter().map(String::from).collect::<Vec<_>>()
+    };
+    let mut four = args(&folders[..4], &folders[4..]);
+    four.extend(["--json".into(), "--fail-if-slower".into(), "50%".into()]);
+    let json = linerate(&four).run().ok().json();
+    let found = &json["comparisons"][0];
+    assert_eq!(found["reference_rates"].as_array().unwrap().len(), 4);
+    assert_eq!(found["campaigns"], true);
+    assert!(found["change"]["low"].is_number(), "{found:#}");
+    let three = linerate(args(&folders[..3], &folders[3..6])).run().ok();
+    assert!(
+        three.stdout.contains("3 against 3 campaigns") && three.stdout.contains("too few"),
+        "{}",
+        three.stdout
+    );
+    linerate(args(&[folders[0], folders[0]], &folders[1..2]))
+        .run()
+        .fails(2, &["given twice"]);
 }
 
 /// The campaign of a plan: its page, and its cells by name, colons included.

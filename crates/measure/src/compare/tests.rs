@@ -1,4 +1,5 @@
 use super::*;
+use crate::slower::{Slowdown, slowdown};
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -29,7 +30,8 @@ fn a_drift_that_both_share_is_taken_out_by_pairing() {
         paired.change
     );
     let ratio = paired.change.ratio;
-    assert!(is_slower(&ratio, 0.3) && !is_slower(&ratio, 0.35) && !may_be_slower(&ratio, 0.35));
+    assert_eq!(slowdown(&ratio, 0.3), Slowdown::Proven);
+    assert_eq!(slowdown(&ratio, 0.35), Slowdown::Excluded);
     let unpaired = compare(&a, &b, false, CONFIDENCE).unwrap();
     let width = |c: &Comparison| c.change.ratio.high.unwrap() - c.change.ratio.low.unwrap();
     assert!(width(&unpaired) > 20.0 * width(&paired));
@@ -55,7 +57,7 @@ fn five_blocks_have_an_interval_that_says_what_it_assumes() {
         (one.outcome, one.change.ratio.low),
         (Outcome::NotShown, None)
     );
-    assert!(may_be_slower(&one.change.ratio, 0.03));
+    assert_eq!(slowdown(&one.change.ratio, 0.03), Slowdown::Undecided);
 }
 
 #[test]
@@ -95,15 +97,21 @@ fn a_verdict_needs_the_rate_and_the_share_where_there_is_one() {
     );
     let relative = absolute.clone().with_shares(&share_a, &share_b);
     assert_eq!(relative.outcome, Outcome::NotShown);
-    assert!(!relative.is_slower(0.03) && relative.may_be_slower(0.03));
+    assert_eq!(relative.held(0.03).slowdown, Slowdown::Undecided);
     // With other batches, the tester is faster, and the DUT's share smaller, at the same rate.
     let same = compare(&a, &a, false, CONFIDENCE).unwrap();
     let same = same.with_shares(&a, &b);
     assert_eq!(same.outcome, Outcome::NotShown);
-    assert!(!same.is_slower(0.03) && same.may_be_slower(0.03));
+    assert_eq!(same.held(0.03).slowdown, Slowdown::Undecided);
     let both = absolute.with_shares(&a, &b);
     assert_eq!(both.outcome, Outcome::Slower);
-    assert!(both.is_slower(0.03) && !both.may_be_slower(0.03));
+    assert_eq!(both.held(0.03).slowdown, Slowdown::Proven);
+    // Whatever the intervals are: with other batches, nothing is decided.
+    let batches = both.without_verdict("their batches differ".into());
+    assert_eq!(batches.outcome, Outcome::NotShown);
+    let held = batches.held(0.03);
+    assert_eq!(held.slowdown, Slowdown::Undecided);
+    assert!(held.known.contains("their batches differ"), "{held:?}");
 }
 
 #[test]

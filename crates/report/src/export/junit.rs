@@ -1,14 +1,13 @@
 //! JUnit XML, which CI systems read: a test case for each thing that a campaign or a comparison can fail.
 
 use super::xml;
-use crate::pages::changes::change_with_interval;
 use crate::pages::{Records, Shown, decisive};
 use linerate_explain::DOUBTS;
-use linerate_measure::compare::Comparison;
 use linerate_measure::experiment::Judgement;
 use linerate_measure::record::{
     Campaign, Expected, Explanation, LabKind, Slot, Stopped, Summary, TrialRecord,
 };
+use linerate_measure::slower::{Held, Slowdown, of_variants};
 use maud::{PreEscaped, html};
 
 /// The test cases of a campaign, or of comparisons.
@@ -44,9 +43,9 @@ enum Outcome {
 }
 
 impl Suite {
-    /// Whether the campaign came to its end, the audit of each cell, each expectation, and whether each
-    /// rate is its DUT's.
-    pub fn of_campaign(records: &Records<'_>) -> Suite {
+    /// Whether the campaign came to its end, the audit of each cell, each expectation, each variant against its baseline if there is a
+    /// share by which nothing may be slower, and whether each rate is its DUT's.
+    pub fn of_campaign(records: &Records<'_>, limit: Option<f64>) -> Suite {
         let Records {
             campaign,
             host,
@@ -73,6 +72,8 @@ impl Suite {
                     .map(|expected| expectation(&shown, expected)),
             );
         }
+        let held = limit.map_or(Vec::new(), |limit| of_variants(summary, limit));
+        cases.extend(held.into_iter().map(compared));
         let explanations = summary.explanations.iter();
         cases.extend(explanations.map(|of| findings(campaign.name_of(of.slot), of)));
         let simulated = campaign.asked.lab == LabKind::Simulated;
@@ -98,42 +99,14 @@ impl Suite {
         }
     }
 
-    /// Each comparison, with the share by which nothing may be slower.
-    pub fn of_comparisons(comparisons: &[Comparison], limit: f64) -> Suite {
-        let case = |c: &Comparison| {
-            let told = format!(
-                "{} against {}: {}",
-                c.other,
-                c.reference,
-                change_with_interval(&c.change.ratio)
-            );
-            let outcome = match () {
-                () if c.is_slower(limit) => Outcome::Failed(told.clone()),
-                () if c.may_be_slower(limit) => Outcome::Skipped(format!(
-                    "inconclusive: neither proven nor excluded, more trials would tell; {told}"
-                )),
-                () => Outcome::Passed,
-            };
-            let name = format!(
-                "{} is not {} % slower than {}",
-                c.other,
-                100.0 * limit,
-                c.reference
-            );
-            Case {
-                kind: "comparisons",
-                name,
-                seconds: None,
-                outcome,
-                told: vec![told],
-            }
-        };
+    /// Each comparison, held against the share by which nothing may be slower.
+    pub fn of_comparisons(held: Vec<Held>) -> Suite {
         Suite {
             name: "compare".into(),
             started: None,
             seconds: 0.0,
             properties: Vec::new(),
-            cases: comparisons.iter().map(case).collect(),
+            cases: held.into_iter().map(compared).collect(),
         }
     }
 
@@ -312,7 +285,23 @@ fn expectation(shown: &Shown<'_>, expected: &Expected) -> Case {
     }
 }
 
-/// Skipped where the rate of the cell is that of the tester, or others took time from it: that says nothing of the DUT, and is no failure of
+/// Fails where a slow-down is proven, and is skipped where the trials do not decide.
+fn compared(held: Held) -> Case {
+    let outcome = match held.slowdown {
+        Slowdown::Proven => Outcome::Failed(held.known.clone()),
+        Slowdown::Undecided => Outcome::Skipped(format!("undecided: {}", held.known)),
+        Slowdown::Excluded => Outcome::Passed,
+    };
+    Case {
+        kind: "comparisons",
+        name: held.claim,
+        seconds: None,
+        outcome,
+        told: vec![held.known],
+    }
+}
+
+/// Never fails. Skipped where the rate of the cell is that of the tester, or others took time from it: that says nothing of the DUT, and is no failure of
 /// it. All other findings are about the DUT's speed, which is no failure unless the plan expects another one.
 fn findings(cell: &str, explanation: &Explanation) -> Case {
     let is_doubt = |cause: &str| DOUBTS.contains(&cause);
@@ -343,7 +332,7 @@ fn findings(cell: &str, explanation: &Explanation) -> Case {
         .map(|open| format!("not examined: {}, because {}", open.cause, open.reason));
     Case {
         kind: "findings",
-        name: cell.into(),
+        name: format!("the rate of {cell} is its DUT's"),
         seconds: None,
         outcome,
         told: found.chain(open).collect(),

@@ -71,6 +71,12 @@ pub fn verdict(comparison: &Comparison) -> String {
         let (claim, interval) = ratio_claim(change.ratio, &settings);
         format!("is {claim} {reference}{interval}")
     };
+    if let Some(why) = &comparison.undecided {
+        let (claim, interval) = ratio_claim(comparison.change.ratio, &settings);
+        return format!(
+            "Undecided whether {other} differs from {reference}: {why}. The rates alone: {claim} the reference{interval}, {data}."
+        );
+    }
     if let Some(handled) = &comparison.handled {
         // How many frames pass, and whether those that do not cost the DUT as much as before.
         let [of_reference, of_other] = dropped.map(|share| percent(1.0 - share));
@@ -123,6 +129,7 @@ fn data(comparison: &Comparison) -> String {
                 comparison.reference_rates.len(),
             );
             let what = match comparison.change_of_share {
+                _ if comparison.campaigns => "campaigns",
                 Some(_) => "trials",
                 None => "values",
             };
@@ -223,6 +230,7 @@ mod tests {
             reference: "forwarding".into(),
             other: "nft-stateful".into(),
             blocks: Some(5),
+            campaigns: false,
             reference_rates: vec![1e6; 5],
             other_rates: vec![0.69e6; 5],
             change: Change {
@@ -236,6 +244,7 @@ mod tests {
             handled: None,
             pairs: None,
             outcome,
+            undecided: None,
             p: Some(0.0625),
             confidence: 0.95,
             warnings: vec!["few blocks".into()],
