@@ -143,16 +143,25 @@ impl Draft {
             Interest::Expectation(_) => "expectations",
             Interest::Ceiling => "ceilings",
         };
-        let named = self
-            .tree
-            .table("compare")
-            .map(|c| c.words::<String>("what"))
-            .unwrap_or_default();
+        let named = self.named_interests();
         if named.is_empty() {
             !["levels", "ceilings"].contains(&word)
         } else {
             named.iter().any(|n| n == word)
         }
+    }
+
+    /// Whether a form of the plan ends once its intervals are narrow.
+    pub(super) fn has_until(&self) -> bool {
+        let tables = ["compare", "quick"].map(|name| self.tree.table(name));
+        let mut tables = tables.into_iter().flatten();
+        tables.any(|table| table.get("until").is_some())
+    }
+
+    /// Which comparisons the plan names for the stopping rule.
+    pub(super) fn named_interests(&self) -> Vec<String> {
+        let compare = self.tree.table("compare");
+        compare.map(|c| c.words("what")).unwrap_or_default()
     }
 
     /// The variant of this name. An unknown name is a fault.

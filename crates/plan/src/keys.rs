@@ -260,8 +260,8 @@ pub(super) static COMPARE: Table = Table {
     keys: &[&[
         key("with", Kind::Line).about("The variant that the others are compared with. Default: the first."),
         key("what", Kind::List(&Kind::Choice(&INTERESTS))).about(
-            "Which comparisons the stopping rule waits for. Default: variants and expectations. The \
-                others are reported as well.",
+            "Which comparisons the stopping rule waits for. Default: variants and expectations; in a \
+                plan with neither, levels; in one without levels, ceilings. The others are reported as well.",
         ),
         key("until", Kind::Form(&SHARE))
             .about("Stop once the 95 % interval of each of these comparisons is narrower than this share."),

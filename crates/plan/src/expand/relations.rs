@@ -63,6 +63,7 @@ pub(super) fn relate(
             line: lines.place(expected.span.start).0,
         });
     }
+    comparisons.decide(&campaign.cells);
     campaign
         .cells
         .iter_mut()
@@ -93,6 +94,31 @@ impl Comparisons<'_> {
             why,
             decides,
         });
+    }
+
+    /// Where the plan says nothing of what decides, and has neither variants nor expectations to compare: its levels decide or,
+    /// without levels, its ceilings.
+    fn decide(&mut self, cells: &[Cell]) {
+        let decided = self.list.iter().any(|comparison| comparison.decides);
+        if decided || !self.draft.named_interests().is_empty() {
+            return;
+        }
+        for comparison in &mut self.list {
+            comparison.decides = matches!(comparison.why, Interest::Levels(_));
+        }
+        if self.list.is_empty() && self.draft.has_until() {
+            for (of, cell) in cells.iter().enumerate() {
+                if let Some(than) = cell.ceiling {
+                    let (why, decides) = (Interest::Ceiling, true);
+                    self.list.push(Comparison {
+                        of,
+                        than,
+                        why,
+                        decides,
+                    });
+                }
+            }
+        }
     }
 }
 

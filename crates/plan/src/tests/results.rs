@@ -1,5 +1,6 @@
 //! Plans of the folder `plans/` carried out with known rates.
 
+use super::linux;
 use crate::Plan;
 use crate::campaign::Cell;
 use linerate_measure::audit::{Evidence, audit};
@@ -419,4 +420,26 @@ proptest! {
         // The last digit of a number can differ.
         prop_assert_eq!((read.0.len(), read.2.len()), (found.0.len(), found.2.len()));
     }
+}
+
+/// A limit of the intervals is a limit of something.
+#[test]
+fn without_variants_levels_decide_and_without_levels_ceilings() {
+    let deciding = |lines: &str| -> Vec<Interest> {
+        let comparisons = linux(lines).experiment.comparisons;
+        let deciding = comparisons.iter().filter(|comparison| comparison.decides);
+        deciding.map(|comparison| comparison.why).collect()
+    };
+    let until = "compare.until = \"2 %\"\n";
+    let what = "compare.what = [\"ceilings\"]\n";
+    let one = "[variants.a]\n";
+    let two = "[variants.b]\nsysctls = { \"net.ipv4.ip_early_demux\" = 0 }\n";
+    let factor = "[factors.flows]\nsets = \"traffic.flows\"\nlevels = [1, 100, 1000]\n";
+    let of = |parts: &[&str]| deciding(&parts.concat());
+    assert_eq!(of(&[until, one, factor]), [Interest::Levels(0); 2]);
+    assert_eq!(of(&[until, one]), [Interest::Ceiling]);
+    assert_eq!(of(&[one]), []);
+    let all = |found: Vec<Interest>, why| found.iter().all(|one| *one == why);
+    assert!(all(of(&[until, one, two, factor]), Interest::Variants));
+    assert!(all(of(&[until, what, one, factor]), Interest::Ceiling));
 }

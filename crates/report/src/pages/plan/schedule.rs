@@ -39,19 +39,16 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
             "block",
             format!("{cells} trials, about {}", precise(times.block_ns)),
         );
-        let bound = match times.bound {
-            Bound::Blocks => "as many as were asked for".to_string(),
+        let [most, all] = [times.blocks, times.trials].map(grouped);
+        let blocks = match times.bound {
+            Bound::Blocks => format!("{most} at most, as many as were asked for: {all} trials"),
+            // On a quick machine, a trial takes less time than is estimated.
             Bound::Budget => format!(
-                "as many as fit into {}",
+                "about {most}, as many as fit into {}: about {all} trials",
                 precise(trials.budget_ns.unwrap_or(0))
             ),
         };
-        let [most, all] = [times.blocks, times.trials].map(grouped);
-        fact(
-            page,
-            "blocks",
-            format!("{most} at most, {bound}: {all} trials"),
-        );
+        fact(page, "blocks", blocks);
     }
     searched_for(page, trials);
     if let Some(until) = trials.until {
@@ -62,9 +59,11 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
             .filter(|c| c.decides)
             .count();
         let percent = (until * 1e6).round() / 1e4;
-        let text = format!(
-            "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {percent} %"
-        );
+        let of = match deciding {
+            1 => "the comparison".to_string(),
+            n => format!("each of {n} comparisons"),
+        };
+        let text = format!("earlier, once the 95 % interval of {of} is narrower than {percent} %");
         fact(page, "ends", text);
     }
     let [total, set_up, trials] = [times.total_ns, times.set_up_ns, times.trials_ns].map(span);
