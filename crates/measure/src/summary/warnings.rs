@@ -19,8 +19,12 @@ pub(super) fn warnings(
         let searched = !summary.searches.is_empty();
         if row.valid_trials > 0 || slot.imported.is_some() || searched {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
+            let alone = row.ceiling.and_then(|of| summary.rows.get(of.than));
             let faster = match slot.no_ceiling {
                 true => "the DUT lost no frame",
+                false if !searched && alone.is_none_or(|alone| alone.received.n == 0) => {
+                    "what the tester does alone is not known"
+                }
                 false => super::maybe_faster(row, slot, campaign)
                     .unwrap_or("too close to what the tester can do without a DUT"),
             };

@@ -31,6 +31,19 @@ fn new_connections_that_few_frames_opened_are_warned_of() {
     assert!(!with(States::OneWay, 20).contains("opened"));
 }
 
+/// A campaign that was interrupted before a trial of the tester alone.
+#[test]
+fn a_rate_without_that_of_the_tester_is_not_called_close_to_it() {
+    let mut all = trials(1e6);
+    let of_dut: Vec<TrialRecord> = all.drain(..).filter(|trial| trial.slot == 1).collect();
+    let told = summarise(&campaign(), &of_dut, Stopped::Interrupted, 0).warnings;
+    let told: String = told.iter().map(|warning| warning.text.as_str()).collect();
+    assert!(
+        told.contains("what the tester does alone is not known") && !told.contains("too close"),
+        "{told}"
+    );
+}
+
 #[test]
 fn a_dut_that_falls_silent_is_warned_of_and_one_that_comes_back_is_not() {
     let said = |silent: &[usize]| {

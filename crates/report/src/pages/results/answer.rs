@@ -10,7 +10,7 @@ use super::{Shown, end_hosts, has_rate};
 use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{
-    Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot, States,
+    Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot, States, Stopped,
 };
 use linerate_measure::summary::maybe_faster;
 use linerate_stats::Estimate;
@@ -104,11 +104,12 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
 pub fn open(shown: &Shown<'_>) -> Option<String> {
     let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
     let open = shown.summary.comparisons.iter().filter(open).count();
-    (open > 0).then(|| {
-        format!(
-            "Too short for {}: use a longer --budget.",
-            counted(open, "comparison")
-        )
+    let comparisons = counted(open, "comparison");
+    (open > 0).then(|| match shown.summary.stopped {
+        Stopped::Interrupted => {
+            format!("Interrupted too early for {comparisons}: `linerate run --resume DIR` goes on.")
+        }
+        _ => format!("Too short for {comparisons}: use a longer --budget."),
     })
 }
 
@@ -442,6 +443,20 @@ pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
         Some((text, of.slot))
     });
     together(known)
+}
+
+/// The reference of a row's change, by what it does not share with the row: its variant, or its levels.
+pub fn reference(shown: &Shown<'_>, row: &Row) -> Option<String> {
+    let slots = &shown.campaign.slots;
+    let than = row
+        .baseline
+        .filter(|baseline| baseline.ratio.is_some())?
+        .than;
+    let (of, than) = (slots.get(row.slot)?, slots.get(than)?);
+    Some(match of.plan_variant == than.plan_variant {
+        true => named(shown, than, |level, _| !of.levels.contains(level)),
+        false => than.plan_variant.clone(),
+    })
 }
 
 /// A comparison. It names levels that both sides share once, and omits factors with a single level.

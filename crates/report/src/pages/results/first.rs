@@ -23,6 +23,8 @@ struct Room {
     sentences: usize,
     warnings: usize,
     notes: usize,
+    /// Commands to go on with.
+    next: usize,
     /// Lines about the rules that frames pass.
     rules: usize,
     rows: usize,
@@ -30,18 +32,31 @@ struct Room {
 
 /// The page of the campaign whose records are in this folder.
 pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
-    // Rows that were asked for come before notes, warnings and further sentences; the answer itself before rows.
-    let ample = [(4, 3, 2, 4), (4, 2, 1, 4), (4, 1, 0, 4), (3, 1, 0, 4)];
-    let scarce = [(2, 1, 0, 2), (1, 1, 0, 1), (1, 0, 0, 1)];
+    // Rows that were asked for come before notes, warnings and further sentences; the answer itself before rows; and answers before
+    // commands to go on with.
+    let ample = [
+        (5, 3, 2, 3, 4),
+        (5, 2, 1, 3, 4),
+        (4, 3, 2, 3, 4),
+        (4, 2, 1, 3, 4),
+        (5, 1, 0, 3, 4),
+        (4, 1, 0, 3, 4),
+        (5, 1, 0, 1, 4),
+        (4, 1, 0, 1, 4),
+        (3, 1, 0, 1, 3),
+        (2, 1, 0, 1, 2),
+    ];
+    let scarce = [(2, 1, 0, 3, 2), (1, 1, 0, 1, 1), (1, 0, 0, 1, 1)];
     let rooms = [(&ample[..], 4), (&scarce[..], 2), (&scarce[..], 0)];
     let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
         (least..=12).rev().flat_map(move |rows| {
             rooms.iter().map(move |of| {
-                let (sentences, warnings, notes, rules) = *of;
+                let (sentences, warnings, notes, next, rules) = *of;
                 Room {
                     sentences,
                     warnings,
                     notes,
+                    next,
                     rules,
                     rows,
                 }
@@ -138,7 +153,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         .take(room.notes)
         .for_each(|note| page.fact("note", note));
     let mut commands = next(shown, records);
-    if room.sentences < 2 {
+    if room.next < 2 {
         commands.retain(|command| command.ends_with("--full"));
     }
     for (at, command) in commands.into_iter().enumerate() {
@@ -337,6 +352,23 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
         });
     page.table(limited(table, most));
     more(page, rows.len(), most);
+    page.fact("changes", references(shown, &rows[..most.min(rows.len())]));
+}
+
+/// The references of the changes, where rows have different ones: `row 2 to size 64 B; rows 3, 4 to demux 1`.
+fn references(shown: &Shown<'_>, rows: &[&Row]) -> String {
+    let numbered = rows.iter().zip(1..);
+    let told = numbered
+        .filter_map(|(row, number)| Some((answer::reference(shown, row)?, number.to_string())));
+    let told = together(told);
+    if told.len() < 2 {
+        return String::new();
+    }
+    let words = told.iter().map(|(reference, rows)| {
+        let rows_word = if rows.len() == 1 { "row" } else { "rows" };
+        format!("{rows_word} {} to {reference}", rows.join(", "))
+    });
+    short(&words.joined("; "))
 }
 
 /// The results of searches.

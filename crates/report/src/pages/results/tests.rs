@@ -548,6 +548,47 @@ fn the_first_page_of_every_plan_is_one_screen() {
     }
 }
 
+/// Two factors: a change of one is to that factor's first level.
+#[test]
+fn the_first_page_names_the_references_of_changes() {
+    let plan = r#"
+        title = "t"
+        question = "q"
+        trials = { duration = "100 ms", blocks = 8 }
+        [variants.forwarding]
+        [factors.demux]
+        sets = "sysctls.net.ipv4.ip_early_demux"
+        levels = [1, 0]
+        [factors.flows]
+        sets = "traffic.flows"
+        levels = [1, 2000]
+    "#;
+    let c = campaign(plan.as_bytes(), false);
+    let rate = |name: &str| match (name.contains("demux 0"), name.contains("flows 2000")) {
+        _ if name.starts_with("tester") => 9e6,
+        (false, false) => 2e6,
+        (true, false) => 2.2e6,
+        (false, true) => 1.5e6,
+        (true, true) => 1.7e6,
+    };
+    let mut found = summarise(&c, &blocks(&c, rate), Stopped::Budget, 0);
+    found.warnings.clear();
+    let page = first(&c, &host(), &found, "linerate-results/x").unwrap();
+    let text = page.text(Style {
+        color: false,
+        width: 80,
+    });
+    assert!(
+        text.contains("changes  row 2 to flows 1; rows 3, 4 to demux 1"),
+        "{text}"
+    );
+    // Comparisons come before commands to go on with.
+    for sentence in ["demux 1: flows 2000 is ", "flows 1: demux 0 is "] {
+        assert!(text.contains(sentence), "no {sentence}\n{text}");
+    }
+    assert!(text.lines().count() <= LINES, "{text}");
+}
+
 #[test]
 fn nothing_measured_is_said_and_nothing_is_claimed() {
     let mut c = campaign(plan!("firewalls"), true);
@@ -587,6 +628,14 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
     assert!(
         few.contains("\nToo short for 8 comparisons: use a longer --budget.\n"),
         "{few}"
+    );
+    let stopped = summarise(&c, &blocks(&c, firewalls)[..16], Stopped::Interrupted, 0);
+    let stopped = summary(&c, &host(), &stopped).text(WIDE);
+    assert!(
+        stopped.contains(
+            "Interrupted too early for 8 comparisons: `linerate run --resume DIR` goes on."
+        ) && !stopped.contains("--budget"),
+        "{stopped}"
     );
     let cells = 0..c.slots.len();
     let planned = c.planned.as_mut().unwrap();
