@@ -176,7 +176,8 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub name: Option<String>,
 
-    /// Directory for the records, instead of ./linerate-results/TIME-NAME
+    /// Directory for the records, instead of ./linerate-results/TIME-NAME. `last` and `linerate list` know only campaigns below
+    /// linerate-results: name this directory to `show`, `explain` and `compare`
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -214,8 +215,8 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub full: bool,
 
-    /// Print errors only: no results, no progress
-    #[arg(short, long, conflicts_with_all = ["json", "format", "full"])]
+    /// Print errors only: no progress, and no results unless --json or --format asks for them
+    #[arg(short, long, conflicts_with = "full")]
     pub quiet: bool,
 
     /// Simulate the DUT in memory: `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),

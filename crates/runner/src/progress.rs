@@ -13,6 +13,13 @@ pub fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
+/// Prints a message that is no error to standard error, unless nothing is to be shown.
+pub fn mention(text: impl std::fmt::Display) {
+    if !SILENT.load(Ordering::Relaxed) {
+        crate::messages::tell(text);
+    }
+}
+
 /// Whether standard error is a terminal on which a line can be overwritten, and the user wants progress.
 fn is_seen() -> bool {
     std::io::stderr().is_terminal()

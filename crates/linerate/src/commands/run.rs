@@ -255,7 +255,7 @@ fn report(
         failure,
         ..
     } = finished;
-    if !args.quiet {
+    if !args.quiet || !args.printed.is_text() {
         print(&output::campaign(
             &args.printed,
             args.full,

@@ -25,7 +25,7 @@ use std::process::ExitCode;
   linerate show --table cells --format csv      one table of the whole page
   linerate show --schema                        what --json prints, as a JSON Schema")]
 pub struct Show {
-    /// The campaign: its folder, last, last-1, or a name that `linerate list` shows [default: last]
+    /// The campaign: its folder, last (the newest in linerate-results), last-1, or a name that `linerate list` shows [default: last]
     #[arg(value_name = "DIR", value_parser = handle::folder)]
     pub directory: Option<PathBuf>,
     /// Print the whole page, not one screen

@@ -47,10 +47,8 @@ fn a_variant_that_is_slower_than_it_may_be_is_status_3_and_quiet_says_no_more_th
     let same = compared.run("--quiet --fail-if-slower 90%").run().status(0);
     assert_eq!((same.stdout.as_str(), same.stderr.as_str()), ("", ""));
     compared.forget();
-    compared
-        .run("--quiet --json")
-        .run()
-        .fails(2, &["--quiet", "--json"]);
+    let json = compared.run("--quiet --json").run().status(0);
+    assert!(json.stdout.starts_with('{') && json.stderr.is_empty());
     let alone = expecting("at-least", "1 kpps");
     alone
         .run("--fail-if-slower 3%")

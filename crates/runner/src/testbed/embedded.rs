@@ -9,7 +9,7 @@ use super::connections::{Freshness, Timeouts, after_load, establish, tracked};
 use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{EventRun, Request, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::messages::tell;
+use crate::progress::mention;
 use anyhow::{Context, Result, bail};
 use batch::CANDIDATES;
 use linerate_linux::host::turn::Turn;
@@ -477,7 +477,8 @@ pub(super) fn turn(prepared: &Prepared) -> Turn {
         receiver,
         ..
     } = &prepared.roles;
-    Turn::on(&[&generator[..], dut, receiver].concat(), interrupted, tell)
+    let cpus = [&generator[..], dut, receiver].concat();
+    Turn::on(&cpus, interrupted, mention)
 }
 
 /// Loads of which no frame left, in succession, that end a campaign.

@@ -6,7 +6,7 @@ use super::collectors::Scene;
 use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::messages::tell;
+use crate::progress::mention;
 use anyhow::{Context, Result};
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::tools::{Invocation, Monitor, Report, Side, between_end_hosts};
@@ -107,7 +107,7 @@ impl Testbed for EndHosts {
         let mut collectors = scene.before(&self.prepared.plan.collect);
         // Nothing binds iperf3 to a CPU.
         let cpus = online_cpus().context("asking which CPUs this process may use")?;
-        let turn = Turn::on(&cpus, interrupted, tell);
+        let turn = Turn::on(&cpus, interrupted, mention);
         let before = lab.counters()?;
         let idle_ns = lab.handshakes(HANDSHAKES, START_WITHIN)?;
         collectors.during(Moment::Began);

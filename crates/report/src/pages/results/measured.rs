@@ -2,7 +2,7 @@
 
 use super::{Shown, lab};
 use crate::prelude::*;
-use linerate_measure::record::{Direction, HostFacts, Mode, SHARED, Slot, States, Summary};
+use linerate_measure::record::{Direction, HostFacts, Mode, SHARED, Slot, States};
 use linerate_plan::settings::cpu_list;
 use linerate_wire::{
     CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, SERVERS, Selection, SourceMacs,
@@ -73,7 +73,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);
     page.entries("Where to look next", steps);
     page.gap();
-    page.say(ended(shown.summary));
+    page.say(ended(shown));
 }
 
 /// `shared`: whether hosts are namespaces of this machine.
@@ -316,7 +316,8 @@ fn machine(host: &HostFacts) -> String {
 }
 
 /// Why the campaign ended, and its duration.
-fn ended(summary: &Summary) -> String {
+fn ended(shown: &Shown<'_>) -> String {
+    let summary = shown.summary;
     let reboots = match summary.reboots as usize {
         0 => String::new(),
         n => format!(" with {} of the DUT", counted(n, "reboot")),
@@ -328,9 +329,15 @@ fn ended(summary: &Summary) -> String {
     );
     if summary.seconds > 0.0 {
         let load = 100.0 * summary.load_share.clamp(0.0, 1.0);
+        let waited: u64 = shown.trials.iter().map(|trial| trial.waited_ns).sum();
+        let waited = (waited as f64 / 1e7 / summary.seconds).clamp(0.0, 100.0 - load);
+        let others = match waited >= 0.05 {
+            true => format!(", waiting for another linerate {waited:.1} %"),
+            false => String::new(),
+        };
         text += &format!(
-            " Under load {load:.1} % of it, overhead {:.1} %.",
-            100.0 - load
+            " Under load {load:.1} % of it{others}, overhead {:.1} %.",
+            100.0 - load - waited
         );
     }
     if summary.peak_memory > 0 {
