@@ -347,6 +347,11 @@ fn a_plans_campaign_is_shown_and_its_cells_compared() {
         shown.contains("NOT of this machine") && shown.contains("forwarding over order"),
         "{shown}"
     );
+    let explained = linerate(["explain", &folder]).run().ok().stdout;
+    assert!(explained.starts_with("SIMULATED: "), "{explained}");
+    let parent = scratch.path().to_str().unwrap();
+    let listed = linerate(["list", parent]).run().ok().stdout;
+    assert!(listed.contains("SIMULATED: forwarding, order"), "{listed}");
     let json: Value =
         serde_json::from_str(&linerate(["show", "--json", &folder]).run().ok().stdout).unwrap();
     assert_eq!(
