@@ -12,6 +12,7 @@ mod form;
 mod iptables;
 mod kinds;
 mod linux;
+mod off;
 mod pf;
 mod shared;
 mod single;

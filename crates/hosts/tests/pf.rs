@@ -89,6 +89,7 @@ impl Pf {
             config_save: None,
         };
         let settings = Settings {
+            no_firewall: rules.is_none() && file.is_none(),
             rule_file: file,
             ..Settings::default()
         };

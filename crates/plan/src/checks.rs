@@ -14,6 +14,7 @@ use linerate_measure::experiment::{Benchmark, Measure, Method, System};
 use linerate_search::GoalError;
 use linerate_wire::Family;
 use linerate_wire::units::grouped;
+pub(super) use settings::rules::tools;
 pub(super) use settings::{rule_file, settings};
 pub(super) use traffic::traffic;
 

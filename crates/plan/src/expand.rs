@@ -89,9 +89,21 @@ fn active(draft: &Draft, system: System, quick: bool) -> Vec<usize> {
         let systems = &draft.variants[*v].systems;
         let has =
             systems.contains(&system) || system.parent().is_some_and(|p| systems.contains(&p));
-        has && chosen.is_none_or(|c| c.contains(v))
+        has && chosen.is_none_or(|c| c.contains(v)) && !lacks(draft, *v, system)
     };
     (0..draft.variants.len()).filter(is_active).collect()
+}
+
+/// Whether a system lacks the firewall of a variant that may be missing: one that was written for its parent, such as ipf of FreeBSD on
+/// OPNsense.
+fn lacks(draft: &Draft, variant: usize, system: System) -> bool {
+    let optional = draft.variants[variant].tree.read("optional") == Some(true);
+    if !optional || system.parent().is_none() {
+        return false;
+    }
+    let tree = resolved(draft, variant, system);
+    let tool = tree.table("rules").and_then(|rules| rules.text("tool"));
+    tool.is_some_and(|tool| !checks::tools(system).contains(&tool))
 }
 
 /// Everything that applies to a variant on a system: first the variants that it extends, then its own settings, then its section
@@ -113,12 +125,21 @@ pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
         let described = ["about", "from", "systems", "apart", "requires", "optional"];
         own.entries
             .retain(|e| !described.contains(&e.key.as_str()) && System::of_name(&e.key).is_none());
-        tree.overlay(&own, Lists::Extend);
-        sections
-            .iter()
-            .for_each(|section| tree.overlay(section, Lists::Extend));
+        for own in std::iter::once(&own).chain(&sections) {
+            let names_a_file = |rules: &Tree| rules.get("file").is_some();
+            if without_firewall(&tree) && own.table("rules").is_some_and(names_a_file) {
+                tree.entries.retain(|entry| entry.key != "rules");
+            }
+            tree.overlay(own, Lists::Extend);
+        }
     }
     tree
+}
+
+/// Whether the variant asks for no firewall.
+fn without_firewall(tree: &Tree) -> bool {
+    tree.table("rules")
+        .is_some_and(|rules| rules.text("filter") == Some("none"))
 }
 
 /// The factors that vary a variant.
@@ -259,6 +280,8 @@ impl<'d> Build<'d> {
             kind = lower::segments(&traffic);
         }
         let (embedded, family) = (self.embedded, kind.family);
+        // Namespaces of the embedded lab have none.
+        settings.no_firewall = !embedded && without_firewall(&tree);
         let place = checks::Place {
             draft,
             variant,

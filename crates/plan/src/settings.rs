@@ -497,6 +497,9 @@ pub struct Settings {
     pub routes: More<Route>,
     /// Neighbours that no frame is sent to, and those by hand.
     pub neighbours: More<Neighbour>,
+    /// Whether every firewall of the host is off. Without this and without rules, the host keeps those that it runs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_firewall: bool,
     /// The firewall, if the variant has one.
     pub rules: Option<RuleSet>,
     /// A rule file of the author's own, in place of `rules`.

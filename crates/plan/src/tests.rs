@@ -1,6 +1,7 @@
 //! Plans as a whole: results of good ones, and messages about bad ones.
 
 mod faults;
+mod firewalls;
 mod hostile;
 mod results;
 mod schema;

@@ -46,6 +46,11 @@ pub(super) const OPENBSD: Family = Family {
 };
 
 fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
+    super::off::all_but(
+        list,
+        file.map(|file| file.firewall)
+            .or(rules.map(|set| set.firewall)),
+    );
     if let Some(file) = file
         && turn_on(list, file.firewall, file.translates())
     {
@@ -192,8 +197,6 @@ kldload "$1""#;
 /// Unloads a module that was absent.
 const PART_BACK: &str = r#"[ "$1" != absent ] || kldunload "$2""#;
 
-/// Prints whether IP Filter is on.
-const IPF_READ: &str = r#"ipf -V 2>/dev/null | grep -q '^Running: yes' && echo on || echo off"#;
 /// IP Filter in the kernel, and on.
 const IPF_ON: &str = r#"if kldstat -q -m ipfilter && ipf -V 2>/dev/null | grep -q '^Running: yes'; then
 	echo "IP Filter is on already: linerate would not know what to put back" >&2; exit 1
@@ -225,7 +228,7 @@ fn turn_on(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
             let back = Program::script(IPF_BACK, [WAS]);
             list.change(
                 "IP Filter",
-                script(IPF_READ),
+                script(super::off::IPF_READ),
                 Form::Trimmed,
                 script(IPF_ON),
                 back,
@@ -288,9 +291,9 @@ fn part(list: &mut List<'_>, module: &str) {
     );
 }
 
-/// pf with the variant's rules; without rules it is off: the variant is a router without a firewall.
+/// pf with the variant's rules.
 fn openbsd_pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
-    super::pf::turn(list, rules.is_some() || file.is_some());
+    super::pf::turn(list, true);
     if let Some(file) = file {
         super::shared::load_rule_file(list, file);
     }

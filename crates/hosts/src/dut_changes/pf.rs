@@ -21,10 +21,15 @@ pub(super) fn turn(list: &mut List<'_>, on: bool) {
         program: pf("read"),
         form: Form::Whole,
     };
+    let is = Read {
+        program: pf("is"),
+        form: Form::Trimmed,
+    };
     // Whoever has no state when pf goes on is cut: see `turn_on` of pf.sh, which does what it can.
     list.steps.steps.push(Step {
         cuts: true,
         ..Step::change(STEP, read, apply, back.reading(Input::Was))
+            .checked(is, [if on { "on" } else { "off" }])
     });
 }
 

@@ -1,5 +1,5 @@
 # pf of FreeBSD and OpenBSD. `read` prints its state, `back` restores the state that `read` printed, `on` and `off` turn it on and off,
-# `file` loads a user's rules, `forget` kills the states of networks. In the language that both systems' sh share.
+# `is` prints which, `file` loads a user's rules, `forget` kills the states of networks. In the language that both systems' sh share.
 tab='	'
 mode=$1
 shift
@@ -252,6 +252,7 @@ read)
 	echo "$how"
 	[ "$how" = own ] || printf '%s\n' "$state"
 	;;
+is) is_on && echo on || echo off ;;
 on) is_on || turn_on ;;
 off) ! is_on || pfctl -q -d ;;
 file) exec pfctl -D "linerate_client=$client" -D "linerate_server=$server" -D "linerate_port=$port" -f - ;;

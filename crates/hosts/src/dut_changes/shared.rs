@@ -214,7 +214,11 @@ impl List<'_> {
         }
         match rules.is_some() || settings.rule_file.is_some() {
             true if nested => self.refuse("rules of dut nested", super::kinds::NESTED_RULES),
-            _ => (family.firewall)(self, settings.rule_file.as_ref(), rules),
+            // Its network stack is new, and has no rules.
+            false if nested => {}
+            false if settings.no_firewall => super::off::all_but(self, None),
+            false => {}
+            true => (family.firewall)(self, settings.rule_file.as_ref(), rules),
         }
         self.commands(settings);
     }

@@ -369,3 +369,94 @@ fn a_user_s_pf_conf_is_loaded_with_the_router_s_interfaces() {
     assert!(said.contains("pass in on igb1"), "{said}");
     assert_eq!(Pf::of(&bsd), pf);
 }
+
+/// A plan with a plain variant that does not say anything about rules, and one without a firewall.
+fn without_a_firewall() -> String {
+    let rules = "rules = { tool = \"pf\", filter = \"stateless\", before = 7 }";
+    plan("pf", "pfctl -s info; sysctl -i net.inet.ip.fw.enable")
+        .replace(rules, "rules = { filter = \"none\" }")
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn no_firewall_is_none_and_what_ran_runs_again() {
+    let bsd = Bsd::new();
+    let pf = Pf {
+        on: true,
+        nat: NAT.into(),
+        rules: RULES.into(),
+        bad: "192.0.2.1\n".into(),
+        ..Pf::default()
+    };
+    pf.set(&bsd);
+    let sysctl = bsd.state("router").join("sysctl");
+    let ipfw = "net.inet.ip.fw.enable=1\nnet.inet6.ip6.fw.enable=1\nnet.link.ether.ipfw=0\n";
+    fs::write(&sysctl, fs::read_to_string(&sysctl).unwrap() + ipfw).unwrap();
+    bsd.write("plan.toml", &without_a_firewall());
+    let ended = bsd
+        .linerate(&["run", "plan.toml", "--out", "records", "--full"])
+        .run()
+        .no_panic();
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    let trials = super::trials(&bsd.scratch.file("records"));
+    let said = |n: usize| {
+        let outputs = trials[n]["collected"].as_array().unwrap();
+        outputs
+            .iter()
+            .map(|of| of["output"]["Ok"].as_str().unwrap())
+            .collect::<String>()
+    };
+    assert!(
+        said(0).starts_with("Status: Enabled") && said(0).contains("fw.enable: 1"),
+        "{}",
+        said(0)
+    );
+    assert!(
+        said(1).starts_with("Status: Disabled") && said(1).contains("fw.enable: 0"),
+        "{}",
+        said(1)
+    );
+    assert_eq!(Pf::of(&bsd), pf);
+    let now = fs::read_to_string(&sysctl).unwrap();
+    assert!(ipfw.lines().all(|line| now.contains(line)), "{now}");
+    // Nobody takes the first variant for a router without a firewall.
+    assert!(
+        ended
+            .stdout
+            .contains("filter   pf with 2 rules in default; none in rules"),
+        "{}",
+        ended.stdout
+    );
+}
+
+/// A firewall that does not go off is told, and what was changed is put back.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_firewall_that_stays_on_is_not_measured_as_none() {
+    let bsd = Bsd::new();
+    Pf {
+        on: true,
+        rules: RULES.replace("block drop in quick on igb2 from <bad> to any\n", ""),
+        ..Pf::default()
+    }
+    .set(&bsd);
+    bsd.set("router", "pf.stays", "on");
+    bsd.write("plan.toml", &without_a_firewall());
+    let ended = bsd
+        .linerate(&["run", "plan.toml", "--out", "records"])
+        .run()
+        .no_panic();
+    assert!(
+        [&ended.stdout, &ended.stderr]
+            .iter()
+            .any(|text| text.contains("pf") && text.contains("off")),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
+    let trials = super::trials(&bsd.scratch.file("records"));
+    let is_first = |trial: &serde_json::Value| trial["slot"] == 0;
+    let valid = |trial: &&serde_json::Value| trial["audit"]["valid"] == true;
+    assert!(trials.iter().filter(valid).all(is_first), "{trials:#?}");
+    assert_eq!(bsd.read("router", "pf"), "on\n");
+}

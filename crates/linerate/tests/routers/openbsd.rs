@@ -10,7 +10,7 @@ fn plan() -> String {
     let mut plan = PLAN.to_string();
     plan.replace_range(
         variants,
-        "[variants.default]\nabout = \"pf is off\"\n\n[variants.rules]\n\
+        "[variants.default]\nabout = \"pf is off\"\nrules = { filter = \"none\" }\n\n[variants.rules]\n\
          rules = { tool = \"pf\", filter = \"stateless\", before = 7 }\n\n\
          [collect]\ncommands = [\"pfctl -s info; pfctl -s rules\"]\n\n",
     );

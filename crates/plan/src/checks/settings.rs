@@ -1,6 +1,6 @@
 //! Whether the settings of a variant are possible: on this system, in this lab, together.
 
-mod rules;
+pub(super) mod rules;
 
 use super::Place;
 use crate::card::{CardSetting, ROWS};

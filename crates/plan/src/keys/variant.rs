@@ -259,7 +259,7 @@ static TOOLS: [(&str, &str); 5] = [
 static FILTERS: [(&str, &str); 4] = [
     (
         "none",
-        "no firewall, even if the variant that `from` names has one",
+        "no firewall: without the rules of the variant that `from` names; on a host, firewalls that run are turned off, and on again afterwards",
     ),
     ("stateless", "looks at each frame by itself"),
     ("stateful", "keeps a state for each connection"),

@@ -22,6 +22,8 @@ fn firewalls_are_put_on_and_off() {
     assert_eq!(
         lines(&with_rules(System::FreeBsd, Firewall::Pf, Kind::Stateful)),
         [
+            "ipfw off: sh / sh",
+            "IP Filter off: sh / true",
             "module pf: kldload -n pf / sh 7 kldunload pf",
             "pf: sh on / sh back 198.18.0.0/16 198.19.0.0/16",
             "rule set by pfctl: pfctl -f - / stays",
@@ -32,6 +34,8 @@ fn firewalls_are_put_on_and_off() {
     assert_eq!(
         lines(&with_rules(System::FreeBsd, Firewall::Ipfw, Kind::Nat)),
         [
+            "pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16".into(),
+            "IP Filter off: sh / true".into(),
             format!("kenv {accepts}: kenv {accepts}=1 / sh {accepts}"),
             "ipfw: sh ipfw / sh 7 ipfw".into(),
             "ipfw_nat: sh ipfw_nat / sh 7 ipfw_nat".into(),
@@ -54,16 +58,59 @@ fn firewalls_are_put_on_and_off() {
             "states of the test networks killed: sh forget 198.18.0.0/16 198.19.0.0/16 / stays",
         ]
     );
-    // Without rules, OpenBSD's pf is turned off, since it is on by default.
-    let none = steps(&Settings::default(), None, &target(System::OpenBsd)).unwrap();
-    assert_eq!(
-        lines(&none),
-        ["pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16"]
-    );
-    assert_eq!(
-        steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(),
-        Steps::default()
-    );
+}
+
+#[test]
+fn no_firewall_turns_off_whatever_runs_and_no_word_of_it_leaves_the_host_as_it_is() {
+    let plain = Settings {
+        no_firewall: true,
+        ..Settings::default()
+    };
+    let pf = "pf: sh off / sh back 198.18.0.0/16 198.19.0.0/16";
+    let wanted: [(System, &[&str]); 5] = [
+        (System::OpenBsd, &[pf]),
+        (System::OpnSense, &[pf, "ipfw off: sh / sh"]),
+        (System::PfSense, &[pf, "ipfw off: sh / sh"]),
+        (
+            System::FreeBsd,
+            &[pf, "ipfw off: sh / sh", "IP Filter off: sh / true"],
+        ),
+        (
+            System::Linux,
+            &[
+                "rules of nftables: sh off / sh back",
+                "rules of iptables: sh off ip / sh back ip",
+                "rules of ip6tables: sh off ip6 / sh back ip6",
+            ],
+        ),
+    ];
+    for (system, lines_of) in wanted {
+        let made = steps(&plain, None, &target(system)).unwrap();
+        assert_eq!(lines(&made), lines_of, "{system}");
+        // The change may cut linerate's own connection, and is read back.
+        for step in &made.steps {
+            assert!(
+                step.cuts && step.check.as_ref().unwrap().is_met_by("off"),
+                "{system}"
+            );
+            assert!(!step.check.as_ref().unwrap().is_met_by("on"), "{system}");
+        }
+        let silent = steps(&Settings::default(), None, &target(system)).unwrap();
+        assert_eq!(silent, Steps::default(), "{system}");
+        // A nested router has a network stack without rules.
+        let nested = Settings {
+            dut: Dut::Nested,
+            ..plain.clone()
+        };
+        if let Ok(made) = steps(&nested, None, &target(system)) {
+            let of = |step: &Step| {
+                lines_of
+                    .iter()
+                    .any(|line| line.starts_with(&format!("{}:", step.what)))
+            };
+            assert!(!made.steps.iter().any(of), "{system}");
+        }
+    }
 }
 
 /// A router that has tracked no connection since it was booted has no such settings.
@@ -138,6 +185,8 @@ fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
     assert_eq!(
         whats,
         [
+            "pf",
+            "IP Filter off",
             "kenv net.inet.ip.fw.default_to_accept",
             "ipfw",
             "ipfw_nat",

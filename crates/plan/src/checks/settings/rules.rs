@@ -119,10 +119,12 @@ fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
 }
 
 /// The firewalls of a system.
-fn tools(system: System) -> &'static [&'static str] {
+pub(crate) fn tools(system: System) -> &'static [&'static str] {
     match system {
         System::Linux | System::Vyos => &["nftables", "iptables"],
-        System::FreeBsd | System::PfSense | System::OpnSense => &["ipfw", "pf", "ipf"],
+        System::FreeBsd => &["ipfw", "pf", "ipf"],
+        // Their kernels have no IP Filter.
+        System::PfSense | System::OpnSense => &["ipfw", "pf"],
         System::OpenBsd => &["pf"],
     }
 }
