@@ -195,9 +195,9 @@ pub fn campaign(
     };
     let folder = directory.display().to_string();
     let first =
-        || pages::first(campaign, host, summary, &folder).filter(|_| how.is_text() && !full);
+        || pages::first(campaign, host, summary, facts, &folder).filter(|_| how.is_text() && !full);
     let whole = || {
-        let mut page = pages::summary(campaign, host, summary);
+        let mut page = pages::configured(campaign, host, summary, facts);
         if let Some(claims) = claims(directory, campaign) {
             let means = if claims.contains(": conditionally") {
                 CONDITIONALLY

@@ -29,7 +29,9 @@ mod trials;
 mod tuning;
 
 use crate::prelude::*;
-use linerate_measure::record::{Campaign, Figures, HostFacts, LabKind, Searched, Summary};
+use linerate_measure::record::{
+    Campaign, Figures, HostFacts, LabKind, Searched, SlotFacts, Summary,
+};
 use std::collections::BTreeMap;
 
 pub use crate::format::{Style, ascii};
@@ -65,13 +67,23 @@ pub use tuning::{tuned, tuning};
 
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
+    configured(campaign, host, summary, &[])
+}
+
+/// The same, with the configuration of the DUTs.
+pub fn configured(
+    campaign: &Campaign,
+    host: &HostFacts,
+    summary: &Summary,
+    facts: &[SlotFacts],
+) -> Document {
     let stacks = &BTreeMap::new();
     report(&Records {
         campaign,
         host,
         summary,
         trials: &[],
-        facts: &[],
+        facts,
         stacks,
     })
 }
@@ -82,6 +94,7 @@ pub fn first(
     campaign: &Campaign,
     host: &HostFacts,
     summary: &Summary,
+    facts: &[SlotFacts],
     records: &str,
 ) -> Option<Document> {
     let planned = campaign
@@ -94,7 +107,7 @@ pub fn first(
         host,
         summary,
         trials: &[],
-        facts: &[],
+        facts,
         stacks,
     };
     let mut page = Document::default();

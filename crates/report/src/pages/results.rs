@@ -7,6 +7,7 @@ mod benchmarks;
 pub(crate) mod changes;
 mod end_hosts;
 mod figures;
+mod filters;
 mod first;
 mod lab;
 mod measured;

@@ -129,6 +129,9 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         page.fact("table", table(shown));
     }
     page.fact("cause", cause(shown));
+    if let Some(filters) = super::filters::filters(shown).filter(|words| words != "none") {
+        page.fact("filter", short(&filters));
+    }
     let passed = answer::passed(shown).into_iter().enumerate();
     for (at, (text, slots)) in passed.take(room.rules) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();

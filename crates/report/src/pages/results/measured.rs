@@ -42,6 +42,9 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         }
         Mode::Hosts | Mode::EndHosts => {}
     }
+    if let Some(filters) = super::filters::filters(shown) {
+        page.fact("filter", filters);
+    }
     page.fact("traffic", traffic(&campaign.slots, searched));
     page.fact("trials", trials(shown));
     states(page, shown);

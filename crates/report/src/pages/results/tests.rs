@@ -527,6 +527,7 @@ fn the_first_page_of_every_plan_is_one_screen() {
                 &c,
                 &host(),
                 &found,
+                &[],
                 "linerate-results/20260101T000000Z-something",
             )
             .unwrap();
