@@ -85,6 +85,17 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Whether it is this product: `OPNsense`.
+    pub fn is_of(&self, product: &str) -> bool {
+        let known = self.found.system.product.as_deref();
+        known.is_some_and(|known| known.starts_with(product))
+    }
+
+    /// Whether its own program writes the files of the system.
+    pub fn is_appliance(&self) -> bool {
+        ["OPNsense", "pfSense"].iter().any(|name| self.is_of(name))
+    }
+
     /// Whether a variable of rc.conf is on.
     pub fn is_yes(&self, name: &str) -> bool {
         self.found

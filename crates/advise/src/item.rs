@@ -60,6 +60,8 @@ pub enum State {
     Done,
     /// This release does not have the setting.
     Absent,
+    /// The facts do not show whether it is needed; `note` says what is missing.
+    Unjudged,
 }
 
 /// A recommendation for a host.
@@ -90,6 +92,9 @@ pub struct Item {
     pub cost: String,
     /// About this release: what became of the setting.
     pub note: Option<String>,
+    /// Why its lines are comments in a script, unless a person names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<String>,
     /// The plan that comes with linerate and tests it: `lab/harvest`.
     pub plan: Option<String>,
     /// Keys of a plan's variant that make the change: `{ "sysctls": { "net.inet.ip.redirect": 0 } }`.
@@ -169,6 +174,9 @@ pub struct Setting {
     pub runtime: Option<Runtime>,
     /// How it stays after a boot; `None` where the file's present line is not known.
     pub lasting: Option<Lasting>,
+    /// Where a person makes it stay, on a host whose own program writes the files: `System > Settings > Tunables`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// A change of the running system.

@@ -84,7 +84,7 @@ pub fn advise(found: &Configuration, demands: Demands) -> Option<Advice> {
     let mut items: Vec<Item> = all().filter_map(|rule| rule.item(&host)).collect();
     let order = |item: &Item| match item.state {
         State::Done => 1,
-        State::Absent => 2,
+        State::Unjudged | State::Absent => 2,
         _ => 0,
     };
     items.sort_by(|a, b| {

@@ -1,7 +1,7 @@
 //! Advice as lines for files: a shell script, an Ansible playbook, a diff; and as a plan that tests it.
 
 use crate::Path;
-use crate::item::{Item, Lasting, State};
+use crate::item::{Item, Lasting, Setting, State};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub struct Chosen<'a> {
     pub items: Vec<&'a Item>,
-    /// Items to be measured first: their lines are comments.
+    /// Items to be measured first, or to be decided about: their lines are comments.
     pub open: Vec<&'a Item>,
     /// Whether a person has chosen the items by their names.
     pub named: bool,
@@ -24,7 +24,8 @@ impl<'a> Chosen<'a> {
     /// The items that have lines. `named`: a person has chosen them, also those that are to be measured.
     pub fn of(items: &'a [Item], named: bool) -> Chosen<'a> {
         let changes = items.iter().filter(|item| item.is_change());
-        let (open, items) = changes.partition(|item| !named && item.state == State::Measure);
+        let is_open = |item: &&Item| item.state == State::Measure || item.reserve.is_some();
+        let (open, items) = changes.partition(|item| !named && is_open(item));
         Chosen {
             items,
             open,
@@ -127,12 +128,27 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Text before the lines of an item that is to be measured.
+/// Text before the lines of an item that is to be measured, or decided about.
 fn measure(item: &Item) -> String {
+    if let Some(reserve) = &item.reserve {
+        return format!("Comments, because {reserve}");
+    }
     let test = item
         .test()
         .map_or(String::new(), |test| format!(": {test}"));
     format!("It helps some machines and harms others: measure it first{test}")
+}
+
+/// What a person must set in a menu, as comments.
+fn by_hand(item: &Item, indent: &str) -> String {
+    let one = |setting: &Setting| {
+        let (place, wanted) = (setting.place.as_ref()?, setting.wanted.as_ref()?);
+        Some(format!(
+            "{indent}# to last, in {place}: {} = {wanted}\n",
+            setting.name
+        ))
+    };
+    item.settings.iter().filter_map(one).collect()
 }
 
 /// Lines as comments.
@@ -202,6 +218,7 @@ pub fn shell(chosen: &Chosen) -> String {
                 Err((path, value)) => format!("try put {} {path}\n", quoted(value)),
             };
         }
+        out += &by_hand(item, "");
         for (file, lines) in files(&[item]) {
             let heading = lines.iter().find_map(|lasting| lasting.heading.as_deref());
             out += &heading.map_or(String::new(), |heading| line(&["begin", file, heading]));
@@ -246,6 +263,7 @@ pub fn ansible(chosen: &Chosen) -> String {
                 argv.join(", ")
             );
         }
+        out += &by_hand(item, "    ");
         for (file, lines) in files(&[item]) {
             if let Some(heading) = lines.iter().find_map(|lasting| lasting.heading.as_ref()) {
                 let _ = writeln!(
@@ -478,6 +496,24 @@ pub fn plan(chosen: &Chosen) -> String {
         .iter()
         .filter_map(|item| Some((*item, patch(item)?)))
         .collect();
+    // Frames of IPv4 do not meet a setting of IPv6.
+    let (of_ipv6, others): (Vec<_>, Vec<_>) = changes
+        .into_iter()
+        .partition(|(_, patch)| is_of_ipv6(patch));
+    if others.is_empty() && !of_ipv6.is_empty() {
+        out += "\n[traffic]\nfamily = \"IPv6\"\n";
+    }
+    let (changes, apart) = match others.is_empty() {
+        true => (of_ipv6, Vec::new()),
+        false => (others, of_ipv6),
+    };
+    for (item, _) in apart {
+        let _ = writeln!(
+            out,
+            "\n# {} is about IPv6: --item {} prints its plan.",
+            item.id, item.id
+        );
+    }
     let embedded = system == "linux" && path.is_none();
     // Inline, the load would not wait for the CPUs that RPS hands frames to.
     let threaded = embedded && changes.iter().any(|(_, patch)| steers(patch));
@@ -556,6 +592,17 @@ fn table(values: &Map<String, Value>) -> String {
         .map(|(name, value)| format!("{} = {value}", text(name)))
         .collect();
     format!("{{ {} }}", pairs.join(", "))
+}
+
+/// Whether a patch changes nothing but settings of IPv6.
+fn is_of_ipv6(patch: &Map<String, Value>) -> bool {
+    let of = |name: &String| {
+        ["net.inet6.", "net.ipv6."]
+            .iter()
+            .any(|begin| name.starts_with(begin))
+    };
+    let sysctls = patch.get("sysctls").and_then(Value::as_object);
+    patch.len() == 1 && sysctls.is_some_and(|all| all.keys().all(of))
 }
 
 /// The present values of the sysctls that changes set.

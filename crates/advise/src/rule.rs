@@ -2,10 +2,10 @@
 
 mod effects;
 
-use crate::host::{Host, Version, driver};
+use crate::host::{Demands, Host, Version, driver};
 use crate::item::{Basis, Item, Role, Runtime, Setting, State, Topic};
 use effects::UNMEASURED;
-use linerate_hosts::configuration::Card;
+use linerate_hosts::configuration::{Card, Configuration};
 use linerate_hosts::systems::Kernel;
 use linerate_plan::offload::Offload;
 
@@ -32,6 +32,10 @@ pub struct Rule {
     pub covers: &'static [&'static str],
     /// The facts that it follows from; `None`: it does not apply.
     pub when: fn(&Host) -> Option<String>,
+    /// Where it does not apply by `when`: what is missing to judge it; `None`: nothing.
+    pub missing: fn(&Host) -> Option<String>,
+    /// Why a person should decide about its lines: they cost memory, say.
+    pub reserve: fn(&Host) -> Option<String>,
     /// The facts by which a card needs it; `None`: this card does not, and stays as it is.
     pub needs: fn(&Host, &Card) -> Option<String>,
     pub why: &'static str,
@@ -196,6 +200,8 @@ pub const RULE: Rule = Rule {
     sets: &[],
     covers: &[],
     when: always,
+    missing: |_| None,
+    reserve: |_| None,
     needs: |_, _| Some(String::new()),
     why: "",
     measured: &[],
@@ -232,7 +238,11 @@ impl Rule {
         if after || before {
             return self.for_other_release(host, written);
         }
-        let mut evidence = vec![(self.when)(host)?];
+        let Some(facts) = (self.when)(host) else {
+            let missing = (self.missing)(host)?;
+            return Some(self.without_gain(host, State::Unjudged, Vec::new(), &missing));
+        };
+        let mut evidence = vec![facts];
         evidence.extend(needing.into_iter().map(|(_, facts)| facts));
         evidence.retain(|text| !text.is_empty());
         let evidence = Some(evidence.join("; ")).filter(|text| !text.is_empty());
@@ -262,8 +272,12 @@ impl Rule {
         } else {
             Vec::new()
         };
-        let is_done =
-            |set: &Setting| set.runtime.is_none() && set.lasting.is_none() && set.now.is_some();
+        let is_done = |set: &Setting| {
+            set.runtime.is_none()
+                && set.lasting.is_none()
+                && set.place.is_none()
+                && set.now.is_some()
+        };
         let (done, open): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_done);
         let (state, settings) = match (self.kind, done.is_empty(), open.is_empty()) {
             (Kind::ByHand, true, true) => {
@@ -283,6 +297,28 @@ impl Rule {
         )
     }
 
+    /// Why it does not apply to a host that has no item of it.
+    pub fn unfit(&self, found: &Configuration, demands: Demands) -> String {
+        let Some(host) = Host::new(found, demands) else {
+            return "its system is not known here".into();
+        };
+        if host.kernel != self.on {
+            return format!("it is for {}", system(self.on));
+        }
+        if !self.roles.contains(&host.role) {
+            let roles: Vec<String> = self.roles.iter().map(Role::to_string).collect();
+            return format!(
+                "it is for the role {}, and this host is a {}: see --role",
+                roles.join(" or "),
+                host.role
+            );
+        }
+        if !self.drivers.is_empty() && host.cards_of(self.drivers).is_empty() {
+            return format!("it has no card of {}", self.drivers.join(", "));
+        }
+        "its condition is not met by the facts".into()
+    }
+
     /// A setting that is still written down is outdated.
     fn for_other_release(&self, host: &Host, written: Vec<Setting>) -> Option<Item> {
         let state = if written.is_empty() {
@@ -294,10 +330,18 @@ impl Rule {
         let (system, span) = (system(self.on), self.span());
         let note = format!(
             "Only {system} {span} uses this setting; this host runs {release}. {}",
-            self.outside
+            self.elsewhere(host)
         );
         let says = state == State::Undo || !self.outside.is_empty();
         says.then(|| self.without_gain(host, state, written, &note))
+    }
+
+    /// What does the same in other releases, with the node of this host's first card: `igb.0`.
+    fn elsewhere(&self, host: &Host) -> String {
+        let card = host.cards_of(self.drivers).into_iter().next();
+        let node = card.and_then(|card| linerate_hosts::systems::question::device(&card.name));
+        let node = node.as_deref().and_then(|node| node.strip_prefix("dev."));
+        self.outside.replace("{dev}", node.unwrap_or("igb.0"))
     }
 
     fn without_gain(&self, host: &Host, state: State, settings: Vec<Setting>, note: &str) -> Item {
@@ -328,7 +372,7 @@ impl Rule {
                 "The release is not known: only {} {} uses this setting. {}",
                 system(self.on),
                 self.span(),
-                self.outside
+                self.elsewhere(host)
             )
         });
         let note = self
@@ -353,6 +397,7 @@ impl Rule {
                 .map(|(_, text)| (*text).into())
                 .or(unsure)
                 .map(|text: String| text.trim().into()),
+            reserve: (self.reserve)(host),
             plan: Some(self.plan.to_string()).filter(|plan| !plan.is_empty()),
             patch: None,
         }

@@ -1,6 +1,6 @@
 //! A setting of a rule on a host: its present value, and how it is changed.
 
-use crate::host::ALL;
+use crate::host::{ALL, Host};
 use crate::item::{Lasting, Runtime, Setting};
 use crate::rule::{Place, Scope, Set, Want, Worked, worked};
 use linerate_hosts::configuration::Interrupt;
@@ -36,6 +36,7 @@ impl Set {
                     wanted: None,
                     runtime: None,
                     lasting: Some(lasting),
+                    place: None,
                 },
                 None,
             ));
@@ -64,9 +65,20 @@ impl Set {
             wanted: Some(wanted.clone()),
             runtime: None,
             lasting: None,
+            place: None,
         };
         if !setting.now.as_ref().is_some_and(enough) {
             (setting.runtime, setting.lasting) = self.change(scope, &name, &wanted, flags);
+            if let Some(place) = self.menu(host) {
+                (setting.lasting, setting.place) = (None, Some(place.into()));
+            } else if self.is_of_loader() && host.is_appliance() {
+                // Their own file for it, which they do not write anew.
+                let own = |file: Lasting| Lasting {
+                    file: "/boot/loader.conf.local".into(),
+                    ..file
+                };
+                setting.lasting = setting.lasting.map(own);
+            }
         }
         Some((setting, Some(how).filter(|how| !how.is_empty())))
     }
@@ -105,6 +117,34 @@ impl Set {
         }
     }
 
+    fn is_of_loader(&self) -> bool {
+        matches!(self.place, Place::Loader)
+    }
+
+    /// The menu of OPNsense or pfSense that has the setting: what these write into /etc is gone at the next boot, or when somebody saves
+    /// a page.
+    fn menu(&self, host: &Host) -> Option<&'static str> {
+        let is_opnsense = host.is_of("OPNsense");
+        if !host.is_appliance() {
+            return None;
+        }
+        match self.place {
+            Place::Sysctl | Place::SysctlInRc(_) | Place::SysctlYes(_) if is_opnsense => {
+                Some("System > Settings > Tunables")
+            }
+            Place::Sysctl | Place::SysctlInRc(_) | Place::SysctlYes(_) => {
+                Some("System > Advanced > System Tunables")
+            }
+            Place::Pf if is_opnsense => {
+                Some("Firewall > Settings > Advanced > Firewall Maximum States")
+            }
+            Place::Pf => Some("System > Advanced > Firewall & NAT > Firewall Maximum States"),
+            Place::Offload(_) if is_opnsense => Some("Interfaces > Settings"),
+            Place::Offload(_) => Some("System > Advanced > Networking"),
+            _ => None,
+        }
+    }
+
     /// The variable of rc.conf, where that is not the setting's name.
     fn key(&self) -> Option<&'static str> {
         match self.place {
@@ -136,7 +176,7 @@ impl Set {
             Place::CpuSet => {
                 Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())
             }
-            Place::Pf => host.found.connections?.most.map(|n| n.to_string()),
+            Place::Pf => host.found.table("pf")?.most.map(|n| n.to_string()),
         }
     }
 

@@ -4,6 +4,8 @@
 mod cards;
 #[path = "machines/end_hosts.rs"]
 mod end_hosts;
+#[path = "machines/firewalls.rs"]
+mod firewalls;
 #[path = "machines/paper.rs"]
 mod paper;
 #[path = "machines/plans.rs"]

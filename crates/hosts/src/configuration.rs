@@ -54,8 +54,8 @@ pub struct Configuration {
     pub sysctls: BTreeMap<String, String>,
     /// The packet filters that have rules.
     pub rule_sets: Vec<RuleSet>,
-    /// The table of connections, if there is one.
-    pub connections: Option<ConnectionTable>,
+    /// The tables of connections, by their owner: `pf`, `ipfw`, `ipf`; `conntrack` of Linux.
+    pub connections: BTreeMap<String, ConnectionTable>,
     /// Routes by address family: `IPv4`, `IPv6`.
     pub routes: BTreeMap<String, u64>,
     /// Neighbours by state: `REACHABLE`, `FAILED`.
@@ -284,7 +284,7 @@ pub struct Link {
     pub settings: BTreeMap<String, String>,
 }
 
-/// The table of tracked connections: states of pf, dynamic rules of ipfw.
+/// A table of tracked connections: states of pf, dynamic rules of ipfw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ConnectionTable {
@@ -340,6 +340,9 @@ impl Configuration {
             }
             found.enter(kernel, command, text);
         }
+        if pf_is_off {
+            found.connections.remove("pf");
+        }
         found.as_written();
         found
     }
@@ -381,6 +384,11 @@ impl Configuration {
     /// The interface of that name, if it was asked for.
     pub fn card(&self, name: &str) -> Option<&Card> {
         self.cards.iter().find(|card| card.name == name)
+    }
+
+    /// The table of connections of this owner.
+    pub fn table(&self, owner: &str) -> Option<ConnectionTable> {
+        self.connections.get(owner).copied()
     }
 
     /// A setting that is a number.
@@ -528,6 +536,9 @@ pub fn interfaces(kernel: Kernel, answer: &str) -> Vec<String> {
     }
     let mut all = if cards.is_empty() { ethernet } else { cards };
     all.retain(|name| crate::systems::is_name(name));
+    // An output may have been saved more than once.
+    let mut known = std::collections::BTreeSet::new();
+    all.retain(|name| known.insert(name.clone()));
     all.truncate(MOST_CARDS);
     all
 }

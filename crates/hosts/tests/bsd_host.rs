@@ -449,7 +449,7 @@ fn the_configuration_of_a_real_freebsd_router() {
         .map(|set| (set.filter.as_str(), set.longest().unwrap().rules));
     assert_eq!(rules.collect::<Vec<_>>(), [("pf", 1)]);
     assert!(found.rule_sets[0].tracks());
-    let table = found.connections.unwrap();
+    let table = found.table("pf").unwrap();
     assert_eq!((table.entries, table.most), (Some(2), Some(100_000)));
     assert!(
         found.modules.iter().any(|module| module == "kernel"),

@@ -253,7 +253,7 @@ fn the_configuration_of_a_real_openbsd_router() {
 fn a_pf_that_is_off_is_no_firewall() {
     let found = configuration("Status: Disabled");
     assert!(
-        found.rule_sets.is_empty() && found.connections.is_none(),
+        found.rule_sets.is_empty() && found.connections.is_empty(),
         "{:?}",
         found.connections
     );

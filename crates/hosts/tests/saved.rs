@@ -76,8 +76,20 @@ fn outputs_of_a_real_freebsd_router() {
         .iter()
         .map(|set| set.filter.as_str())
         .collect();
-    assert_eq!(filters, ["ipfw", "pf"]);
-    assert_eq!(found.connections.unwrap().most, Some(100_000));
+    assert_eq!(filters, ["pf", "ipfw"]);
+    // Each table has its own numbers, and rules are counted once: pfctl -vsr and -sa have the same.
+    let of = |owner| {
+        found
+            .table(owner)
+            .map(|table| [table.entries, table.most, table.buckets])
+    };
+    assert_eq!(of("pf").unwrap()[..2], [Some(2), Some(100_000)]);
+    assert_eq!(of("ipfw").unwrap()[2], Some(256));
+    let rules = found
+        .rule_sets
+        .iter()
+        .map(|set| set.longest().unwrap().rules);
+    assert_eq!(rules.collect::<Vec<_>>(), [1, 2]);
     assert_eq!(
         found.written("gateway_enable"),
         Some(("/etc/rc.conf", "YES"))
@@ -452,7 +464,7 @@ fn the_fill_of_ipf_and_limits_in_braces() {
                 "set limit { states 10000, src-nodes 2000 }\nset limit frags 5000\n",
             ),
         ]);
-        let table = found.connections.unwrap();
+        let table = found.table("ipf").unwrap();
         assert_eq!(
             (table.entries, table.most, table.buckets),
             (Some(12), Some(4013), Some(5737))
@@ -483,4 +495,48 @@ fn rules_of_pf_that_pass_keep_state_unless_they_say_so() {
             "{rules}"
         );
     }
+}
+
+/// One command in several forms is one answer, and an interface that two outputs have is one interface.
+#[test]
+fn what_is_saved_twice_is_there_once() {
+    let ifconfig = "em0: flags=8843<UP> mtu 1500\n\tlladdr 52:54:00:12:34:56\n\tinet 198.18.0.1 netmask 0xffffff00\n\tinet6 2001:2::1 prefixlen 64\nvlan4: flags=8843<UP> mtu 1500\n\tgroups: vlan\n";
+    let hwfeatures = "em0: flags=8843<UP> mtu 1500\n\thwfeatures=10<VLAN_MTU> hardmtu 9216\n\tinet 198.18.0.1 netmask 0xffffff00\nvlan4: flags=8843<UP> mtu 1500\n\tgroups: vlan\n";
+    let rules = "block return all\npass all flags S/SA\n";
+    let numbered = "@0 block return all\n  [ Evaluations: 13 ]\n@1 pass all flags S/SA\n";
+    let all = format!(
+        "FILTER RULES:\n{rules}\nSTATES:\nall tcp 1 <- 2\n\nINFO:\nStatus: Enabled for 0 days\n\nLABEL COUNTERS:\npass one 0 0\n"
+    );
+    let outputs: [&[(&str, &str)]; 4] = [
+        &[("pfctl-sr.txt", rules)],
+        &[("pfctl-vsr.txt", numbered)],
+        &[("pfctl-sa.txt", &all)],
+        &[
+            ("pfctl-sa.txt", &all),
+            ("pfctl-sr.txt", rules),
+            ("pfctl-vsr.txt", numbered),
+            ("pfctl-vvsr.txt", numbered),
+        ],
+    ];
+    for rules in outputs {
+        let before = [
+            ("uname.txt", "OpenBSD r 7.8"),
+            ("ifconfig-a.txt", ifconfig),
+            ("ifconfig-hwfeatures.txt", hwfeatures),
+        ];
+        let found = files(&[&before[..], rules].concat());
+        assert_eq!(found.rule_sets.len(), 1);
+        assert_eq!(found.rule_sets[0].longest().unwrap().rules, 2, "{rules:?}");
+        let names: Vec<&str> = found.cards.iter().map(|card| card.name.as_str()).collect();
+        assert_eq!((names, found.links.len()), (vec!["em0"], 1));
+        // The listing with hwfeatures lacks IPv6.
+        assert_eq!(found.cards[0].addresses.len(), 2);
+    }
+    // Without the whole listing, those of single interfaces are parts of it.
+    let found = files(&[
+        ("uname.txt", "OpenBSD r 7.8"),
+        ("ifconfig-em0.txt", "em0: flags=8843<UP> mtu 1500\n"),
+        ("ifconfig-em1.txt", "em1: flags=8843<UP> mtu 1500\n"),
+    ]);
+    assert_eq!(found.cards.len(), 2);
 }

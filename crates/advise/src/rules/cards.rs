@@ -60,7 +60,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-rx-process-limit",
         until: Some((11, 4)),
-        outside: "From 12.0 on the drivers use iflib: dev.igb.0.iflib.rx_budget is its limit, and 65535 its most.",
+        outside: "From 12.0 on the drivers use iflib: dev.{dev}.iflib.rx_budget is its limit, and 65535 its most.",
         drivers: &["igb", "em", "ix"],
         title: "Let Intel's drivers process all received frames at once",
         sets: &[

@@ -10,6 +10,7 @@ use crate::rule::{
     FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, least_by, set, sysctl, worked,
 };
 use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
+use linerate_hosts::configuration::RuleSet;
 use linerate_hosts::systems::Kernel::{Linux, OpenBsd};
 
 const FIREWALL: Rule = Rule {
@@ -39,7 +40,7 @@ pub const RULES: &[Rule] = &[
         ],
         covers: &["net.pf.pf_states_hashsize"],
         when: |host| {
-            let table = host.found.connections.unwrap_or_default();
+            let table = host.found.table("pf").unwrap_or_default();
             // A hash of the default size is enough for the default limit.
             let default = if host.since((12, 0)) == Some(false) {
                 32_768
@@ -47,12 +48,30 @@ pub const RULES: &[Rule] = &[
                 131_072
             };
             let hash = host.number("net.pf.states_hashsize").unwrap_or(default);
-            let short = is_asked_or_full(host) || table.most > u64::try_from(hash).ok();
-            (short && (tracks(host, "pf") || host.is_yes("pf_enable"))).then(|| fill(host))
+            let short = is_asked_or_full(host, "pf") || table.most > u64::try_from(hash).ok();
+            (short && has_pf(host)).then(|| fill(host, "pf"))
+        },
+        missing: |host| has_pf(host).then(|| room(host)),
+        reserve: |host| {
+            let scope = Scope {
+                host,
+                card: None,
+                nth: 0,
+                each: "",
+            };
+            let (states, _) = entries(&scope, "pf", 2)?;
+            let (bytes, all) = (hash_bytes(&scope, states), host.found.machine.memory?);
+            (bytes > all / 10).then(|| {
+                format!(
+                    "the hash takes {} of {} of memory: decide whether the host can spare them, or ask for fewer --connections",
+                    mebibytes(bytes),
+                    mebibytes(all)
+                )
+            })
         },
         why: "pf keeps two states for each forwarded connection. A full table refuses new connections; with a hash that is too small each lookup walks a long list.",
         prior: 0.1,
-        cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot. The limit counts once the rules are loaded again: pfctl -f /etc/pf.conf.",
+        cost: "80 bytes of kernel memory for each slot of the hash, allocated at boot. The limit counts once the rules are loaded again (pfctl -f FILE; OPNsense and pfSense do it when you apply the change).",
         plan: "lab/states",
         ..FIREWALL
     },
@@ -112,17 +131,20 @@ pub const RULES: &[Rule] = &[
         roles: ROUTING,
         title: "Unload the packet filter, if it is to pass everything",
         when: |host| {
-            let set = host
-                .found
-                .rule_sets
-                .iter()
-                .find(|set| set.longest().is_some_and(|chain| chain.rules <= 2))?;
-            let rules = set.longest()?.rules;
-            Some(format!(
-                "{} has {rules} rule{}",
-                set.filter,
-                if rules == 1 { "" } else { "s" }
-            ))
+            let rules = |set: &RuleSet| set.longest().map_or(0, |chain| chain.rules);
+            let is_short = |set: &&RuleSet| (1..=2).contains(&rules(set));
+            let all = &host.found.rule_sets;
+            all.iter().find(is_short)?;
+            // All that run: to unload one of two leaves the other.
+            let one = |set: &RuleSet| {
+                let n = rules(set);
+                format!(
+                    "{} has {n} rule{}",
+                    set.filter,
+                    if n == 1 { "" } else { "s" }
+                )
+            };
+            Some(all.iter().map(one).collect::<Vec<_>>().join(", "))
         },
         why: "Each packet passes the filter and the lookup of its state.",
         measured: &[(
@@ -151,7 +173,10 @@ pub const RULES: &[Rule] = &[
         on: OpenBsd,
         title: "Raise pf's limit of states for the connections",
         sets: &[set("set limit states", Place::Pf, LeastBy(pf_states))],
-        when: |host| (is_asked_or_full(host) && host.filter("pf").is_some()).then(|| fill(host)),
+        when: |host| {
+            (is_asked_or_full(host, "pf") && host.filter("pf").is_some()).then(|| fill(host, "pf"))
+        },
+        missing: |host| host.filter("pf").map(|_| room(host)),
         why: "pf keeps two states for each forwarded connection. A full table refuses new ones.",
         prior: 0.1,
         cost: "Memory for each state. The rules must be loaded again: pfctl -f /etc/pf.conf.",
@@ -180,11 +205,11 @@ pub const RULES: &[Rule] = &[
             least_by("net.netfilter.nf_conntrack_buckets", conntrack_hash),
         ],
         when: |host| {
-            let table = host.found.connections?;
+            let table = host.found.table("conntrack")?;
             (host.found.rule_sets.iter().any(|set| set.tracks())
                 || table.entries > Some(0)
                 || host.demands.connections.is_some())
-            .then(|| fill(host))
+            .then(|| fill(host, "conntrack"))
         },
         why: "A full table drops the first packet of each new connection; with a hash that is too small each lookup walks a long list.",
         prior: 0.1,
@@ -263,8 +288,21 @@ fn long(host: &Host, most: u64) -> Option<String> {
     })
 }
 
-fn fill(host: &Host) -> String {
-    let Some(table) = host.found.connections else {
+/// Whether pf keeps states.
+fn has_pf(host: &Host) -> bool {
+    tracks(host, "pf") || host.is_yes("pf_enable")
+}
+
+/// What is missing to judge the size of pf's table: somebody has to say how many connections it must hold.
+fn room(host: &Host) -> String {
+    match fill(host, "pf") {
+        known if known.is_empty() => "The facts lack pf's states and their limit (`pfctl -s info`, `pfctl -s memory`). Save them, or name the connections that the table must hold: --connections N.".into(),
+        known => format!("The table has room now: {known}. To have it sized, name the connections that it must hold: --connections N."),
+    }
+}
+
+fn fill(host: &Host, owner: &str) -> String {
+    let Some(table) = host.found.table(owner) else {
         return String::new();
     };
     match (table.entries, table.most) {
@@ -274,14 +312,14 @@ fn fill(host: &Host) -> String {
 }
 
 /// Entries that the table must hold: those that were asked for; else the present limit, or more where four fifths are in use.
-fn entries(scope: &Scope, per_connection: u64) -> Option<(u64, String)> {
-    let table = scope.host.found.connections.unwrap_or_default();
+fn entries(scope: &Scope, owner: &str, per_connection: u64) -> Option<(u64, String)> {
+    let table = scope.host.found.table(owner).unwrap_or_default();
     sized(scope, per_connection, table.entries, table.most)
 }
 
 /// Whether connections are asked for, or the table has little room.
-fn is_asked_or_full(host: &Host) -> bool {
-    let table = host.found.connections.unwrap_or_default();
+fn is_asked_or_full(host: &Host, owner: &str) -> bool {
+    let table = host.found.table(owner).unwrap_or_default();
     host.demands.connections.is_some() || is_full(table.entries, table.most)
 }
 
@@ -321,20 +359,14 @@ fn sized(
 }
 
 fn pf_states(scope: &Scope) -> Option<Worked> {
-    entries(scope, 2).and_then(|(n, how)| worked(n, how))
+    entries(scope, "pf", 2).and_then(|(n, how)| worked(n, how))
 }
 
 fn pf_hash_size(scope: &Scope) -> Option<Worked> {
-    let (states, _) = entries(scope, 2)?;
+    let (states, _) = entries(scope, "pf", 2)?;
     let memory = scope.host.found.machine.memory;
-    let bytes = |slots: u64| slots.saturating_mul(pf_hash_bytes(states) / pf_hash(states));
-    let mut size = pf_hash(states);
-    // The kernel that cannot find so much takes its default.
-    while memory.is_some_and(|all| bytes(size) > all / 2) && size > 1 {
-        size /= 2;
-    }
-    let show = |bytes: u64| format!("{:.1} MiB", bytes as f64 / (1u64 << 20) as f64);
-    let of = memory.map_or(String::new(), |all| format!(" of {}", show(all)));
+    let size = hash_slots(scope, states);
+    let of = memory.map_or(String::new(), |all| format!(" of {}", mebibytes(all)));
     let less = if size < pf_hash(states) {
         ", halved until it takes no more than half of the memory"
     } else {
@@ -342,9 +374,32 @@ fn pf_hash_size(scope: &Scope) -> Option<Worked> {
     };
     let how = format!(
         "3 x {states} states, rounded up to a power of two{less}: {size} slots x 80 bytes = {}{of}",
-        show(bytes(size))
+        mebibytes(hash_bytes(scope, states))
     );
     worked(size, how)
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1u64 << 20) as f64)
+}
+
+/// The slots of pf's hash for these states.
+fn hash_slots(scope: &Scope, states: u64) -> u64 {
+    let memory = scope.host.found.machine.memory;
+    let mut size = pf_hash(states);
+    // The kernel that cannot find so much takes its default.
+    while memory.is_some_and(|all| slot_bytes(states, size) > all / 2) && size > 1 {
+        size /= 2;
+    }
+    size
+}
+
+fn slot_bytes(states: u64, slots: u64) -> u64 {
+    slots.saturating_mul(pf_hash_bytes(states) / pf_hash(states))
+}
+
+fn hash_bytes(scope: &Scope, states: u64) -> u64 {
+    slot_bytes(states, hash_slots(scope, states))
 }
 
 fn dyn_max(scope: &Scope) -> Option<Worked> {
@@ -375,12 +430,12 @@ fn dyn_buckets(scope: &Scope) -> Option<Worked> {
 }
 
 fn conntrack_max(scope: &Scope) -> Option<Worked> {
-    entries(scope, 1).and_then(|(n, how)| worked(n, how))
+    entries(scope, "conntrack", 1).and_then(|(n, how)| worked(n, how))
 }
 
 /// One bucket for each entry is the kernel's own choice since 5.15; two where connections are asked for.
 fn conntrack_hash(scope: &Scope) -> Option<Worked> {
-    let (states, _) = entries(scope, 1)?;
+    let (states, _) = entries(scope, "conntrack", 1)?;
     let (buckets, how) = match scope.host.demands.connections {
         Some(_) => (
             conntrack_buckets(states),

@@ -78,6 +78,10 @@ pub const RULES: &[Rule] = &[
             })
         },
         computed: |host| ether_is_off(host).then_some(0.0),
+        reserve: |host| {
+            ether_is_off(host)
+                .then(|| "it gains no speed here: frames feed no entropy already".into())
+        },
         why: "random_harvest_queue() takes the first bytes of each frame under one lock for all CPUs.",
         measured: &[(
             paper!("9"),

@@ -351,11 +351,12 @@ fn state_tables_are_computed_as_in_the_paper() {
         "/etc/rc.conf".into(),
         [("pf_enable".into(), "YES".into())].into(),
     );
-    found.connections = Some(ConnectionTable {
+    let table = ConnectionTable {
         entries: Some(10),
         most: Some(10_000),
         buckets: Some(32_768),
-    });
+    };
+    found.connections.insert("pf".into(), table);
     let demands = Demands {
         connections: Some(5_000_000),
         ..Demands::default()

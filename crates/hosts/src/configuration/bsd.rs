@@ -1,6 +1,6 @@
 //! The answers of FreeBSD, and those of OpenBSD and NetBSD that are alike: sysctl(8), ifconfig(8), pciconf(8), vmstat(8), pf and ipfw.
 
-use super::{Bounded, Card, Configuration, ConnectionTable, Cpu, Interrupt, Link};
+use super::{Bounded, Card, Configuration, Cpu, Interrupt, Link};
 use crate::systems::question::device;
 use crate::systems::text::{cpu_list, lines, pairs, shown, sysctls};
 use crate::systems::{MOST_ENTRIES, bsd};
@@ -66,20 +66,18 @@ impl Configuration {
                 lines(answer).find(|line| line.split_ascii_whitespace().next() == Some(name))?;
             line.split_ascii_whitespace().next_back()?.parse().ok()
         };
-        let table = self.table();
-        table.entries = table.entries.or(lines(answer).find_map(active));
-        table.most = table.most.or(current("state_max"));
-        table.buckets = table.buckets.or(current("state_size"));
+        let (entries, most) = (lines(answer).find_map(active), current("state_max"));
+        self.enter_table("ipf", [entries, most, current("state_size")]);
     }
 
     pub(super) fn pf_state(&mut self, answer: &str) {
         if answer.contains("Status: Enabled") {
-            self.table().entries = bsd::pf_states(answer);
+            self.enter_table("pf", [bsd::pf_states(answer), None, None]);
         }
     }
 
     pub(super) fn pf_limits(&mut self, answer: &str) {
-        self.table().most = bsd::most_pf_states(answer);
+        self.enter_table("pf", [None, bsd::most_pf_states(answer), None]);
     }
 
     /// Boot messages: `FreeBSD/SMP: 2 package(s) x 12 core(s) x 2 hardware threads`, `t5nex0: <Chelsio T520-CR> … numa-domain 1 on pci14`.
@@ -139,8 +137,14 @@ impl Configuration {
         }
     }
 
-    fn table(&mut self) -> &mut ConnectionTable {
-        self.connections.get_or_insert_default()
+    /// Entries, most and buckets of a table, as far as they are known.
+    fn enter_table(&mut self, owner: &str, [entries, most, buckets]: [Option<u64>; 3]) {
+        if entries.or(most).or(buckets).is_some() {
+            let table = self.connections.entry(owner.into()).or_default();
+            table.entries = table.entries.or(entries);
+            table.most = table.most.or(most);
+            table.buckets = table.buckets.or(buckets);
+        }
     }
 
     pub(super) fn settings(&mut self, answer: &str) {
@@ -202,18 +206,12 @@ impl Configuration {
             .filter(is_mitigation)
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        // The numbers of pf come from pfctl; without it, the dynamic rules of ipfw.
-        let dynamic = ConnectionTable {
-            entries: number("net.inet.ip.fw.dyn_count"),
-            most: number("net.inet.ip.fw.dyn_max"),
-            buckets: number("net.pf.states_hashsize").or(number("net.inet.ip.fw.curr_dyn_buckets")),
-        };
-        if dynamic != ConnectionTable::default() {
-            let table = self.table();
-            table.entries = table.entries.or(dynamic.entries);
-            table.most = table.most.or(dynamic.most);
-            table.buckets = table.buckets.or(dynamic.buckets);
-        }
+        // pf's other numbers come from pfctl.
+        let buckets = number("net.pf.states_hashsize");
+        let [count, most, of_ipfw] = ["dyn_count", "dyn_max", "curr_dyn_buckets"]
+            .map(|name| number(&format!("net.inet.ip.fw.{name}")));
+        self.enter_table("pf", [None, None, buckets]);
+        self.enter_table("ipfw", [count, most, of_ipfw]);
         self.sysctls.extend(found);
     }
 
@@ -324,7 +322,8 @@ impl Configuration {
                 }
                 "groups" if self.card(name).is_none() && self.links.len() < MOST_ENTRIES => {
                     let kind = value.split_ascii_whitespace().next().unwrap_or_default();
-                    if STACKED.contains(&kind) {
+                    let known = self.links.iter().any(|link| link.name == name);
+                    if STACKED.contains(&kind) && !known {
                         self.links.push(Link {
                             name: shown(name),
                             kind: kind.into(),

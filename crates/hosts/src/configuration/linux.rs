@@ -160,7 +160,9 @@ impl Configuration {
             most: number("net.netfilter.nf_conntrack_max"),
             buckets: number("net.netfilter.nf_conntrack_buckets"),
         };
-        self.connections = (table != ConnectionTable::default()).then_some(table);
+        if table != ConnectionTable::default() {
+            self.connections.insert("conntrack".into(), table);
+        }
     }
 
     pub(super) fn links(&mut self, answer: &str) {

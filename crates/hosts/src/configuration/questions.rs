@@ -3,7 +3,8 @@
 //! than its answer.
 
 use super::saved::{
-    Convert, arp, cpuinfo, listed, lscpu, meminfo, netstat, plain, section, text, uname,
+    Convert, arp, cpuinfo, filter_rules, listed, lscpu, meminfo, netstat, plain, section, text,
+    uname,
 };
 use super::{Configuration, RuleSet, boot, rule_sets, settings};
 use crate::systems::question::device;
@@ -102,7 +103,7 @@ impl Configuration {
                 "neighbours",
                 Script(NEIGHBOURS),
                 Host(Self::neighbours),
-                &[("arp-*", arp)],
+                &[("arp-an | arp-a* | arp-*", arp)],
             ),
             (
                 LINUX,
@@ -140,63 +141,69 @@ impl Configuration {
                 "ifconfig -a hwfeatures",
                 Line,
                 Host(Self::ifconfig),
-                &[],
+                &[("ifconfig-*hwfeatures", plain)],
             ),
             (
                 BSD,
                 "ifconfig -a",
                 Line,
                 Host(Self::ifconfig),
-                &[("ifconfig-*", plain)],
+                &[("ifconfig-a | ifconfig-*", plain)],
             ),
             (
                 FREEBSD,
                 "pciconf -lvc",
                 Line,
                 Host(Self::pciconf),
-                &[("pciconf-*", text)],
+                &[("pciconf-lvc | pciconf-lv* | pciconf-*", text)],
             ),
             (
                 BSD,
                 "vmstat -i",
                 Line,
                 Host(Self::vmstat),
-                &[("vmstat-i*", text)],
+                &[("vmstat-i | vmstat-i*", text)],
             ),
             (
                 FREEBSD,
                 "kldstat",
                 Line,
                 Host(Self::kldstat),
-                &[("kldstat-*", text)],
+                &[("kldstat- | kldstat-*", text)],
             ),
             (
                 BSD,
                 "pfctl -s info",
                 Line,
                 Host(Self::pf_state),
-                &[("pfctl-sa pfctl-si pfctl-sinfo pfctl-vsi", text)],
+                &[(
+                    "pfctl-si | pfctl-sinfo | pfctl-v*si pfctl-v*sinfo | pfctl-sa",
+                    text,
+                )],
             ),
             (
                 BSD,
                 "pfctl -s memory",
                 Line,
                 Host(Self::pf_limits),
-                &[("pfctl-sa pfctl-sm pfctl-smemory", text)],
+                &[("pfctl-sm | pfctl-smemory | pfctl-sa", text)],
             ),
             (
                 BSD,
                 "pfctl -s rules",
                 Line,
                 Rules(rule_sets::pf),
-                &[("pfctl-sa pfctl-sr pfctl-v*sr pfctl-srules", text)],
+                &[
+                    ("pfctl-sr | pfctl-srules | pfctl-v*sr pfctl-v*srules", text),
+                    ("pfctl-*sa", filter_rules),
+                ],
             ),
             (
                 FREEBSD,
                 "ipfw list",
                 Line,
                 Rules(rule_sets::ipfw),
-                &[("ipfw-*show ipfw-*list", text)],
+                &[("ipfw-list | ipfw-show | ipfw-*show ipfw-*list", text)],
             ),
             (
                 FREEBSD,
@@ -225,14 +232,14 @@ impl Configuration {
                 "routes",
                 Script(ROUTES),
                 Host(Self::bsd_routes),
-                &[("netstat-*r*", netstat)],
+                &[("netstat-rn | netstat-*r*", netstat)],
             ),
             (
                 BSD,
                 "neighbours",
                 Script(BSD_NEIGHBOURS),
                 Host(Self::neighbours),
-                &[("arp-*", arp)],
+                &[("arp-an | arp-a* | arp-*", arp)],
             ),
             (
                 FREEBSD,

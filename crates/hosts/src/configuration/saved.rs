@@ -2,7 +2,7 @@
 //! file system tree (`etc/sysctl.conf`, `boot/loader.conf`, `proc/sys/…`, `sys/class/net/…`).
 
 use super::boot::{self, is_secret};
-use super::questions::{Asked, of_family};
+use super::questions::{Asked, Read, of_family};
 use super::{MOST_BYTES, VERSION, interfaces, kept, settings};
 use crate::systems::bsd::{is_stacked, kind};
 use crate::systems::text::{lines, pairs, sections};
@@ -40,16 +40,27 @@ pub fn is_wanted(path: &str) -> bool {
             .any(|asked| convert(asked, path).is_some())
 }
 
-/// How a file of a saved directory becomes an answer to a question, if it does.
-fn convert((.., saved): &Asked, path: &str) -> Option<Convert> {
+/// How a file of a saved directory becomes an answer to a question, if it does, and the place of its form among those that are
+/// alternatives: `pfctl-sr | pfctl-sa` is the first of them that is there.
+fn convert((.., read, saved): &Asked, path: &str) -> Option<(usize, Convert)> {
     let (program, arguments) = words(path);
     let name = if path.contains('/') {
         path.into()
     } else {
         format!("{program}-{}", arguments.concat())
     };
-    let is_so = |(forms, _): &&(&str, Convert)| forms.split(' ').any(|form| glob(form, &name));
-    saved.iter().find(is_so).map(|(_, convert)| *convert)
+    let all = saved.iter().flat_map(|(forms, convert)| {
+        let alternatives = forms.split('|').enumerate();
+        alternatives.map(move |(at, forms)| (at, forms, *convert))
+    });
+    // Different parts of an answer are no alternatives of each other, but each output with rules has all of them.
+    let has_all = matches!(read, Read::Rules(_));
+    let mut all = all.enumerate();
+    let (place, (at, _, convert)) = all.find(|(_, (_, forms, _))| {
+        let mut forms = forms.split_whitespace();
+        forms.any(|form| glob(form, &name))
+    })?;
+    Some((if has_all { place } else { at }, convert))
 }
 
 /// The program and its arguments: `pfctl-si.txt` -> `pfctl`, `si`; `sysctl-dev-em.txt` -> `sysctl`, `dev`, `em`.
@@ -85,6 +96,24 @@ pub fn of_saved(files: &BTreeMap<String, String>) -> Result<SlotFacts, String> {
     };
     for (path, text) in files {
         saved.file(path, text);
+    }
+    // In the order in which a host is asked: a later answer corrects an earlier one.
+    for asked in of_family(kernel) {
+        let all = files.iter().filter_map(|(path, text)| {
+            let (place, convert) = convert(asked, path)?;
+            Some((place, path, text, convert))
+        });
+        let all: Vec<_> = all.collect();
+        let first = all.iter().map(|(place, ..)| *place).min();
+        let of_first = all.iter().filter(|(place, ..)| Some(*place) == first);
+        // Each file has all rules.
+        let most = match asked.3 {
+            Read::Rules(_) => 1,
+            _ => usize::MAX,
+        };
+        for (_, path, text, convert) in of_first.take(most) {
+            saved.add(asked.1, &convert(path, text));
+        }
     }
     Ok(saved.facts())
 }
@@ -167,11 +196,6 @@ impl Saved {
                 name.replace('/', "."),
                 text.trim()
             ));
-        }
-        for asked in of_family(self.kernel) {
-            if let Some(convert) = convert(asked, path) {
-                self.add(asked.1, &convert(path, text));
-            }
         }
         match words(path) {
             _ if path.contains('/') => {}
@@ -337,6 +361,19 @@ fn chosen(settings: &str, wanted: impl Fn(&str) -> bool) -> String {
         }
     }
     out
+}
+
+/// The part of `pfctl -sa` that has the rules.
+pub(super) fn filter_rules(_: &str, text: &str) -> String {
+    const TITLE: &str = "FILTER RULES:";
+    let is_title = |line: &&str| {
+        let words = line.strip_suffix(':').unwrap_or_default();
+        !words.is_empty() && words.chars().all(|c| c.is_ascii_uppercase() || c == ' ')
+    };
+    let from = lines(text).skip_while(|line| *line != TITLE).skip(1);
+    from.take_while(|line| !is_title(line))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 /// The output as it is.

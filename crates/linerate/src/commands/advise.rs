@@ -103,6 +103,13 @@ impl Purpose {
         let advice = advise(&found, demands).context("there is no advice for this system")?;
         let known = |name: &&String| advice.items.iter().any(|item| item.id == **name);
         if let Some(name) = self.items.iter().find(|name| !known(name)) {
+            if let Some(rule) = linerate_advise::all().find(|rule| rule.id == name.as_str()) {
+                bail_usage!(
+                    "the recommendation '{name}' ({}) does not apply to this host: {}",
+                    rule.title,
+                    rule.unfit(&found, demands)
+                );
+            }
             let ids: Vec<&str> = advice.items.iter().map(|item| item.id.as_str()).collect();
             bail_usage!(
                 "there is no recommendation '{name}' for this host: {}",

@@ -44,7 +44,7 @@ fn a_rule_file_takes_the_place_of_none() {
         from = "plain"
         rules = { file = "pf.conf" }
     "#;
-    let trials = "trials = { duration = \"100 ms\" }";
+    let trials = "trials = { duration = \"100 ms\", blocks = 10 }";
     let text = format!("title = \"t\"\nquestion = \"q\"\n{trials}\n{lines}");
     let plan = Plan::read_with(text.as_bytes(), &mut |_| Ok("pass\n".into())).unwrap();
     let campaign = plan.campaign(System::FreeBsd, false).unwrap();

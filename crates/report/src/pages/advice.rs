@@ -37,6 +37,15 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
     }
     page.entries("As recommended", of(&[State::Done]).map(done));
     page.list(
+        "Not judged",
+        "- ",
+        of(&[State::Unjudged]).map(|item| {
+            let why = item.note.as_deref().unwrap_or_default();
+            format!("{}: {}. {why}", item.id, item.title)
+        }),
+        Tone::Note,
+    );
+    page.list(
         "Not in this release",
         "- ",
         of(&[State::Absent]).map(|item| {
@@ -81,8 +90,19 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
             .iter()
             .for_each(|line| page.code(&format!("            {line}"), Tone::Plain));
     }
+    for setting in &item.settings {
+        if let Some((place, wanted)) = setting.place.as_ref().zip(setting.wanted.as_ref()) {
+            note(
+                page,
+                "place",
+                &format!("{place}: {} = {wanted}", setting.name),
+            );
+        }
+    }
     let unwritten = |setting: &&Setting| {
-        setting.lasting.is_none() && matches!(setting.runtime, Some(Runtime::Ifconfig { .. }))
+        setting.lasting.is_none()
+            && setting.place.is_none()
+            && matches!(setting.runtime, Some(Runtime::Ifconfig { .. }))
     };
     for setting in item.settings.iter().filter(unwritten) {
         note(
@@ -100,6 +120,7 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
         ("why", Some(item.why.as_str())),
         ("cost", Some(item.cost.as_str())),
         ("release", item.note.as_deref()),
+        ("decide", item.reserve.as_deref()),
     ];
     for (mark, text) in said {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -177,8 +198,10 @@ fn changed(setting: &Setting) -> String {
     let now = setting.now.as_deref().unwrap_or("not known");
     let wanted = setting.wanted.as_deref().unwrap_or("the default");
     let boot = match (&setting.runtime, &setting.lasting) {
+        (None, None) if setting.place.is_some() => "",
         (None, _) => " (at the next boot)",
         (Some(Runtime::Ifconfig { .. }), _) | (_, Some(_)) => "",
+        (Some(_), None) if setting.place.is_some() => "",
         (Some(_), None) => " (until the next boot)",
     };
     format!("{}: {now} -> {wanted}{boot}", setting.name)

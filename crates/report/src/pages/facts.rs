@@ -135,7 +135,7 @@ fn forwarding(page: &mut Document, found: &Configuration) {
             ),
         );
     }
-    if let Some(table) = found.connections {
+    for (owner, table) in &found.connections {
         let part = |name: &str, n: Option<u64>| n.map(|n| format!("{name} {n}"));
         let words = [
             part("entries", table.entries),
@@ -145,7 +145,7 @@ fn forwarding(page: &mut Document, found: &Configuration) {
         .into_iter()
         .flatten()
         .joined(", ");
-        page.fact("Table", format!("of connections: {words}"));
+        page.fact("Table", format!("of connections of {owner}: {words}"));
     }
     let routes: Vec<String> = found
         .routes
