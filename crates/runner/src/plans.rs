@@ -101,7 +101,14 @@ pub fn campaign<'p>(
 ) -> Result<&'p Campaign> {
     let system = system.unwrap_or(plan.systems[0]);
     if quick && plan.campaign(plan.systems[0], true).is_none() {
-        bail_usage!("{name} has no quick form: add [quick]");
+        let file = if SHIPPED.iter().any(|(known, _)| *known == name) {
+            format!(
+                " to a copy (linerate plan example {name} > my.toml), and name the copy instead"
+            )
+        } else {
+            String::new()
+        };
+        bail_usage!("{name} has no quick form: add [quick]{file}");
     }
     plan.campaign(system, quick).ok_or_else(|| {
         let names: Vec<&str> = plan.systems.iter().map(|s| s.name()).collect();

@@ -85,6 +85,9 @@ pub struct ShowPlan {
     /// Show the commands on the hosts of this lab file, instead of the one that the plan names, without connecting to them
     #[arg(long, value_name = "FILE")]
     lab: Option<PathBuf>,
+    /// Print the text of linerate's scripts in these commands, too
+    #[arg(long)]
+    scripts: bool,
     #[command(flatten)]
     printed: Printed,
 }
@@ -235,6 +238,7 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
         quick,
         system,
         lab: asked,
+        scripts,
         printed,
     } = args;
     let name = input::name(file);
@@ -283,7 +287,7 @@ fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
         let mut page = pages::plan(&plan, campaign, &blocks, site);
         rehearsed
             .iter()
-            .for_each(|parts| page.append(pages::rehearsal(parts)));
+            .for_each(|parts| page.append(pages::rehearsal(parts, *scripts)));
         page
     };
     result(printed, record, page)

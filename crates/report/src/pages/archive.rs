@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 const REMARKABLE: f64 = 0.01;
 /// So many of the runs that differ most are listed.
 const LISTED_RUNS: usize = 20;
+/// So many sets have their rate on the page.
+const LISTED_SETS: usize = 40;
 
 /// The result of an import for a person to read. ASCII only.
 pub fn archive(archive: &Archive) -> Document {
@@ -23,6 +25,7 @@ pub fn archive(archive: &Archive) -> Document {
         Some(format!("{}, {}: {why}", set.directory(), set.slot.set))
     });
     page.entries("Sets that disagree with what was published", disagree);
+    rates(&mut page, &sets);
     differing_runs(&mut page, &sets);
     files(&mut page, archive);
     page
@@ -67,6 +70,41 @@ fn summary(page: &mut Document, archive: &Archive, sets: &[&Set]) {
         .column("", "", |(kind, _)| *kind)
         .column("", "sets", |(_, n)| count(*n));
     page.section("Sets", table);
+}
+
+/// The median rate of each set: of its logs, else of what was published.
+fn rates(page: &mut Document, sets: &[&Set]) {
+    let rate = |set: &Set| {
+        let logged: Vec<f64> = set.runs.iter().filter_map(|run| run.median_pps).collect();
+        let published = || set.slot.published.as_ref().map(|of| of.values.clone());
+        let mut all = match logged.is_empty() {
+            true => published()?,
+            false => logged,
+        };
+        all.sort_by(f64::total_cmp);
+        let n = all.len().checked_sub(1)?;
+        Some((all[n / 2] + all[n.div_ceil(2)]) / 2.0)
+    };
+    let all: Vec<(&Set, f64)> = sets
+        .iter()
+        .filter_map(|set| Some((*set, rate(set)?)))
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    let RateUnit { scale, name } = RateUnit::of(all.iter().map(|(_, fps)| *fps));
+    let table = Table::of(all.iter().take(LISTED_SETS))
+        .column("", "folder", |(set, _)| set.directory())
+        .column("", "set", |(set, _)| set.slot.set.as_str())
+        .column("", "runs", |(set, _)| count(set.runs.len() as u64))
+        .column("median", name, |(_, fps)| number(fps / scale, 4));
+    page.section("Rates", table);
+    if all.len() > LISTED_SETS {
+        page.note(format!(
+            "and {} more sets: --json has them all, and --out RECORDS with `linerate show RECORDS/NAME` each folder's",
+            grouped((all.len() - LISTED_SETS) as u64)
+        ));
+    }
 }
 
 fn differing_runs(page: &mut Document, sets: &[&Set]) {

@@ -182,7 +182,13 @@ fn rates<'a>(campaign: &Campaign, summary: &'a Summary, sets: &[Set]) -> Rows<&'
     Table::of(&summary.rows)
         .column("", "frame lengths with FCS", |r| r.name.as_str())
         .column("offered", unit, |r| {
-            (r.offered > 0.0).then(|| rate(r, r.offered))
+            // Only logs have it.
+            let imported = campaign
+                .slots
+                .get(r.slot)
+                .and_then(|slot| slot.imported.as_deref());
+            let logged = imported.is_none_or(|of| agreement(of) != Some(NO_LOGS));
+            (logged && r.offered > 0.0).then(|| rate(r, r.offered))
         })
         .column("received", unit, |r| {
             has_rate(r).then(|| rate(r, r.received.median))
@@ -198,11 +204,14 @@ fn rates<'a>(campaign: &Campaign, summary: &'a Summary, sets: &[Set]) -> Rows<&'
         })
 }
 
+/// Of a set whose medians alone were published.
+const NO_LOGS: &str = "no logs";
+
 fn agreement(slot: &ImportedSlot) -> Option<&'static str> {
     match slot.agrees {
         Some(true) => Some("yes"),
         Some(false) => Some("NO"),
-        None => slot.published.is_some().then_some("no logs"),
+        None => slot.published.is_some().then_some(NO_LOGS),
     }
 }
 

@@ -4,8 +4,8 @@ use crate::prelude::*;
 use linerate_hosts::dut_changes::script_of;
 use linerate_hosts::rehearsal::Part;
 
-/// The actions of a plan on the hosts of a lab, as a section of the plan's page.
-pub fn rehearsal(parts: &[Part]) -> Document {
+/// The actions of a plan on the hosts of a lab, as a section of the plan's page, with the text of their scripts where it is wanted.
+pub fn rehearsal(parts: &[Part], whole: bool) -> Document {
     let mut page = Document::default();
     page.gap();
     page.heading("What would be done on which host");
@@ -23,6 +23,14 @@ pub fn rehearsal(parts: &[Part]) -> Document {
             let undo = undo.map_or(String::new(), |undo| format!("; undone by {undo}"));
             page.entry("  ", format!("{}: {command}{undo}", action.what));
         }
+    }
+    if !whole && !scripts.is_empty() {
+        page.gap();
+        page.note(format!(
+            "{} of linerate for sh(1) in these commands: --scripts prints the text.",
+            counted(scripts.len(), "script")
+        ));
+        return page;
     }
     for (at, script) in scripts.iter().enumerate() {
         if at == 0 {

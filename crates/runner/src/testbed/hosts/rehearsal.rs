@@ -139,6 +139,10 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     let to = to.and_then(|interface| interface.mac);
     let load_of = |cell: usize| (prepared.kind_of[cell], prepared.slots[cell].asked_fps);
     let loads = together((0..plan.cells.len()).map(|cell| (load_of(cell), (cell + 1).to_string())));
+    let asked = match lab.dut() {
+        Some(dut) => format!("MAC-OF-{}.in", dut.name),
+        None => format!("MAC-OF-{}.receive", receiver.name),
+    };
     let counting = name(receiver.receive.as_ref(), "receive");
     let none = Interface::default();
     let far = side(&counting, receiver.receive.as_ref().unwrap_or(&none));
@@ -163,7 +167,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
             let near = side(&at, interface);
             let action = match agents {
                 true => by_agent(host, "sends from", &at),
-                false => by_tool(host, &at, true, |tool| task(tool, &near, &at)),
+                false => by_tool(host, &at, Some(&asked), |tool| task(tool, &near, &at)),
             };
             let host = format!("{} (generator)", host.name);
             parts.push(Part {
@@ -175,7 +179,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
         let action = match (agents, sending.first()) {
             (false, Some((_, interface))) => {
                 let near = name(Some(interface), "send");
-                by_tool(receiver, &counting, false, |tool| {
+                by_tool(receiver, &counting, None, |tool| {
                     task(tool, &side(&near, interface), &counting)
                 })
             }
@@ -190,8 +194,8 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Stands for an Ethernet address that the hosts would be asked for.
-const UNKNOWN: MacAddr = MacAddr([0; 6]);
+/// Stands for an Ethernet address that the hosts are asked for at the start. It is one of RFC 7042's for documentation, which no lab file has.
+const UNKNOWN: MacAddr = MacAddr([0x00, 0x00, 0x5e, 0x00, 0x53, 0x00]);
 
 fn side<'a>(name: &'a str, wanted: &'a Interface) -> Side<'a> {
     Side {
@@ -221,16 +225,26 @@ fn by_agent(host: &Host, does: &str, at: &str) -> Action {
 fn by_tool(
     host: &Host,
     at: &str,
-    sends: bool,
+    sends_to: Option<&str>,
     task: impl FnOnce(Backend) -> Result<Task>,
 ) -> Action {
     let tool = host.tool.unwrap_or(Backend::PktGen);
-    let (side, does) = match sends {
-        true => (tools::Side::Generator, "sends from"),
-        false => (tools::Side::Receiver, "counts at"),
+    let (side, does) = match sends_to {
+        Some(_) => (tools::Side::Generator, "sends from"),
+        None => (tools::Side::Receiver, "counts at"),
     };
     match task(tool).and_then(|task| Ok(tools::command(tool, side, &task)?.argv)) {
-        Ok(argv) => Action::of(format!("{tool} {does} {at}"), &Program::new(argv)),
+        Ok(argv) => {
+            let mac = UNKNOWN.to_string();
+            let asked = sends_to.filter(|_| argv.iter().any(|word| word.contains(&mac)));
+            let shown = argv
+                .iter()
+                .map(|word| word.replace(&mac, asked.unwrap_or(&mac)));
+            let when = asked.map_or(String::new(), |asked| {
+                format!(" ({asked} is asked at the start)")
+            });
+            Action::of(format!("{tool} {does} {at}{when}"), &Program::new(shown))
+        }
         Err(error) => words("cannot be measured", format!("{error:#}")),
     }
 }
