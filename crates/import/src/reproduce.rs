@@ -178,6 +178,20 @@ impl Reproduction {
         files.any(|file| evidence.get(file).is_some())
     }
 
+    /// The names of its illustrations, each once, in the document's order.
+    pub fn illustrations(&self) -> Vec<String> {
+        let figures = self.figures.iter().map(|f| &f.illustration);
+        let blocks = self.blocks.iter().map(|b| &b.illustration);
+        let plots = self.plots.iter().map(|p| &p.illustration);
+        let mut names: Vec<String> = Vec::new();
+        for name in figures.chain(blocks).chain(plots) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
     /// Leaves only these illustrations.
     pub fn only(&mut self, wanted: &[String]) {
         let keep = |illustration: &str| wanted.iter().any(|w| w == illustration);

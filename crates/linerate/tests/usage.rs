@@ -542,6 +542,32 @@ fn messages_name_what_there_is_and_what_to_do() {
     );
     assert_eq!(told.matches("office.nft:").count(), 10, "{told}");
     run("conformance").fails(2, &["linerate-results has no campaign"]);
+    run("run lab/forwarding --quick --lab LAB.toml").fails(
+        2,
+        &[
+            "no quick form",
+            "linerate plan example lab/forwarding > my.toml",
+        ],
+    );
+    std::fs::create_dir(scratch.file("saved")).unwrap();
+    std::fs::write(
+        scratch.file("saved/uname-a.txt"),
+        "OpenBSD r 7.8 GENERIC#1 amd64",
+    )
+    .unwrap();
+    for verb in ["explain", "watch"] {
+        let ways = [
+            "linerate facts saved",
+            "linerate advise saved",
+            "linerate watch root@router",
+        ];
+        run(&format!("{verb} saved")).fails(2, &[&ways[..], &["no load"]].concat());
+    }
+    let [plain, option] =
+        ["80ms", "--rtt 80ms"].map(|rtt| run(&format!("calc bdp 1G {rtt}")).ok().stdout);
+    assert_eq!(plain, option);
+    let item = run("advise saved --release 7.8 --item linux-rps");
+    item.fails(2, &["linux-rps", "it is for Linux"]);
     let folder = run("advise fact.invalid");
     folder.fails(1, &["there is no folder fact.invalid", "no address"]);
 }

@@ -232,6 +232,9 @@ A router's rate counts the frames that it forwards in both directions together."
         /// Speed of the link: 10G
         #[arg(value_name = "SPEED", value_parser = parse_link_speed)]
         speed: Option<f64>,
+        /// Round-trip time, without its option: 80ms
+        #[arg(value_name = "TIME", value_parser = duration, conflicts_with = "rtt")]
+        after: Option<Duration>,
         /// Speed of the link, as an option
         #[arg(long, value_name = "SPEED", value_parser = parse_link_speed, conflicts_with = "speed")]
         link: Option<f64>,
@@ -454,10 +457,11 @@ fn calculate(what: What) -> Result<Calculation, CalcError> {
         What::Rss(card) => card.calculate(),
         What::Bdp {
             speed,
+            after,
             link,
             rtt,
             window,
-        } => bdp(speed.or(link), rtt.map(nanoseconds), window),
+        } => bdp(speed.or(link), rtt.or(after).map(nanoseconds), window),
         What::Trials {
             difference,
             trials: number,

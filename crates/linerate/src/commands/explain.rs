@@ -1,6 +1,7 @@
 //! `linerate explain`: why a DUT forwards no more frames, and where the extra time of a slower variant goes.
 
 use super::compare::OpenCampaign;
+use super::facts;
 use super::prove;
 use super::slower::UNDECIDED;
 use crate::args::{Printed, duration};
@@ -120,6 +121,11 @@ pub fn run(args: &Explain) -> Result<ExitCode> {
     {
         bail_usage!(
             "explain reads records, and {host} is a host: linerate advise {host} recommends settings, linerate watch {host} shows its queues and limits"
+        );
+    }
+    if let Some(folder) = args.what.iter().find(|what| facts::is_saved(what)) {
+        bail_usage!(
+            "{folder} is a folder of saved outputs, which show settings and no load: linerate facts {folder} prints them, linerate advise {folder} recommends settings. explain reads records of campaigns; linerate watch root@router looks at a router while it is busy"
         );
     }
     let read = args

@@ -208,6 +208,23 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
     Ok(facts)
 }
 
+/// Whether a name is that of a folder of saved outputs, and not of a campaign.
+pub fn is_saved(what: &str) -> bool {
+    let place = Path::new(what);
+    if !place.is_dir() || place.join("campaign.json").exists() {
+        return false;
+    }
+    let named = read_folder(place).map(|folder| {
+        let files = folder.files.into_iter();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        files
+            .filter(|file| is_wanted(&file.path))
+            .map(|file| (file.path, text(&file.bytes)))
+            .collect::<BTreeMap<String, String>>()
+    });
+    named.is_ok_and(|files| of_saved(&files).is_ok())
+}
+
 /// The configuration that the facts describe.
 ///
 /// # Errors

@@ -79,6 +79,7 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
             args.archives[0].display()
         );
     }
+    let known: Vec<String> = found.iter().flat_map(Reproduction::illustrations).collect();
     if !args.only.is_empty() {
         found
             .iter_mut()
@@ -88,7 +89,11 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
         !(found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty())
     });
     if found.is_empty() {
-        bail_usage!("there is no illustration {}", args.only.join(", "));
+        bail_usage!(
+            "there is no illustration {}: there are {}",
+            args.only.join(", "),
+            known.join(", ")
+        );
     }
     let pictures = args.printed.format().name() == "html";
     let page = || {

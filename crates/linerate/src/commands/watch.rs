@@ -1,5 +1,6 @@
 //! `linerate watch`: what a host is doing now, and where its limit is.
 
+use super::facts;
 use crate::args::{Ssh, duration};
 use crate::output::{INTERRUPTED, is_dumb, output_is_closed, print};
 use crate::watch::{Shown, Source, draw};
@@ -175,6 +176,11 @@ fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
         .iter()
         .cloned()
         .partition(|what| what.contains('@'));
+    if let Some(folder) = wanted.iter().find(|what| facts::is_saved(what)) {
+        bail_usage!(
+            "{folder} is a folder of saved outputs, which show settings and no load: linerate facts {folder} prints them, linerate advise {folder} recommends settings. linerate watch root@router looks at a router while it is busy"
+        );
+    }
     let hosts: Vec<&String> = args.host.iter().chain(&users).collect();
     if hosts.len() > 1 || (!users.is_empty() && (args.namespace.is_some() || args.replay.is_some()))
     {
