@@ -30,7 +30,7 @@ fn no_firewall_is_a_setting_of_hosts() {
     let lab = "lab = { file = \"lab.toml\", systems = [\"opnsense\"] }\n";
     let hosts = plan(&format!("{lab}{}", lines.replace("TOOL", "pf"))).unwrap();
     let hosts = hosts.campaign(System::OpnSense, false).unwrap();
-    assert_eq!(off(&hosts), [(false, false), (true, false), (false, true)]);
+    assert_eq!(off(hosts), [(false, false), (true, false), (false, true)]);
 }
 
 /// A file beside an inherited "none" is a firewall.

@@ -74,6 +74,9 @@ fn the_answer_the_counts_the_disagreements_and_what_is_broken() {
         "2 runs of 3 sets in 1 results folders: of 2 sets with logs and published medians, 1 agree exactly, 1 do not.",
         "r, b: dropped by hand: run 2 (1)",
         "published medians without logs",
+        // With logs, and by what was published.
+        "r a 1 1.000",
+        "r c 0 1.000",
         "differ by more than 1 % in 1 of 2 runs",
         "r/bench.a.1.receiver: 1000 by the archive, 1030 steady (+3.0 %)",
         "Problems: receiver",
