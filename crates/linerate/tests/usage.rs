@@ -594,8 +594,6 @@ fn a_proof_that_no_plan_can_make_names_another_way() {
     std::fs::write(scratch.file("fw.nft"), rules).unwrap();
     run("bench --simulate ok --family 4 --rules fw.nft --budget 2s --quiet --out own").ok();
     let told = run("explain own --prove").status(5).stderr;
-    assert!(
-        told.contains("linerate bench --rules fw.nft --rules COPY"),
-        "{told}"
-    );
+    let command = "linerate bench --rules fw.nft --rules COPY";
+    assert!(told.contains(command), "{told}");
 }

@@ -31,7 +31,7 @@ pub fn slowdown(ratio: &Estimate, limit: f64) -> Slowdown {
     let most = 1.0 - limit;
     match (ratio.low, ratio.high) {
         (_, Some(high)) if high <= most && high < 1.0 => Slowdown::Proven,
-        (Some(low), Some(_)) if low > most => Slowdown::Excluded,
+        (Some(low), _) if low > most => Slowdown::Excluded,
         _ => Slowdown::Undecided,
     }
 }

@@ -594,12 +594,7 @@ fn orders_come_from_the_seed_and_sequential_is_sequential() {
 
 #[test]
 fn masks_of_cpus_have_words_of_32_bits() {
-    for (cpus, mask) in [
-        (&[][..], "00000000"),
-        (&[0], "00000001"),
-        (&[0, 2, 3], "0000000d"),
-        (&[1, 32, 63], "80000001,00000002"),
-    ] {
-        assert_eq!(cpu_mask(cpus), mask);
-    }
+    assert_eq!(cpu_mask(&[]), "00000000");
+    assert_eq!(cpu_mask(&[0, 2, 3]), "0000000d");
+    assert_eq!(cpu_mask(&[1, 32, 63]), "80000001,00000002");
 }

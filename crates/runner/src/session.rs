@@ -1,5 +1,7 @@
 //! A campaign from its plan to its records: what may be measured here is prepared, carried out, and put back.
 
+mod arguments;
+mod plain;
 mod resuming;
 
 use crate::campaign::Finished;
@@ -14,6 +16,7 @@ use crate::testbed::{
 };
 use crate::{campaign, input, kept, plans};
 use anyhow::{Context, Result, bail};
+pub use arguments::{of_arguments, told};
 use linerate_linux::host;
 use linerate_linux::host::autogroup::{Ahead, standing};
 use linerate_linux::host::changes::{Consent, Host};
@@ -111,7 +114,7 @@ impl Session {
         let simulated = wanted.simulate.is_some();
         let (mut plan, site) = chosen(choice, file, simulated, |_| Ok(()))?;
         if wanted.profile && site.is_none() {
-            plan = with_plain(plan, choice, file, simulated);
+            plan = plain::with_plain(plan, choice, file, simulated);
         }
         // Not as keys of the plan, which refuses a budget below one block: that block is run.
         let trials = &mut plan.experiment.trials;
@@ -354,46 +357,6 @@ pub fn chosen(
     ))
 }
 
-/// A variant of plain forwarding, whose profile shows what the frames of other variants pass.
-const PLAIN: &str = "plain";
-
-/// The plan with plain forwarding, if it measures rates of routers in the embedded lab, and none of its variants is one. As it is, where its
-/// factors set something on every variant.
-fn with_plain(plan: Plan, choice: &Choice, file: &Path, simulated: bool) -> Plan {
-    let is_plain = |plan: &Plan| plan.lanes.iter().any(|lane| lane.settings.is_plain());
-    let routes = |plan: &Plan| plan.lanes.iter().all(|lane| lane.settings.path.is_none());
-    let embedded = matches!(plan.lab, Lab::Embedded { .. });
-    if !embedded
-        || !routes(&plan)
-        || is_plain(&plan)
-        || plan.experiment.trials.measure != Measure::Rate
-    {
-        return plan;
-    }
-    let variants = plan.cells.iter().map(|cell| cell.variant.as_str());
-    let named = distinct(variants.chain([PLAIN])).into_iter();
-    let named: Vec<String> = named
-        .filter(|name| *name != "tester-baseline")
-        .map(String::from)
-        .collect();
-    let found = chosen(choice, file, simulated, |source| {
-        source.set("", &["variants", PLAIN, "from"], "forwarding");
-        if source.has(&["quick", "variants"]) {
-            source.set("", &["quick", "variants"], named);
-        }
-        Ok(())
-    });
-    match found {
-        Ok((with, _)) if is_plain(&with) => {
-            tell(
-                "--profile needs plain forwarding beside the variants, so it is measured as well (variant plain)",
-            );
-            with
-        }
-        _ => plan,
-    }
-}
-
 /// The plan for a lab file whose hosts nobody reaches. Tests of RFC 2544 have its link speed.
 fn in_lab(mut plan: Plan, lab: Option<&LabFile>) -> Plan {
     let Some(lab) = lab else { return plan };
@@ -402,67 +365,6 @@ fn in_lab(mut plan: Plan, lab: Option<&LabFile>) -> Plan {
         plan.experiment.link_speed = plan.experiment.link_speed.or(lab.link_speed);
     }
     plan
-}
-
-/// The faults of a plan's arguments.
-pub fn told(mut faults: Vec<Diagnostic>) -> anyhow::Error {
-    if faults.iter().any(|fault| fault.place.is_none()) {
-        faults.retain(|fault| fault.place.is_none());
-    }
-    usage(
-        faults
-            .iter()
-            .map(Diagnostic::to_string)
-            .collect::<Vec<_>>()
-            .join("\nlinerate: "),
-    )
-}
-
-/// The campaign of a plan that is made of arguments, and the hosts of `--lab`, if there are any.
-///
-/// # Errors
-/// The faults of the arguments, or the reason why the lab cannot be measured.
-pub fn of_arguments(
-    choice: &Choice,
-    simulated: bool,
-    plan: Source,
-) -> Result<(Plan, Option<Site>)> {
-    let read = |plan: &Source, system| -> Result<Plan> {
-        let none = &mut |_: &str| Err("there is no folder that a rule file could be in".into());
-        let plan = linerate_plan::Plan::of(plan, none).map_err(told)?;
-        let Some(mut campaign) = plan.campaign(system, choice.quick).cloned() else {
-            bail_usage!("--quick is the quick form of a plan: name a plan");
-        };
-        campaign.name_by_frames();
-        Ok(campaign)
-    };
-    let Some(file) = &choice.lab else {
-        if choice.system.is_some() {
-            bail_usage!("--system is for the DUT of a lab of hosts: name its lab file with --lab");
-        }
-        return Ok((read(&plan, System::Linux)?, None));
-    };
-    let lab = hosts::read(file)?;
-    let on = |system: System| {
-        let mut plan = plan.clone();
-        plan.remove(&["lab", "mode"]);
-        plan.set("--lab", &["lab", "file"], file.display().to_string());
-        plan.set("--system", &["lab", "systems"], [system.name()]);
-        read(&plan, system)
-    };
-    let stated = lab.dut().and_then(|dut| dut.system?.of_plans());
-    let plan = on(choice.system.or(stated).unwrap_or_default())?;
-    if simulated {
-        return Ok((in_lab(plan, Some(&lab)), None));
-    }
-    let site = Site::open(
-        choice.approach.clone(),
-        Path::new(""),
-        file,
-        &plan.experiment.trials,
-    )?;
-    let found = hosts::system(choice.system, &site, &System::all().collect::<Vec<_>>())?;
-    Ok((found.map_or(Ok(plan), on)?, Some(site)))
 }
 
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.

@@ -325,6 +325,7 @@ mod tests {
     use super::*;
     use crate::compare::Outcome;
     use crate::record::{Ended, SearchedLoad, Slot};
+    use crate::slower::Slowdown;
     use linerate_search::{Irregular, Limits};
 
     fn goal(name: &str, bounds: [Option<f64>; 2], interval: [Option<f64>; 2]) -> SearchedGoal {
@@ -396,26 +397,40 @@ mod tests {
         };
         let slower = one(of(Some(100.0), Some(101.0)), of(Some(69.0), Some(70.0)));
         assert_eq!(slower.outcome, Outcome::Slower);
-        assert!(slower.is_slower(0.3) && !slower.is_slower(0.35) && !slower.may_be_slower(0.35));
+        let held = |of: &Comparison, limit| of.held(limit).slowdown;
+        assert_eq!(
+            (held(&slower, 0.3), held(&slower, 0.35)),
+            (Slowdown::Proven, Slowdown::Excluded)
+        );
         assert!(slower.warnings[0].contains("one search"));
         // The bounds overlap, so equality is not excluded.
         let open = one(of(Some(100.0), Some(101.0)), of(Some(99.0), Some(100.5)));
         assert_eq!(open.outcome, Outcome::NotShown);
-        assert!(!open.is_slower(0.01) && open.may_be_slower(0.01) && !open.may_be_slower(0.03));
+        assert_eq!(
+            (held(&open, 0.01), held(&open, 0.03)),
+            (Slowdown::Undecided, Slowdown::Excluded)
+        );
         // No load was too high for the other: the DUT may be faster, but is not slower.
         let faster = one(of(Some(100.0), Some(101.0)), of(Some(102.0), None));
         assert_eq!(
             (faster.outcome, faster.change.ratio.high),
             (Outcome::Faster, None)
         );
+        assert_eq!(held(&faster, 0.01), Slowdown::Excluded);
         let unknown = one(of(Some(100.0), None), of(Some(100.0), None));
-        assert!(unknown.outcome == Outcome::NotShown && unknown.may_be_slower(0.5));
+        assert_eq!(
+            (unknown.outcome, held(&unknown, 0.5)),
+            (Outcome::NotShown, Slowdown::Undecided)
+        );
         // No result is above the rate of the medium.
         let line = Bounds::of(&of(Some(100.0), None)[0], Some(100.0)).unwrap();
         assert_eq!(line.range, [Some(100.0), Some(100.0)]);
         // No load meets the goal: the throughput is below the lowest load.
         let silent = one(of(Some(100.0), Some(101.0)), of(None, Some(1.0)));
-        assert!(silent.outcome == Outcome::Slower && silent.is_slower(0.9));
+        assert_eq!(
+            (silent.outcome, held(&silent, 0.9)),
+            (Outcome::Slower, Slowdown::Proven)
+        );
     }
 
     #[test]

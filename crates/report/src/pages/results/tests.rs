@@ -1,15 +1,13 @@
 //! The texts of plans that were carried out, as a person sees them.
 
+use super::super::summary;
 use super::super::tests::{campaign as bench, host, lossy, planned, slot, trial};
-use super::super::{first, summary};
-use super::first::LINES;
 use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Cause, Evidence, audit};
 use linerate_measure::experiment::{System, Trials};
 use linerate_measure::record::{
     Campaign, Mode, Searched, SearchedGoal, SearchedLoad, Skipped, Slot, Stopped, TrialRecord,
-    Warning,
 };
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
@@ -22,9 +20,16 @@ const WIDE: Style = Style {
 
 macro_rules! plan {
     ($name:literal) => {
-        include_bytes!(concat!("../../../../../plans/", $name, ".toml"))
+        include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../plans/",
+            $name,
+            ".toml"
+        ))
     };
 }
+
+mod first;
 
 /// A campaign of a plan's text.
 pub fn campaign(text: &[u8], quick: bool) -> Campaign {
@@ -481,113 +486,6 @@ fn many_cells_fit_any_width_and_all_is_ascii() {
         c.slots.len(),
         text(&c, &all, WIDE)
     );
-}
-
-/// Whatever a campaign has, its first page is one screen, and nothing on it is cut at the right.
-#[test]
-fn the_first_page_of_every_plan_is_one_screen() {
-    for (name, plan) in [
-        ("a-a", &plan!("a-a")[..]),
-        ("bridge", &plan!("bridge")[..]),
-        ("families", &plan!("families")[..]),
-        ("firewalls", &plan!("firewalls")[..]),
-        ("flows", &plan!("flows")[..]),
-        ("forwarding", &plan!("forwarding")[..]),
-        ("latency", &plan!("latency")[..]),
-        ("macvlan", &plan!("macvlan")[..]),
-        ("mtu", &plan!("mtu")[..]),
-        ("nat", &plan!("nat")[..]),
-        ("new-states", &plan!("new-states")[..]),
-        ("offloads", &plan!("offloads")[..]),
-        ("queues", &plan!("queues")[..]),
-        ("routes", &plan!("routes")[..]),
-        ("rps", &plan!("rps")[..]),
-        ("rules", &plan!("rules")[..]),
-        ("states", &plan!("states")[..]),
-        ("tables", &plan!("tables")[..]),
-        ("tcp-endhost", &plan!("tcp-endhost")[..]),
-        ("throughput", &plan!("throughput")[..]),
-        ("vxlan", &plan!("vxlan")[..]),
-        ("xdp", &plan!("xdp")[..]),
-    ] {
-        let mut c = campaign(plan, false);
-        let trials = blocks(&c, |name| 1e6 + 1e4 * name.len() as f64);
-        c.notes = vec!["a note about rules: ".repeat(20); 3];
-        for trials in [&trials[..], &trials[..trials.len() / 7], &[]] {
-            let mut found = summarise(&c, trials, Stopped::Budget, 0);
-            found.warnings.extend((0..4).map(|n| Warning {
-                slot: None,
-                text: format!(
-                    "warning {n}: {}",
-                    "something disturbed the trials; ".repeat(9)
-                ),
-                spoils: Some("other programs took 38 % of a CPU of the lab".into()),
-            }));
-            let page = first(
-                &c,
-                &host(),
-                &found,
-                &[],
-                "linerate-results/20260101T000000Z-something",
-            )
-            .unwrap();
-            let text = page.text(Style {
-                color: false,
-                width: 80,
-            });
-            let lines: Vec<&str> = text.lines().collect();
-            assert!(
-                lines.len() <= LINES,
-                "{name}: {} lines\n{text}",
-                lines.len()
-            );
-            assert!(lines.iter().all(|line| line.len() <= 80), "{name}\n{text}");
-            for what in ["trust", "records  linerate-results/", "--full"] {
-                assert!(text.contains(what), "{name}: no {what}\n{text}");
-            }
-        }
-    }
-}
-
-/// Two factors: a change of one is to that factor's first level.
-#[test]
-fn the_first_page_names_the_references_of_changes() {
-    let plan = r#"
-        title = "t"
-        question = "q"
-        trials = { duration = "100 ms", blocks = 8 }
-        [variants.forwarding]
-        [factors.demux]
-        sets = "sysctls.net.ipv4.ip_early_demux"
-        levels = [1, 0]
-        [factors.flows]
-        sets = "traffic.flows"
-        levels = [1, 2000]
-    "#;
-    let c = campaign(plan.as_bytes(), false);
-    let rate = |name: &str| match (name.contains("demux 0"), name.contains("flows 2000")) {
-        _ if name.starts_with("tester") => 9e6,
-        (false, false) => 2e6,
-        (true, false) => 2.2e6,
-        (false, true) => 1.5e6,
-        (true, true) => 1.7e6,
-    };
-    let mut found = summarise(&c, &blocks(&c, rate), Stopped::Budget, 0);
-    found.warnings.clear();
-    let page = first(&c, &host(), &found, "linerate-results/x").unwrap();
-    let text = page.text(Style {
-        color: false,
-        width: 80,
-    });
-    assert!(
-        text.contains("changes  row 2 to flows 1; rows 3, 4 to demux 1"),
-        "{text}"
-    );
-    // Comparisons come before commands to go on with.
-    for sentence in ["demux 1: flows 2000 is ", "flows 1: demux 0 is "] {
-        assert!(text.contains(sentence), "no {sentence}\n{text}");
-    }
-    assert!(text.lines().count() <= LINES, "{text}");
 }
 
 #[test]
