@@ -160,6 +160,7 @@ impl Check {
             },
             "no foreign frames" => format!("foreign frames arrived: {found}"),
             "the tester lost nothing" => format!("the tester lost {found}"),
+            "a figure could be imported" => format!("no figure could be imported: {found}"),
             "repeated bursts" => format!("the bursts were not as asked: {found}"),
             _ => found.into(),
         };

@@ -178,7 +178,7 @@ pub static DIRECTIONS: [(&str, &str); 2] = [
     ("forward", "from the inside of the DUT to its outside"),
     (
         "both",
-        "both directions at once, at equal rates: each frame from the outside answers one from the inside",
+        "both directions at once, at equal rates; addresses and ports of frames from the outside are those of the inside, swapped, so that a firewall takes them for answers",
     ),
 ];
 
@@ -391,10 +391,7 @@ static METHODS: [(&str, &str); 2] = [
         "mlrsearch",
         "a few trials for most of the loads, many for the loads that decide the result (RFC 9971)",
     ),
-    (
-        "bisection",
-        "one trial at each load, and only one goal: to compare methods",
-    ),
+    ("bisection", "one trial at each load; allows one goal only"),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [

@@ -45,7 +45,7 @@ impl Verb for Options {
                 "Link speed that counts as 100 %, the speed of the slower link; rates such as 50 % need this option",
             ),
             key("--duration", "trials.duration", "TIME").about(
-                "How long one trial measures [default: 250ms; 100ms if --rules also measures the variant FILE-new]",
+                "How long one trial measures [default: 250ms; 100ms where --rules adds the variant FILE-new]",
             ),
             key("--trials", "trials.blocks", "N").about(
                 "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \
@@ -134,7 +134,8 @@ pub struct Bench {
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// Measure a DUT with the rules of this file (nft or iptables-save); may be repeated. Implies --family 4, unless --family is given
+    /// Measure a DUT with the rules of this file (nft or iptables-save); may be repeated. Implies --family 4, unless --family is
+    /// given. If the rules track connections, the variant FILE-new is measured as well: each of its frames opens a connection
     #[arg(long = "rules", value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 
@@ -148,8 +149,9 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
     pub sizes: Sizes,
 
-    /// IP version: 4, 6 or both. Where it is not given, --rules, --connections and --ipv6-share take 4, and --extension-headers 6
-    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both")]
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections or --ipv6-share, which adds frames of IPv6; 6 with
+    /// --extension-headers]
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     pub family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never

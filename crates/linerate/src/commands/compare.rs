@@ -35,8 +35,8 @@ use std::process::ExitCode;
 After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
 (\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
 
-Numbers in plain files must be rates: more is better. Of searches and of RFC 2544's tests, the results are compared with
-their bounds: a difference is proven if the bounds exclude that both are equal.
+Numbers in plain files must be rates: more is better. A result of a search or of an RFC 2544 test has a lower and
+an upper bound: a difference of two results is proven if their ranges do not overlap.
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 the
 reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided.")]
@@ -46,8 +46,8 @@ pub struct Compare {
     #[arg(value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
 
-    /// Compare several campaigns with these: each campaign is one value, its median, so that the interval covers the drift of the
-    /// machine between campaigns. An interval of 95 % needs 4 campaigns a side
+    /// Compare these campaigns with those before this option, the reference: each campaign is one value, its median, so that the
+    /// interval covers the drift of the machine between campaigns. An interval of 95 % needs 4 campaigns a side
     #[arg(long, value_name = "WHAT", num_args = 1.., requires = "what")]
     pub against: Vec<String>,
 

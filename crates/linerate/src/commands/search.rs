@@ -51,7 +51,7 @@ impl Verb for Options {
                 "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
             ),
             key("--duration", "trials.duration", "TIME").usual("1s").about(
-                "How long one trial of a loss curve, ndr or pdr measures (of ndr and pdr less, where this machine stalls). Other goals name their own times",
+                "Length of one trial of a loss curve, and FINAL of the goals ndr and pdr (less, where this machine stalls). Other goals name their own times",
             ),
             key("--cpus", "lab.generator-cpus", "LIST"),
             key("--dut-cpus", "lab.dut-cpus", "LIST"),
@@ -78,7 +78,7 @@ impl Verb for Options {
   sudo linerate search --goal pdr --width 1%         only PDR (at most 0.5 % loss), less precisely
   sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
-  sudo linerate search --connections request         new connections a second, none of which fails
+  sudo linerate search --connections request         NDR and PDR in new connections a second
   sudo linerate search firewalls                     every cell of a plan
   linerate search --lab LAB.toml --max 5Mpps         the hosts of a real lab
   linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts
@@ -109,8 +109,8 @@ pub struct Search {
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// IP version: 4, 6 or both. Where it is not given, --ipv6-share takes 4, and --extension-headers 6
-    #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4")]
+    /// IP version: 4, 6 or both [default: 4; 6 with --extension-headers]
+    #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4", hide_default_value = true)]
     pub family: Families,
 
     #[command(flatten)]

@@ -140,7 +140,7 @@ fn half_of_the_frames_dropped(blocks: u64) -> Experiment {
         &told.stdout,
         &[
             "passes 50.0 % of the frames",
-            "100 %; counting the dropped ones as handled",
+            "100 %; counting the dropped frames as handled",
         ],
     );
     let json = linerate([

@@ -104,8 +104,8 @@ fn the_list_says_that_a_search_has_no_result() {
         .ok()
         .stdout;
     assert!(
-        list.contains("forwarding IPv4 64 B, 0:20ms:20ms:0: no result")
-            && list.contains("forwarding IPv4 64 B: loss at")
+        list.contains("SIMULATED: forwarding IPv4 64 B: no rate for the goal 0:20ms:20ms:0")
+            && list.contains("SIMULATED: forwarding IPv4 64 B: 30.0 % loss at")
             && !list.contains("tester-baseline"),
         "{list}"
     );

@@ -127,7 +127,7 @@ fn a_run_becomes_a_trial_with_its_origin() {
     assert_eq!((failed.rates, failed.audit.valid), (None, false));
     assert_eq!(
         failed.audit.failures().next().unwrap(),
-        "a figure could be imported: empty"
+        "no figure could be imported: empty"
     );
     assert_eq!(trials[3].rates.unwrap().received, 8.0);
 }
