@@ -65,7 +65,7 @@ pub(super) static LAB: Table = Table {
         key("mode", Kind::Choice(&MODES)).about("How the embedded lab shares its CPUs. Default: inline."),
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
-        key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, in threaded mode."),
+        key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
         key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Default: what the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
@@ -76,8 +76,8 @@ pub(super) static LAB: Table = Table {
                 tries several numbers and chooses one by their rates.",
         ),
         key("statement", Kind::Line).about(
-            "Text for the page: you state that the embedded lab's DUT is set up as its instructions say (RFC 2544, \
-                section 7). In a lab of hosts, write it in the lab file, in the DUT's section.",
+            "Your own text for the page: how the embedded lab's DUT was set up (RFC 2544, section 7, asks that it be as its \
+                instructions say). In a lab of hosts, write it in the lab file, in the DUT's section.",
         ),
     ]],
 };
@@ -318,8 +318,8 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, search: how many further trials must lose frames, after one did, before back-to-back counts a burst as too \
-                long, or a bisection a load as too high. Default: 0.",
+            "rfc2544, search: after a trial with loss, so many more are made. Only if all of them lose frames, too, is the burst \
+                too long (back-to-back) or the load too high (bisection). Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -391,7 +391,10 @@ static METHODS: [(&str, &str); 2] = [
         "mlrsearch",
         "a few trials for most of the loads, many for the loads that decide the result (RFC 9971)",
     ),
-    ("bisection", "one trial at each load; allows one goal only"),
+    (
+        "bisection",
+        "one trial at each load, if nothing else is asked for",
+    ),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [

@@ -72,8 +72,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. `linerate rfc2544` alone measures \
-    nothing and lists the choices; with --full alone, it runs all default tests with all frame sizes: some 20 hours")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without an option that chooses \
+    tests, sizes or a plan, `linerate rfc2544` lists the choices and measures nothing; with --full it then starts the whole suite: some 20 hours")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -96,8 +96,8 @@ some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times,
 page names the sections that a run departs from. docs/rfc2544.md describes the methods. For a report to print or a PDF:
 linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html
 
-Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result (back-to-back frames and
-recovery do not count if the DUT carries the whole rate of its links: then they cannot have one); 2 bad arguments; 3 an expectation was missed, or
+Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result (it is no error if
+back-to-back or recovery has none because the DUT carries the whole rate of its links); 2 bad arguments; 3 an expectation was missed, or
 --fail-if-slower found a slower variant; 4 nothing can be measured here; 5 an expectation or --fail-if-slower is undecided;
 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {

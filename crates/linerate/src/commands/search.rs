@@ -51,7 +51,7 @@ impl Verb for Options {
                 "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
             ),
             key("--duration", "trials.duration", "TIME").usual("1s").about(
-                "Length of one trial of a loss curve, and FINAL of the goals ndr and pdr (less, where this machine stalls). Other goals name their own times",
+                "Length of one trial: of a loss curve, and of the deciding trials (FINAL, see below) of the goals ndr and pdr; less where this machine stalls. Other goals have their own times",
             ),
             key("--cpus", "lab.generator-cpus", "LIST"),
             key("--dut-cpus", "lab.dut-cpus", "LIST"),
