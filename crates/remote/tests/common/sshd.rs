@@ -422,6 +422,11 @@ impl SshHost {
             .collect()
     }
 
+    /// Whether a process of its namespace has this command line.
+    pub fn runs(&self, line: &str) -> bool {
+        self.processes().iter().any(|(_, own)| own == line)
+    }
+
     /// Processes of its namespace whose command line has this text.
     pub fn running(&self, text: &str) -> usize {
         self.processes()

@@ -191,7 +191,9 @@ fn stands_still_for_a_moment(within: Duration, set: fn(&SshLab, bool)) {
     let design = design(vec![host("r1", waited("sleep 601", 60))]);
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |notice| {
         if let Notice::Started(_) = notice {
-            wait_until("the load", LOAD, || lab.hosts[0].running("sleep 601") > 0);
+            // Shells on the way to the load have it in their arguments, and end.
+            let begun = || lab.hosts[0].runs("sleep 601");
+            wait_until("the load", LOAD, begun);
             set(&lab, false);
             let took = wait_until("the end of the load", within, || {
                 lab.hosts[0].running("sleep 601") == 0
