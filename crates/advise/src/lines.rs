@@ -143,7 +143,7 @@ fn measure(item: &Item) -> String {
     format!("It helps some machines and harms others: measure it first{test}")
 }
 
-/// What a person must set in a menu, as comments.
+/// Settings that a person must make in a menu, as comments.
 fn by_hand(item: &Item, indent: &str) -> String {
     let one = |setting: &Setting| {
         let (place, wanted) = (setting.place.as_ref()?, setting.wanted.as_ref()?);

@@ -336,7 +336,7 @@ impl Rule {
         says.then(|| self.without_gain(host, state, written, &note))
     }
 
-    /// What does the same in other releases, with the node of this host's first card: `igb.0`.
+    /// The setting for it in other releases, with the node of this host's first card: `igb.0`.
     fn elsewhere(&self, host: &Host) -> String {
         let card = host.cards_of(self.drivers).into_iter().next();
         let node = card.and_then(|card| linerate_hosts::systems::question::device(&card.name));

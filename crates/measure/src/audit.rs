@@ -143,7 +143,7 @@ impl Audit {
 }
 
 impl Check {
-    /// What went wrong. The name of a check says what should be.
+    /// The fault in words. The name of a check says what should be.
     fn failure(&self) -> String {
         let found = self.found.as_str();
         let (name, direction) = match self.name.rsplit_once(", ") {

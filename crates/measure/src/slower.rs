@@ -22,11 +22,11 @@ pub struct Held {
     /// The claim that is judged: `nat is not 3 % slower than forwarding`.
     pub claim: String,
     pub slowdown: Slowdown,
-    /// What is known, in a sentence without its point.
+    /// The knowledge, as a sentence without its point.
     pub known: String,
 }
 
-/// What one estimate says of a slow-down of at least this share. A ratio of 0.97 is a slow-down of 3 %.
+/// One estimate, held against a slow-down of at least this share. A ratio of 0.97 is a slow-down of 3 %.
 pub fn slowdown(ratio: &Estimate, limit: f64) -> Slowdown {
     let most = 1.0 - limit;
     match (ratio.low, ratio.high) {

@@ -14,7 +14,7 @@ const S: u64 = 1000 * MS;
 const SLICE_OVERHEAD: u64 = 45 * MS;
 /// Time of a trial in a real lab beyond its load: links that bounce when netmap opens them, waiting for the first frame, fetching results.
 const TRIAL_OVERHEAD: u64 = 15 * S;
-/// The same where the hosts are network namespaces of this machine: nothing is reached over a network, and no link bounces.
+/// The times where the hosts are network namespaces of this machine: nothing is reached over a network, and no link bounces.
 const LOCAL_OVERHEAD: u64 = 500 * MS;
 /// Time of a trial between end hosts beyond its load: namespaces, iperf3, and a part of a second that its whole seconds are longer…
 const PATH_OVERHEAD: u64 = 900 * MS;

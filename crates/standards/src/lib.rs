@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The operator's statement that the DUT is set up as its instructions say, among a campaign's standing facts.
 pub const STATEMENT: &str = "statement";
-/// What the operator states about a DUT that nobody can ask: software, configuration, and the addresses of its interfaces.
+/// The operator's statement about a DUT that nobody can ask: software, configuration, and the addresses of its interfaces.
 pub const SOFTWARE: &str = "software";
 pub const CONFIGURATION: &str = "configuration";
 pub const ADDRESSES: &str = "addresses";

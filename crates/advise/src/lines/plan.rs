@@ -21,7 +21,7 @@ const TRIED: [(&str, &str, &str, bool); 2] = [
 /// A plan for `linerate tune`: the DUT with the present values, and a variant for each item that a plan can make and that may make
 /// a router faster. Every lab's DUT forwards. Items of other systems than Linux need the hosts of a lab file.
 pub fn plan(chosen: &Chosen) -> String {
-    // What end hosts gain depends on their path.
+    // The gain of end hosts depends on their path.
     let all = chosen.named || chosen.path.is_some();
     let faster = |item: &&Item| all || item.may_be_faster();
     let items = chosen.items.iter().chain(&chosen.open).copied();

@@ -293,7 +293,7 @@ fn has_pf(host: &Host) -> bool {
     tracks(host, "pf") || host.is_yes("pf_enable")
 }
 
-/// What is missing to judge the size of pf's table: somebody has to say how many connections it must hold.
+/// The fact that is missing to judge the size of pf's table: somebody has to say how many connections it must hold.
 fn room(host: &Host) -> String {
     match fill(host, "pf") {
         known if known.is_empty() => "The facts lack pf's states and their limit (`pfctl -s info`, `pfctl -s memory`). Save them, or name the connections that the table must hold: --connections N.".into(),

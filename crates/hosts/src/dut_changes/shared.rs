@@ -214,7 +214,7 @@ impl List<'_> {
         }
         match rules.is_some() || settings.rule_file.is_some() {
             true if nested => self.refuse("rules of dut nested", super::kinds::NESTED_RULES),
-            // Its network stack is new, and has no rules.
+            // The network stack is new, and has no rules.
             false if nested => {}
             false if settings.no_firewall => super::off::all_but(self, None),
             false => {}

@@ -144,7 +144,7 @@ fn networks(lab: &Lab, to: IpAddr) -> [String; 2] {
     })
 }
 
-/// What a device that nobody can ask needs, so that it forwards test frames; empty for one that is asked.
+/// Routes and addresses that a device needs to forward test frames, if nobody can ask it; empty for one that is asked.
 fn way(lab: &Lab, to: IpAddr) -> String {
     let Some(black_box) = &lab.black_box else {
         return String::new();

@@ -23,7 +23,7 @@ pub struct Opt {
     value: &'static str,
     takes: Takes,
     usual: Option<&'static str>,
-    /// What the option means without a value, if it may stand alone.
+    /// The option's value where it stands alone, if it may.
     alone: Option<&'static str>,
     /// The words of the key that the verb takes; none: all.
     only: &'static [&'static str],

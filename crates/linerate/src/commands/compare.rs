@@ -64,7 +64,7 @@ pub struct Compare {
     #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
     pub junit: Option<PathBuf>,
 
-    /// The same in the Test Anything Protocol
+    /// Also write these verdicts into this file, in the Test Anything Protocol
     #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
     pub tap: Option<PathBuf>,
 

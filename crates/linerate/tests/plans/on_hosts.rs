@@ -1,4 +1,4 @@
-//! What `linerate plan show` says of hosts: addresses that are asked for, firewalls that go off or are not there.
+//! `linerate plan show` about hosts: addresses that are asked for, firewalls that go off or are not there.
 
 use crate::common::{Scratch, linerate};
 use serde_json::Value;

@@ -150,7 +150,7 @@ impl Campaign {
             .is_some_and(|planned| measure(planned) != Measure::Rate)
     }
 
-    /// What the result of a goal is called.
+    /// The name of a goal's result.
     pub fn sought(&self, goal: &SearchedGoal) -> String {
         let is_test = self
             .planned

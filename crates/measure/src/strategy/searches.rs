@@ -184,7 +184,7 @@ impl Searches {
         Some((cell.outcome(cell.goals.first()?), cell.ended))
     }
 
-    /// What the tester offered beside the DUT of a slot, where its highest load follows from that and not from the tester's own rate.
+    /// The load that the tester offered beside the DUT of a slot, where its highest load follows from that and not from the tester's own rate.
     pub(super) fn kept(&self, slot: usize) -> Option<f64> {
         self.cells.iter().find(|cell| cell.slot == slot)?.kept
     }

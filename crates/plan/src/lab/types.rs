@@ -124,7 +124,7 @@ pub struct Host {
     pub silence_ns: Option<u64>,
     /// The operator's statement about its set-up.
     pub statement: Option<String>,
-    /// What the operator states of a black box: its software, and its configuration.
+    /// The operator's statement about a black box: its software, and its configuration.
     pub software: Option<String>,
     pub configuration: Option<String>,
     /// The command that makes changes outlive a reboot, if its root is read-only.

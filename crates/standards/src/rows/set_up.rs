@@ -517,7 +517,7 @@ fn bursts(case: &Case<'_>) -> Outcome {
     })
 }
 
-/// What the operator states about a DUT that nobody can ask.
+/// The operator's statement about a DUT that nobody can ask.
 fn stated<'c>(case: &Case<'c>) -> Option<(&'c str, &'c str)> {
     let of = |key: &str| case.campaign.standing.get(key).map(String::as_str);
     Some((of(SOFTWARE)?, of(CONFIGURATION)?)).filter(|_| case.facts.is_empty())

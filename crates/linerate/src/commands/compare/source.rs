@@ -127,7 +127,7 @@ impl OpenCampaign {
         chosen(&self.stored.campaign, self.wanted.as_deref())
     }
 
-    /// Those with a result, without the tester's own: of rates, they count if they are named.
+    /// Cells with a result, without the tester's own: its rates count if they are named.
     pub(super) fn results(&self) -> Vec<&Slot> {
         let all = self.slots();
         let named = self.wanted.is_some() && !self.is_searched();

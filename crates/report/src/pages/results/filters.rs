@@ -42,7 +42,7 @@ fn words(found: &Configuration) -> String {
     if !active.is_empty() {
         return active;
     }
-    // Who is not root does not see the rules.
+    // Only root sees the rules.
     let silent = found.unanswered.iter().find(|unanswered| {
         let asks = ["pfctl", "ipfw", "nft"]
             .iter()

@@ -386,7 +386,7 @@ impl Site {
     }
 }
 
-/// What the lab file says of the DUT that linerate cannot ask it.
+/// Facts in the lab file about a DUT that linerate cannot ask.
 fn said_of(dut: &Host) -> impl Iterator<Item = (String, String)> {
     use linerate_standards::{ADDRESSES, CONFIGURATION, SOFTWARE, STATEMENT};
     let ends = [End::In, End::Out]

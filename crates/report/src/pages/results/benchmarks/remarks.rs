@@ -1,4 +1,4 @@
-//! What the load of 100 % is, and where the throughput says little of the DUT.
+//! The load of 100 %, and where the throughput says little of the DUT.
 
 use super::super::Shown;
 use crate::prelude::*;
