@@ -86,7 +86,7 @@ fn measures(lab: &RealLab, plan: &str, sends: &str, counts: &str) -> Vec<serde_j
     for trial in &recorded {
         let frames = |side: &str| trial[side]["frames"].as_u64().unwrap();
         assert!(
-            frames("generator") > 1000 && frames("receiver") >= frames("generator"),
+            frames("generator") > 100 && frames("receiver") >= frames("generator"),
             "{trial:#}"
         );
         assert!(
