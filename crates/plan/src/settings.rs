@@ -497,7 +497,7 @@ pub struct Settings {
     pub routes: More<Route>,
     /// Neighbours that no frame is sent to, and those by hand.
     pub neighbours: More<Neighbour>,
-    /// Whether every firewall of the host is off. Without this and without rules, the host keeps those that it runs.
+    /// Whether every firewall of the host is turned off. If not, and without rules, the host keeps the firewalls that it runs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_firewall: bool,
     /// The firewall, if the variant has one.

@@ -96,8 +96,8 @@ impl Comparisons<'_> {
         });
     }
 
-    /// Where the plan says nothing of what decides, and has neither variants nor expectations to compare: its levels decide or,
-    /// without levels, its ceilings.
+    /// Chooses what `until` waits for, if the plan names nothing and has neither variants nor expectations to compare: changes between
+    /// levels or, without levels, the ratios to the tester.
     fn decide(&mut self, cells: &[Cell]) {
         let decided = self.list.iter().any(|comparison| comparison.decides);
         if decided || !self.draft.named_interests().is_empty() {

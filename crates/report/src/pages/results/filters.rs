@@ -1,4 +1,4 @@
-//! The firewalls that ran on the DUTs of a lab: a plan that does not say anything about rules leaves a host those that it has.
+//! The firewalls that ran on the DUTs of a lab: without `rules` in the plan, a host keeps its own.
 
 use super::Shown;
 use crate::prelude::*;
