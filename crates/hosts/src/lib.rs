@@ -17,3 +17,4 @@ pub mod stamps;
 pub mod systems;
 pub mod tools;
 pub mod watch;
+pub mod words;

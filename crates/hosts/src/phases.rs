@@ -17,6 +17,7 @@ mod supervision;
 #[cfg(test)]
 mod tests;
 
+use crate::words::{one_line, unless_empty};
 pub use machine::Machine;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -179,7 +180,8 @@ pub fn place(design: &Design, step: StepId) -> (String, String) {
         step,
     } = step;
     let text = format!("{} of trial {}, step {}", phase.name(), trial + 1, step + 1);
-    (text, shown(&design.hosts[host].steps(phase)[step].command))
+    let command = &design.hosts[host].steps(phase)[step].command;
+    (text, one_line(command, SHOWN))
 }
 
 impl Report {
@@ -192,9 +194,7 @@ impl Report {
         let (place, command) = place(design, self.step);
         let limit_ns = host.steps(self.step.phase)[self.step.step].mode.limit_ns();
         let (what, remedy) = self.judgement(limit_ns, &host.name);
-        let said = self
-            .last_words()
-            .map_or_else(String::new, |words| format!(" ({words})"));
+        let said = unless_empty(" (", &self.last_words(), ")");
         let still = if self.end.may_still_run {
             ", and may still run there"
         } else {
@@ -221,13 +221,9 @@ impl Report {
                 if let Some(signal) = status.signal() {
                     what += &format!(", which may mean signal {signal}");
                 }
-                let full = self
-                    .last_words()
-                    .is_some_and(|words| words.contains("No space left"));
-                let todo = if full {
-                    "make room on the file systems of"
-                } else {
-                    "try it by hand on"
+                let todo = match self.last_words().contains("No space left") {
+                    true => "make room on the file systems of",
+                    false => "try it by hand on",
                 };
                 (what, format!("{todo} {host}"))
             }
@@ -247,28 +243,10 @@ impl Report {
     }
 
     /// The last line that it wrote.
-    fn last_words(&self) -> Option<String> {
+    fn last_words(&self) -> String {
         let bytes = self.end.output.bytes();
         let text = String::from_utf8_lossy(&bytes);
-        text.lines()
-            .rev()
-            .find(|line| !line.trim().is_empty())
-            .map(shown)
-    }
-}
-
-/// The beginning of a text, on one line.
-fn shown(text: &str) -> String {
-    let plain: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let mut letters = plain.trim().chars();
-    let line: String = letters.by_ref().take(SHOWN).collect();
-    if letters.next().is_some() {
-        format!("{line}...")
-    } else {
-        line
+        one_line(text.trim().lines().last().unwrap_or_default(), SHOWN)
     }
 }
 

@@ -1,7 +1,7 @@
-//! The controller's side: an agent on another host (or in another namespace), reached over the two pipes of a child process.
+//! The controller's side: an agent on another host (or in another namespace), reached over the pipes of a child process.
 //!
-//! Two threads keep a connection: one reads the agent's messages, one sends heartbeats and watches for silence. So calls have
-//! time limits that hold, and callers learn at once that the agent has gone. Both, and all processes that carry the connection, go before
+//! A thread keeps the connection: it reads the agent's messages, sends heartbeats and watches for silence. So calls have
+//! time limits that hold, and callers learn at once that the agent has gone. The thread, and all processes that carry the connection, go before
 //! ordinary programs: a busy machine must not look like a lost one.
 
 pub mod lab;
@@ -13,13 +13,13 @@ use linerate_hosts::agent::client::Session;
 use linerate_hosts::agent::message::{Lines, Order, Port, Reply, Request};
 use linerate_hosts::clock::{Offset, Probe};
 use linerate_hosts::stamps::Stamps;
+use linerate_hosts::words::unless_empty;
 use linerate_linux::ports::{go_first, monotonic_ns};
 use linerate_linux::process::pipes::{self, Outlet};
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,8 @@ pub struct Agent {
     cpus: Vec<u32>,
     clock: String,
     shared: Arc<Shared>,
-    link: Rest,
+    /// The process that leads to it.
+    child: Option<Child>,
 }
 
 /// Questions for one comparison of clocks.
@@ -50,6 +51,18 @@ const PARTING_LOST: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a line may take to be written: an agent that reads nothing is lost soon.
 const WRITE_WITHIN: Duration = Duration::from_secs(1);
+/// How long the last words of a process that has closed its output are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// Takes an answer of the expected kind, which comes with the time when it was here; hands any other back.
+macro_rules! expect {
+    ($answer:pat => $value:expr) => {
+        |answer| match answer {
+            $answer => Ok($value),
+            (_, other) => Err(other),
+        }
+    };
+}
 
 impl Agent {
     /// Greets the agent at the other end of a link. `host`: its name in messages; `linerate`: our version.
@@ -57,33 +70,23 @@ impl Agent {
     /// # Errors
     /// There is no agent, it speaks another version, or it takes longer than `within`.
     pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent> {
-        let Link {
-            control,
-            output,
-            rest,
-        } = link;
-        let session = Mutex::new(Session::new(monotonic_ns()));
         let shared = Arc::new(Shared {
-            session,
+            session: Mutex::new(Session::new(monotonic_ns())),
             changed: Condvar::new(),
-            control,
+            control: link.control,
         });
-        let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
-        std::thread::spawn(move || reads.read(output));
         let mut agent = Agent {
             host: host.into(),
             cpus: Vec::new(),
             clock: String::new(),
-            shared,
-            link: rest,
+            shared: Arc::clone(&shared),
+            child: link.child,
         };
-        let (id, line) = agent.shared.lock().greet(SPOKEN, linerate, monotonic_ns());
-        agent.shared.write(&line);
-        std::thread::spawn(move || beats.beat());
-        match agent.answer(id, "greeting it", within)? {
-            (_, Reply::Welcome { cpus, clock }) => (agent.cpus, agent.clock) = (cpus, clock),
-            (_, other) => return Err(agent.nonsense("greeting it", &other)),
-        }
+        let (id, line) = shared.lock().greet(SPOKEN, linerate);
+        shared.write(&line);
+        std::thread::spawn(move || shared.keep(link.outlets));
+        let welcome = expect!((_, Reply::Welcome { cpus, clock }) => (cpus, clock));
+        (agent.cpus, agent.clock) = agent.answer(id, "greeting it", within, welcome)?;
         Ok(agent)
     }
 
@@ -113,10 +116,13 @@ impl Agent {
     /// As for every call: the agent is lost, refuses, or is late.
     pub fn prepare(&self, port: Port) -> Result<(Backend, Option<String>)> {
         let doing = format!("preparing port {}", port.name);
-        match self.call(&Request::Prepare(Box::new(port)), &doing, PREPARE_WITHIN)? {
-            (_, Reply::Prepared { backend, why }) => Ok((backend, why)),
-            (_, other) => Err(self.nonsense(&doing, &other)),
-        }
+        let prepared = expect!((_, Reply::Prepared { backend, why }) => (backend, why));
+        self.call(
+            &Request::Prepare(Box::new(port)),
+            &doing,
+            PREPARE_WITHIN,
+            prepared,
+        )
     }
 
     /// Gives ports up; all of them where none are named.
@@ -124,12 +130,9 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn release(&self, ports: Vec<String>) -> Result<()> {
-        self.order(
-            &Request::Release { ports },
-            "giving ports up",
-            PREPARE_WITHIN,
-        )
-        .map(drop)
+        let request = Request::Release { ports };
+        self.order(&request, "giving ports up", PREPARE_WITHIN)
+            .map(drop)
     }
 
     /// Makes ports ready for a load. Returns the nanoseconds that this waited for another linerate on the host; or, where it is still that
@@ -138,12 +141,12 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<Result<u64, String>> {
-        let doing = "arming the load";
-        match self.call(&Request::Arm { ports, order }, doing, QUICK)? {
+        let request = Request::Arm { ports, order };
+        self.call(&request, "arming the load", QUICK, |answer| match answer {
             (_, Reply::Armed { waited_ns }) => Ok(Ok(waited_ns)),
             (_, Reply::Busy { by }) => Ok(Err(by)),
-            (_, other) => Err(self.nonsense(doing, &other)),
-        }
+            (_, other) => Err(other),
+        })
     }
 
     /// Starts the armed load at a moment of its clock. Returns the number that the load's messages have.
@@ -168,17 +171,14 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn counters(&self, ports: &[String]) -> Result<BTreeMap<String, PortCounters>> {
-        let doing = "reading its ports' counters";
-        match self.call(
-            &Request::Counters {
-                ports: ports.to_vec(),
-            },
-            doing,
+        let ports = ports.to_vec();
+        let counters = expect!((_, Reply::Counters { ports }) => ports);
+        self.call(
+            &Request::Counters { ports },
+            "reading its ports' counters",
             QUICK,
-        )? {
-            (_, Reply::Counters { ports }) => Ok(ports),
-            (_, other) => Err(self.nonsense(doing, &other)),
-        }
+            counters,
+        )
     }
 
     /// Stamps of the cards of ports since their start, by port.
@@ -186,17 +186,14 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn stamps(&self, ports: &[String]) -> Result<BTreeMap<String, Stamps>> {
-        let doing = "reading its cards' stamps";
-        match self.call(
-            &Request::Stamps {
-                ports: ports.to_vec(),
-            },
-            doing,
+        let ports = ports.to_vec();
+        let stamps = expect!((_, Reply::Stamps { ports }) => ports);
+        self.call(
+            &Request::Stamps { ports },
+            "reading its cards' stamps",
             QUICK,
-        )? {
-            (_, Reply::Stamps { ports }) => Ok(ports),
-            (_, other) => Err(self.nonsense(doing, &other)),
-        }
+            stamps,
+        )
     }
 
     /// Compares the clocks.
@@ -204,29 +201,19 @@ impl Agent {
     /// # Errors
     /// As for every call; no answer makes sense.
     pub fn compare_clocks(&self) -> Result<Offset> {
-        let doing = "comparing clocks";
-        let mut probes = Vec::with_capacity(PROBES);
-        for _ in 0..PROBES {
+        let probe = |_| {
             let asked = monotonic_ns();
-            match self.call(&Request::Clock {}, doing, QUICK)? {
-                (
-                    received,
-                    Reply::Time {
-                        heard_ns,
-                        answered_ns,
-                    },
-                ) => {
-                    let there = [heard_ns.into(), answered_ns.into()];
-                    probes.push(Probe {
-                        asked,
-                        there,
-                        error_ns: 0,
-                        received,
-                    });
-                }
-                (_, other) => return Err(self.nonsense(doing, &other)),
-            }
-        }
+            let probe = |(received, heard_ns, answered_ns): (u64, u64, u64)| Probe {
+                asked,
+                there: [heard_ns.into(), answered_ns.into()],
+                error_ns: 0,
+                received,
+            };
+            let time = expect!((received, Reply::Time { heard_ns, answered_ns }) => (received, heard_ns, answered_ns));
+            self.call(&Request::Clock {}, "comparing clocks", QUICK, time)
+                .map(probe)
+        };
+        let probes: Vec<Probe> = (0..PROBES).map(probe).collect::<Result<_>>()?;
         Offset::of(&probes).ok_or_else(|| {
             self.failed("its clock cannot be compared with ours: no answer makes sense")
         })
@@ -245,21 +232,23 @@ impl Agent {
     /// # Errors
     /// As for every call.
     pub fn goodbye(self) -> Result<()> {
-        self.call(&Request::Goodbye {}, "saying goodbye", PARTING)
-            .map(drop)
+        self.call(&Request::Goodbye {}, "saying goodbye", PARTING, |_| Ok(()))
     }
 
     /// A request that has no answer but that it is done; gives its number.
     fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64> {
         let id = self.ask(request);
-        match self.answer(id, doing, within)? {
-            (_, Reply::Done {}) => Ok(id),
-            (_, other) => Err(self.nonsense(doing, &other)),
-        }
+        self.answer(id, doing, within, expect!((_, Reply::Done {}) => id))
     }
 
-    fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply)> {
-        self.answer(self.ask(request), doing, within)
+    fn call<T>(
+        &self,
+        request: &Request,
+        doing: &str,
+        within: Duration,
+        take: impl FnOnce((u64, Reply)) -> Result<T, Reply>,
+    ) -> Result<T> {
+        self.answer(self.ask(request), doing, within, take)
     }
 
     /// Sends a request; gives its number.
@@ -269,17 +258,24 @@ impl Agent {
         id
     }
 
-    /// An answer, with the time when it was here.
-    fn answer(&self, id: u64, doing: &str, within: Duration) -> Result<(u64, Reply)> {
+    /// An answer, taken with the time when it was here.
+    fn answer<T>(
+        &self,
+        id: u64,
+        doing: &str,
+        within: Duration,
+        take: impl FnOnce((u64, Reply)) -> Result<T, Reply>,
+    ) -> Result<T> {
         match self.wait_for(doing, Instant::now() + within, |session| session.answer(id))? {
             Some((_, Reply::Error(fault))) => Err(self.failed(fault.to_string())),
-            Some(answer) => Ok(answer),
+            Some(answer) => take(answer).map_err(|other| {
+                let shown: String = format!("{other:?}").chars().take(200).collect();
+                self.lost_while(doing, &format!("it sent a malformed message: {shown}"))
+            }),
             None => {
                 self.shared.lock().forget(id);
-                Err(self.failed(format!(
-                    "no answer within {} s while {doing}",
-                    within.as_secs_f64()
-                )))
+                let within = within.as_secs_f64();
+                Err(self.failed(format!("no answer within {within} s while {doing}")))
             }
         }
     }
@@ -304,7 +300,8 @@ impl Agent {
             if left.is_zero() {
                 return Ok(None);
             }
-            session = self.shared.wait(session, left);
+            let woken = self.shared.changed.wait_timeout(session, left);
+            session = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -314,18 +311,8 @@ impl Agent {
     }
 
     fn lost_while(&self, doing: &str, why: &str) -> RemoteError {
-        let said = self.link.complaints();
-        let said = if said.is_empty() {
-            said
-        } else {
-            format!("; it said: {said}")
-        };
+        let said = unless_empty("; it said: ", &self.shared.lock().complaints(), "");
         self.failed(format!("lost the agent while {doing}: {why}{said}"))
-    }
-
-    fn nonsense(&self, doing: &str, reply: &Reply) -> RemoteError {
-        let shown: String = format!("{reply:?}").chars().take(200).collect();
-        self.lost_while(doing, &format!("it sent a malformed message: {shown}"))
     }
 }
 
@@ -333,15 +320,17 @@ impl Drop for Agent {
     fn drop(&mut self) {
         // The end of its input is the agent's word to go.
         self.shared.control.close();
-        self.link.end(if self.lost().is_some() {
-            PARTING_LOST
-        } else {
-            PARTING
-        });
+        let within = match self.lost() {
+            Some(_) => PARTING_LOST,
+            None => PARTING,
+        };
+        self.child
+            .iter_mut()
+            .for_each(|child| end_within(child, within));
     }
 }
 
-/// The session, for the threads that share it.
+/// The session, for its callers and the thread that keeps it.
 struct Shared {
     session: Mutex<Session>,
     changed: Condvar,
@@ -354,108 +343,66 @@ impl Shared {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(
-        &self,
-        session: MutexGuard<'a, Session>,
-        most: Duration,
-    ) -> MutexGuard<'a, Session> {
-        self.changed
-            .wait_timeout(session, most)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-    }
-
     fn write(&self, line: &[u8]) {
+        let written = self.control.write_all(line, WRITE_WITHIN);
         // One that has ended shows by its output.
-        if self
-            .control
-            .write_all(line, WRITE_WITHIN)
-            .is_err_and(|error| would_block(&error))
-        {
+        if written.is_err_and(|error| would_block(&error)) {
             self.lock().lose("it does not read what it is asked");
             self.changed.notify_all();
         }
     }
 
-    fn read(&self, mut output: impl Read) {
+    /// Reads messages, sends heartbeats, and watches for silence, until the agent is gone.
+    fn keep(&self, mut outlets: [Outlet; 2]) {
         go_first();
-        let (mut lines, mut piece) = (Lines::default(), vec![0; 64 << 10]);
+        let (mut lines, mut ended) = (Lines::default(), None);
         loop {
-            let read = output.read(&mut piece);
+            // A pipe that cannot be waited for or read is one that has ended.
+            let waited = pipes::wait(&outlets, LOOK);
+            let mut said = [Vec::new(), Vec::new()];
+            let mut read =
+                |n: usize| outlets[n].read(&mut |bytes| said[n].extend_from_slice(bytes));
+            let broken = waited.and(read(1)).and(read(0)).is_err();
             let (now, mut session) = (monotonic_ns(), self.lock());
-            match read {
-                Ok(length) if length > 0 => {
-                    if let Err(flood) = lines.take(&piece[..length], |line| session.line(line, now))
-                    {
-                        session.lose(flood.to_string());
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                _ => session.closed(),
+            session.complained(&said[1]);
+            if let Err(flood) = lines.take(&said[0], |line| session.line(line, now)) {
+                session.lose(flood.to_string());
             }
+            if broken || outlets[0].is_closed() {
+                let since = ended.get_or_insert_with(Instant::now).elapsed();
+                if outlets[1].is_closed() || since > LAST_WORDS {
+                    session.closed();
+                }
+            }
+            let beat = self.control.fd().and_then(|_| session.tick(now));
             let lost = session.lost().is_some();
             drop(session);
             self.changed.notify_all();
             if lost {
                 return;
             }
-        }
-    }
-
-    /// Sends heartbeats, and watches for silence.
-    fn beat(&self) {
-        go_first();
-        while self.control.fd().is_some() {
-            std::thread::sleep(LOOK);
-            let mut session = self.lock();
-            let (line, over) = (session.tick(monotonic_ns()), session.is_over());
-            drop(session);
-            if over {
-                return self.changed.notify_all();
-            }
-            line.iter().for_each(|line| self.write(line));
+            beat.iter().for_each(|line| self.write(line));
         }
     }
 }
 
-/// Two pipes to an agent.
+/// The way to an agent: its input and its outputs, and the process that has them, unless it is a caller's.
 pub struct Link {
-    pub(super) control: Arc<Control>,
-    pub(super) output: Box<dyn Read + Send>,
-    pub(super) rest: Rest,
-}
-
-/// The parts of a link that remain once its pipes are in use.
-pub(super) struct Rest {
     child: Option<Child>,
-    /// The process's standard error, and the end of its text.
-    complaints: Mutex<(Outlet, Vec<u8>)>,
+    control: Arc<Control>,
+    outlets: [Outlet; 2],
 }
-
-/// Most bytes of a process's standard error in a message: its end.
-const SHOWN: usize = 600;
-/// How long the last words of a process that has closed its output are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How often is looked whether a process has ended.
-const LOOK_FOR_END: Duration = Duration::from_millis(5);
 
 impl Link {
     /// Uses existing pipes.
     ///
     /// # Errors
     /// The system does not take the pipe.
-    pub fn of_pipes(
-        input: impl Into<OwnedFd>,
-        output: impl Read + Send + 'static,
-    ) -> io::Result<Link> {
-        let rest = Rest {
-            child: None,
-            complaints: Mutex::new((Outlet::new(None), Vec::new())),
-        };
+    pub fn of_pipes(input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) -> io::Result<Link> {
         Ok(Link {
+            child: None,
             control: Control::new(input.into())?,
-            output: Box::new(output),
-            rest,
+            outlets: [Some(output.into()), None].map(Outlet::new),
         })
     }
 
@@ -464,45 +411,11 @@ impl Link {
     /// # Errors
     /// The process cannot be started.
     pub fn start(mut command: Command) -> io::Result<Link> {
-        let (child, input, [output, errors]) = spawn_piped(&mut command)?;
-        let complaints = Mutex::new((Outlet::new(Some(errors)), Vec::new()));
-        let rest = Rest {
-            child: Some(child),
-            complaints,
-        };
+        let (child, input, outputs) = spawn_piped(&mut command)?;
         Ok(Link {
-            rest,
-            ..Link::of_pipes(input, File::from(output))?
+            child: Some(child),
+            control: Control::new(input)?,
+            outlets: outputs.map(|output| Outlet::new(Some(output))),
         })
-    }
-}
-
-impl Rest {
-    /// The end of the process's standard error, on one line. If the process is about to end, waits for its last words.
-    pub fn complaints(&self) -> String {
-        let mut complaints = self
-            .complaints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let (outlet, kept) = &mut *complaints;
-        let began = Instant::now();
-        while !outlet.is_closed() && began.elapsed() < LAST_WORDS {
-            let _ = pipes::wait(std::slice::from_ref(outlet), LOOK_FOR_END);
-            let _ = outlet.read(&mut |bytes| {
-                kept.extend_from_slice(bytes);
-                kept.drain(..kept.len().saturating_sub(SHOWN));
-            });
-        }
-        let text = String::from_utf8_lossy(kept).trim().replace('\n', " / ");
-        text.chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect()
-    }
-
-    /// Waits for the process's end; kills it when it takes longer.
-    pub fn end(&mut self, within: Duration) {
-        if let Some(child) = &mut self.child {
-            end_within(child, within);
-        }
     }
 }

@@ -7,12 +7,14 @@ mod undo;
 pub use undo::Undone;
 
 use crate::dut::{PAUSE, mark};
+use crate::error::in_brackets;
 use crate::{ExecutionTarget, Fault, Finished, Interrupt, Order, RemoteError, Result};
 use linerate_hosts::dut_changes::{
     self as hosts, Check, INSTALLATION_NS, Input, LATER, Program, Step, Undoing,
 };
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::systems::Kernel;
+use linerate_hosts::words::one_line;
 use linerate_linux::journal::Journal;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,6 +38,8 @@ const PACE: u64 = 1 << 20;
 /// The longest output that is read before a change: files and saved rule sets.
 const MOST: usize = 1 << 20;
 
+/// Letters of a program and of its words in messages.
+pub(crate) const SAID: usize = 300;
 /// The outcome of undoing a change.
 const BACK: &str = "put back";
 /// The entry of a journal for a pending boot: restored settings take effect only from that boot on.
@@ -225,7 +229,7 @@ impl Changes {
         let is = value.lines().collect::<Vec<_>>().join(", ");
         let said = format!(
             "{what} should be {wanted}, and is {} by `{command}`: the host did not take the value, or another setting changed it",
-            short(&is)
+            one_line(&is, SAID)
         );
         Err(RemoteError::new(self.place.name(), Fault::Untaken, said))
     }
@@ -326,7 +330,7 @@ impl Changes {
             .filter(|_| finished.stdout.missing() == 0);
         text.and_then(|text| read.form.value(&text)).ok_or_else(|| {
             let said = match finished.stdout.missing() {
-                0 => short(&finished.text()),
+                0 => one_line(&finished.text(), SAID),
                 _ => format!("it has {} bytes, and {MOST} can be kept", finished.stdout.total()),
             };
             let command = shown(&read.program);
@@ -393,10 +397,9 @@ impl Changes {
         if finished.is_success() {
             return Ok(finished);
         }
-        let said = [finished.errors(), finished.text()]
-            .into_iter()
-            .find(|s| !s.trim().is_empty());
-        let said = said.map_or(String::new(), |said| format!(" ({})", short(&said)));
+        let said = [finished.errors(), finished.text()].map(|said| one_line(&said, SAID));
+        let said = said.iter().find(|said| !said.is_empty());
+        let said = said.map_or_else(String::new, |said| in_brackets(said));
         let how = match finished.outcome {
             Outcome::Ended(status) => status.to_string(),
             Outcome::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
@@ -432,22 +435,7 @@ fn image(path: &str) -> io::Result<(u64, impl Read)> {
 
 /// A program for people.
 fn shown(program: &Program) -> String {
-    short(&program.shown())
-}
-
-/// The beginning of a text, in one line.
-fn short(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = line
-        .chars()
-        .take(300)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
-    if cut.len() < line.len() {
-        format!("{cut} ...")
-    } else {
-        cut
-    }
+    one_line(&program.shown(), SAID)
 }
 
 fn unjournalled(place: &ExecutionTarget) -> impl FnOnce(linerate_linux::Error) -> RemoteError {

@@ -20,6 +20,7 @@ use linerate_hosts::phases::{
     Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId,
     Supervision, place,
 };
+use linerate_hosts::words::unless_empty;
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
 use start_group::StartGroup;
@@ -388,11 +389,7 @@ impl<'a> Driver<'a> {
             format!("{place}: {command}")
         };
         let told: Vec<String> = steps.iter().map(told).collect();
-        let told = if told.is_empty() {
-            String::new()
-        } else {
-            format!(" [{}]", told.join("; "))
-        };
+        let told = unless_empty(" [", &told.join("; "), "]");
         (self.observer)(Notice::Trouble {
             host,
             error,

@@ -1,5 +1,6 @@
 //! Errors between this machine and a host, with remedies.
 
+use linerate_hosts::words::unless_empty;
 use std::fmt;
 use std::time::Duration;
 
@@ -390,12 +391,9 @@ fn telling(said: &str, fault: Fault) -> String {
     lines.join("; ").chars().take(400).collect()
 }
 
-fn in_brackets(said: &str) -> String {
-    if said.is_empty() {
-        String::new()
-    } else {
-        format!(" ({said})")
-    }
+/// Words in brackets; nothing where there are none.
+pub(crate) fn in_brackets(said: &str) -> String {
+    unless_empty(" (", said, ")")
 }
 
 #[cfg(test)]

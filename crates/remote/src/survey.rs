@@ -2,6 +2,7 @@
 
 mod frames;
 
+use crate::error::in_brackets;
 use crate::{
     ExecutionTarget, Heard, Interrupt, Order, Part, RemoteError, Result, Scanner, Stream, Target,
     fresh_mark, line,
@@ -161,11 +162,7 @@ fn everywhere<T: Send>(
 
 /// The facts of a host that cannot be reached.
 pub fn unreachable(error: &RemoteError) -> Facts {
-    let said = if error.said.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", error.said)
-    };
+    let said = in_brackets(&error.said);
     Facts::unreachable(format!("{}{said}", error.fault), error.fault.remedy())
 }
 

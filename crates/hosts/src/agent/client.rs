@@ -3,11 +3,11 @@
 
 use super::message::{Code, Reply, Request, decode, encode};
 use super::{BEAT_NS, GREET_NS, IDLE_SILENCE_NS, SILENCE_NS, Silence};
+use crate::words::{one_line, unless_empty};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    New,
     Greeting,
     Open,
     Over,
@@ -28,6 +28,8 @@ pub struct Session {
     beat_ns: u64,
     /// Output of the host's shell before the session began.
     preamble: String,
+    /// The end of what the process that leads to the agent has written to standard error.
+    complaints: Vec<u8>,
     /// Why the session is over, in words.
     lost: Option<String>,
 }
@@ -36,6 +38,8 @@ pub struct Session {
 const LONGEST_PREAMBLE: usize = 64 << 10;
 /// Bytes of it that messages show.
 const KEPT_PREAMBLE: usize = 400;
+/// Bytes that are kept of complaints: the last.
+const KEPT_COMPLAINTS: usize = 600;
 /// Most messages of loads that wait for a caller; the oldest are dropped.
 const UNTAKEN: usize = 200_000;
 
@@ -43,7 +47,7 @@ impl Session {
     /// A session that begins.
     pub fn new(now_ns: u64) -> Session {
         Session {
-            phase: Phase::New,
+            phase: Phase::Greeting,
             next: 1,
             answers: BTreeMap::new(),
             loads: BTreeSet::new(),
@@ -51,6 +55,7 @@ impl Session {
             silence: Silence::since(now_ns),
             beat_ns: now_ns,
             preamble: String::new(),
+            complaints: Vec::new(),
             lost: None,
         }
     }
@@ -72,9 +77,7 @@ impl Session {
     }
 
     /// Greets: the line to be written.
-    pub fn greet(&mut self, protocol: u32, linerate: &str, now_ns: u64) -> (u64, Vec<u8>) {
-        self.phase = Phase::Greeting;
-        (self.silence, self.beat_ns) = (Silence::since(now_ns), now_ns);
+    pub fn greet(&mut self, protocol: u32, linerate: &str) -> (u64, Vec<u8>) {
         self.ask(&Request::Hello {
             protocol,
             linerate: linerate.into(),
@@ -121,7 +124,7 @@ impl Session {
                 self.reply(id, reply, now_ns);
             }
             // A shell may talk before the greeting is written.
-            Err(_) if matches!(self.phase, Phase::New | Phase::Greeting) => self.preamble(line),
+            Err(_) if self.phase == Phase::Greeting => self.preamble(line),
             // A newer agent may send unknown messages, as long as they are no answers.
             Err((id, fault)) if fault.code == Code::Unknown && !self.is_waited_for(id) => {
                 self.silence = Silence::since(now_ns);
@@ -179,20 +182,25 @@ impl Session {
 
     /// Output of the host's shell before the session began, made safe to show.
     fn shell_said(&self) -> String {
-        let plain = self.preamble.trim().chars().take(KEPT_PREAMBLE);
-        plain
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect()
+        one_line(&self.preamble, KEPT_PREAMBLE)
+    }
+
+    /// The process that leads to the agent has written this to standard error.
+    pub fn complained(&mut self, bytes: &[u8]) {
+        self.complaints.extend_from_slice(bytes);
+        let over = self.complaints.len().saturating_sub(KEPT_COMPLAINTS);
+        self.complaints.drain(..over);
+    }
+
+    /// The end of what was written there, on one line.
+    pub fn complaints(&self) -> String {
+        let text = String::from_utf8_lossy(&self.complaints);
+        one_line(&text.trim().replace('\n', " / "), KEPT_COMPLAINTS)
     }
 
     /// The stream has ended.
     pub fn closed(&mut self) {
-        let said = self.shell_said();
-        let said = if said.is_empty() {
-            said
-        } else {
-            format!(" (it said: {said})")
-        };
+        let said = unless_empty(" (it said: ", &self.shell_said(), ")");
         self.lose(format!("the connection ended{said}"));
     }
 
@@ -200,7 +208,7 @@ impl Session {
     pub fn tick(&mut self, now_ns: u64) -> Option<Vec<u8>> {
         let silent = self.silence.look(now_ns);
         let most = match self.phase {
-            Phase::New | Phase::Over => return None,
+            Phase::Over => return None,
             Phase::Greeting => GREET_NS,
             Phase::Open if self.loads.is_empty() => IDLE_SILENCE_NS,
             Phase::Open => SILENCE_NS,

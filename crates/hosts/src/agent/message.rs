@@ -5,6 +5,7 @@
 
 use super::{LONGEST, SPOKEN};
 use crate::stamps::Stamps;
+use crate::words::printable;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::CpuShare;
 use linerate_plan::Backend;
@@ -163,14 +164,6 @@ pub fn decode<M: DeserializeOwned>(line: &[u8]) -> Result<(u64, M), (u64, Fault)
                 false => malformed(id, format!("{}: {}", shown(&name), printable(&error, 300))),
             }
         })
-}
-
-/// The beginning of a text that came from elsewhere, fit to be printed.
-pub(super) fn printable(text: &str, most: usize) -> String {
-    text.chars()
-        .take(most)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 impl Fault {

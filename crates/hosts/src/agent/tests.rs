@@ -477,7 +477,7 @@ proptest! {
     #[test]
     fn no_bytes_break_a_client(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20)) {
         let mut session = client::Session::new(0);
-        session.greet(SPOKEN, "1", 0);
+        session.greet(SPOKEN, "1");
         for line in lines {
             session.line(&line, 0);
             session.tick(0);
@@ -488,7 +488,7 @@ proptest! {
     #[test]
     fn no_replies_break_a_client(said in prop::collection::vec((0u64..8, 0usize..5, 0usize..13), 0..40)) {
         let mut session = client::Session::new(0);
-        let mut open = BTreeSet::from([session.greet(SPOKEN, "1", 0).0]);
+        let mut open = BTreeSet::from([session.greet(SPOKEN, "1").0]);
         for (id, reply, request) in said {
             let request = requests().swap_remove(request);
             let asked = session.ask(&request).0;
@@ -517,7 +517,7 @@ fn a_client_and_an_agent_understand_each_other() {
             }
         }
     };
-    let (id, line) = client.greet(SPOKEN, "1.2.3", 0);
+    let (id, line) = client.greet(SPOKEN, "1.2.3");
     client.line(b"Welcome to host x!", 0);
     assert_eq!(client.lost(), None, "a shell that prints is borne");
     exchange(&mut agent, &mut client, line);
@@ -548,7 +548,7 @@ fn a_client_and_an_agent_understand_each_other() {
         "nothing was heard of the agent for 5100 ms"
     );
     let mut loaded = client::Session::new(0);
-    let (id, _) = loaded.greet(SPOKEN, "1.2.3", 0);
+    let (id, _) = loaded.greet(SPOKEN, "1.2.3");
     let welcome = Reply::Welcome {
         cpus: vec![0],
         clock: String::new(),
@@ -586,7 +586,7 @@ fn an_agent_without_a_load_waits_for_a_busy_controller() {
 #[test]
 fn a_host_that_prints_without_end_is_no_agent() {
     let mut client = client::Session::new(0);
-    client.greet(SPOKEN, "1", 0);
+    client.greet(SPOKEN, "1");
     (0..10_000).for_each(|_| client.line(b"y y y y y y y y", 0));
     assert!(
         client

@@ -1,5 +1,6 @@
 //! Failures of a tool on a host, recognised by messages of tool, shell and system; with remedies.
 
+use crate::words;
 use linerate_plan::Backend;
 use memchr::memmem;
 
@@ -76,13 +77,7 @@ impl Fault {
 pub fn printable(text: &[u8]) -> String {
     // Four bytes are the longest character.
     let cut = &text[..text.len().min(4 * LONGEST_MESSAGE)];
-    let text = String::from_utf8_lossy(cut);
-    let clean = |c: char| if c.is_control() { '?' } else { c };
-    text.trim()
-        .chars()
-        .take(LONGEST_MESSAGE)
-        .map(clean)
-        .collect()
+    words::printable(&String::from_utf8_lossy(cut), LONGEST_MESSAGE)
 }
 
 /// Messages of shells, sudo, ssh and the system that come with any tool: a part of each, in lower case.

@@ -1,8 +1,11 @@
 //! Reboots of a DUT: the order, and the waits until it is down, answers again and forwards again; also for a DUT that was lost.
 
 use super::{COMMAND, PAUSE, RemoteDut, answers, mark};
-use crate::{ExecutionTarget, Fault, Interrupt, Order, RemoteError, Result, Target, is_same_boot};
+use crate::changes::SAID;
+use crate::error::in_brackets;
+use crate::{ExecutionTarget, Fault, Interrupt, Order, Result, Target, is_same_boot};
 use linerate_hosts::systems::Kernel;
+use linerate_hosts::words::{one_line, unless_empty};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -153,13 +156,7 @@ impl RemoteDut {
         if self.within(DOWN_WITHIN, interrupted, is_down)?.is_some() {
             return Ok(());
         }
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = if said.is_empty() {
-            said
-        } else {
-            format!(" ({said})")
-        };
-        let after = DOWN_WITHIN.as_secs();
+        let (after, said) = (DOWN_WITHIN.as_secs(), in_brackets(&one_line(said, SAID)));
         let said = format!("it was told to reboot, and is still there after {after} s{said}");
         Err(self.error(Fault::StillUp, said))
     }
@@ -194,10 +191,7 @@ impl RemoteDut {
                 }
             },
         }
-        let console = match &self.known.console[..] {
-            [] => String::new(),
-            console => format!(": {}", console.join(" ")),
-        };
+        let console = unless_empty(": ", &self.known.console.join(" "), "");
         let after = self.boot_limit().as_secs();
         let said = format!(
             "it has not come back {after} s after {since} ({why}); look at its console{console}"
@@ -222,7 +216,7 @@ impl RemoteDut {
                 }
                 Ok(_) => "it answers, and does not tell of another boot".into(),
                 Err(error) if error.fault.is_final() => return Err(error),
-                Err(error) => format!("{}{}", error.fault, said(&error)),
+                Err(error) => format!("{}{}", error.fault, unless_empty(": ", &error.said, "")),
             };
             Ok(None)
         })?;
@@ -277,12 +271,4 @@ fn ping(to: IpAddr, kernel: Kernel) -> Vec<String> {
         .map(|word| (*word).to_string())
         .chain([to.to_string()])
         .collect()
-}
-
-fn said(error: &RemoteError) -> String {
-    if error.said.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", error.said)
-    }
 }

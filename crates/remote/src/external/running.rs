@@ -9,6 +9,7 @@ use linerate_hosts::tools::fault::remedy;
 use linerate_hosts::tools::{
     self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task,
 };
+use linerate_hosts::words::unless_empty;
 use linerate_plan::Backend;
 use std::sync::Arc;
 
@@ -183,12 +184,8 @@ impl<'a> Running<'a> {
         if self.host.sudo && said.contains("sudo") {
             return self.failed(&Fault::new(FaultKind::NoPrivilege, said.as_bytes()));
         }
-        let said = if said.is_empty() {
-            String::new()
-        } else {
-            format!("; {said}")
-        };
-        RemoteError::new(host, *fault, self.doing() + &said)
+        let said = self.doing() + &unless_empty("; ", said, "");
+        RemoteError::new(host, *fault, said)
     }
 
     fn most_output(&self) -> u64 {
