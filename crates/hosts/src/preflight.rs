@@ -25,16 +25,17 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
     whole(lab, &mut out);
     for host in &lab.hosts {
         let Some(facts) = facts.get(&host.name) else {
-            out.fault(host, "nothing is known of it")
-                .evidence("it was not asked")
-                .remedy("ask it again");
+            out.fault(
+                host,
+                "nothing is known of it",
+                "it was not asked",
+                "ask it again",
+            );
             continue;
         };
         if let Some(Unreachable { why, remedy }) = &facts.unreachable {
             let remedy = format!("{remedy}; try: {}", host.reach.by_hand());
-            out.fault(host, "it cannot be reached")
-                .evidence(why)
-                .remedy(remedy);
+            out.fault(host, "it cannot be reached", why, remedy);
             continue;
         }
         host::check(lab, host, facts, &mut out);
@@ -53,34 +54,29 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
 
 /// The hosts that have answered.
 fn stations<'a>(lab: &'a Lab, facts: &'a BTreeMap<String, Facts>) -> Vec<Station<'a>> {
-    let known = |host: &Host| facts.get(&host.name).filter(|f| f.unreachable.is_none());
-    lab.hosts
-        .iter()
-        .filter_map(|host| {
-            Some(Station {
-                host,
-                facts: known(host)?,
-            })
-        })
-        .collect()
+    let station = |host: &'a Host| {
+        let facts = facts.get(&host.name)?;
+        let answered = facts.unreachable.is_none();
+        answered.then_some(Station { host, facts })
+    };
+    lab.hosts.iter().filter_map(station).collect()
 }
 
 /// Checks of the whole lab, or of values that plans expect of the file.
 fn whole(lab: &Lab, out: &mut Findings) {
     if let Some(dut) = lab.dut().filter(|_| lab.placeholders().is_none()) {
-        out.warning(dut, "plans cannot name its interfaces")
-            .evidence(
-                "the lab file leaves [in] or [out] without a name: {in} and {out} stand for these",
-            )
-            .remedy("write name = \"...\" for both");
+        out.warning(
+            dut,
+            "plans cannot name its interfaces",
+            "the lab file leaves [in] or [out] without a name: {in} and {out} stand for these",
+            "write name = \"...\" for both",
+        );
     }
     if !lab.isolated {
         let remedy =
             "set `isolated = true` when only hosts of the lab can receive what is sent (RFC 6815)";
         let what = Diagnostic::new("nothing will be sent in this lab");
-        out.add(what)
-            .evidence("its file does not say isolated = true")
-            .remedy(remedy);
+        out.add(what, "its file does not say isolated = true", remedy);
     }
 }
 
@@ -168,31 +164,31 @@ fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<[Plug<'a>; 2]> {
 struct Findings(Vec<Diagnostic>);
 
 impl Findings {
-    /// A fault of a host; its evidence and its remedy follow.
-    fn fault(&mut self, host: &Host, what: impl Into<String>) -> &mut Self {
-        self.add(Diagnostic::new(what).of(&host.name))
+    /// A fault of a host, with its evidence and its remedy.
+    fn fault(
+        &mut self,
+        host: &Host,
+        what: impl Into<String>,
+        evidence: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.add(Diagnostic::new(what).of(&host.name), evidence, remedy);
     }
 
-    fn warning(&mut self, host: &Host, what: impl Into<String>) -> &mut Self {
-        self.add(Diagnostic::new(what).of(&host.name).doubtful())
+    fn warning(
+        &mut self,
+        host: &Host,
+        what: impl Into<String>,
+        evidence: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let what = Diagnostic::new(what).of(&host.name).doubtful();
+        self.add(what, evidence, remedy);
     }
 
-    fn add(&mut self, problem: Diagnostic) -> &mut Self {
-        self.0.push(problem);
-        self
-    }
-
-    fn evidence(&mut self, evidence: impl Into<String>) -> &mut Self {
-        let problem = self.0.pop().map(|problem| problem.evidence(evidence));
-        self.0.extend(problem);
-        self
-    }
-
-    /// Completes it. A host with two roles may have the same problem twice.
-    fn remedy(&mut self, remedy: impl Into<String>) {
-        let Some(problem) = self.0.pop().map(|problem| problem.remedy(remedy)) else {
-            return;
-        };
+    /// A host with two roles may have the same problem twice.
+    fn add(&mut self, what: Diagnostic, evidence: impl Into<String>, remedy: impl Into<String>) {
+        let problem = what.evidence(evidence).remedy(remedy);
         if !self.0.contains(&problem) {
             self.0.push(problem);
         }

@@ -16,6 +16,7 @@ mod pkt_gen;
 mod tests;
 mod trafgen;
 
+use fault::Signs;
 pub use fault::{Fault, FaultKind};
 pub use iperf3::between_end_hosts;
 use linerate_plan::Backend;
@@ -60,17 +61,17 @@ pub fn command(tool: Backend, side: Side, task: &Task) -> Result<Invocation, Uns
     })
 }
 
-/// The parser of a tool's output. The one for linerate itself serves all of its own backends.
-fn parser(tool: Backend, side: Side) -> Box<dyn Parse> {
+/// The parser of a tool's output, and its messages that are faults. The one for linerate itself serves all of its own backends.
+fn parser(tool: Backend, side: Side) -> (Box<dyn Parse>, &'static Signs) {
     match tool {
-        Backend::PktGen => Box::new(pkt_gen::PktGen::new(side)),
-        Backend::Iperf3 => Box::new(iperf3::Iperf3 {
-            side,
-            document: Vec::new(),
-        }),
-        Backend::Netperf => Box::new(netperf::Netperf { side, began: None }),
-        Backend::Trafgen => Box::new(trafgen::Trafgen::default()),
-        _ => Box::new(linerate::Linerate { side }),
+        Backend::PktGen => (Box::new(pkt_gen::PktGen::new(side)), pkt_gen::FAULTS),
+        Backend::Iperf3 => (Box::new(iperf3::Iperf3::new(side)), iperf3::FAULTS),
+        Backend::Netperf => (
+            Box::new(netperf::Netperf { side, began: None }),
+            netperf::FAULTS,
+        ),
+        Backend::Trafgen => (Box::new(trafgen::Trafgen::default()), trafgen::FAULTS),
+        _ => (Box::new(linerate::Linerate { side }), linerate::FAULTS),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Findings, Plug, Port, Station, alike, by_address, ports, speed};
 use crate::systems::Interface;
+use crate::words::unless_empty;
 use linerate_plan::Backend;
 use linerate_plan::lab::{HostAddress, Interface as LabInterface, Lab};
 use std::net::IpAddr;
@@ -15,17 +16,11 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
         let interface = match port.found(station.facts) {
             Ok(interface) => interface,
             Err(why) => {
-                let names: Vec<&str> = station
-                    .facts
-                    .interfaces
-                    .iter()
-                    .map(|i| i.name.as_str())
-                    .take(20)
-                    .collect();
+                let names = station.facts.interfaces.iter().take(20);
+                let names: Vec<&str> = names.map(|i| i.name.as_str()).collect();
                 let evidence = format!("{why}; it has {}", names.join(" "));
-                out.fault(host, format!("[{key}] is not there"))
-                    .evidence(evidence)
-                    .remedy("correct the lab file, or load the driver");
+                let remedy = "correct the lab file, or load the driver";
+                out.fault(host, format!("[{key}] is not there"), evidence, remedy);
                 continue;
             }
         };
@@ -34,20 +29,23 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
             out.fault(
                 host,
                 format!("[{key}] is the interface that ssh comes in at"),
-            )
-            .evidence(format!("both are {name}"))
-            .remedy("use another interface: a load would cut the host off");
+                format!("both are {name}"),
+                "use another interface: a load would cut the host off",
+            );
         }
         link(station, interface, wanted.speed.or(lab.link_speed), out);
         if interface.pause.is_on() {
             let yes = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
-            out.warning(host, format!("{name} uses pause frames"))
-                .evidence(format!(
+            out.warning(
+                host,
+                format!("{name} uses pause frames"),
+                format!(
                     "obeyed {}, sent {}",
                     yes(interface.pause.rx),
                     yes(interface.pause.tx)
-                ))
-                .remedy(pause_off(station, name));
+                ),
+                pause_off(station, name),
+            );
         }
         addresses(station, interface, wanted, out);
     }
@@ -62,24 +60,31 @@ fn link(station: &Station<'_>, interface: &Interface, wanted: Option<f64>, out: 
         } else {
             "ifconfig"
         };
-        out.fault(host, format!("{name} is switched off"))
-            .evidence("its flags have no UP")
-            .remedy(format!("{by} {name} up"));
+        out.fault(
+            host,
+            format!("{name} is switched off"),
+            "its flags have no UP",
+            format!("{by} {name} up"),
+        );
     } else if interface.link == Some(false) {
-        let media = interface
-            .media
-            .as_ref()
-            .map_or(String::new(), |media| format!("; medium: {media}"));
+        let media = interface.media.as_deref().unwrap_or_default();
+        let media = unless_empty("; medium: ", media, "");
         let remedy = "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)";
-        out.fault(host, format!("{name} has no link"))
-            .evidence(format!("no carrier{media}"))
-            .remedy(remedy);
+        out.fault(
+            host,
+            format!("{name} has no link"),
+            format!("no carrier{media}"),
+            remedy,
+        );
     }
     if interface.full_duplex == Some(false) {
         let media = interface.media.as_deref().unwrap_or("half duplex");
-        out.fault(host, format!("{name} runs at half duplex"))
-            .evidence(media)
-            .remedy("let both ends negotiate, or neither");
+        out.fault(
+            host,
+            format!("{name} runs at half duplex"),
+            media,
+            "let both ends negotiate, or neither",
+        );
     }
     if let (Some(wanted), Some(is)) = (
         wanted,
@@ -90,9 +95,9 @@ fn link(station: &Station<'_>, interface: &Interface, wanted: Option<f64>, out: 
         out.fault(
             host,
             format!("{name} runs at {}, not {}", speed(is), speed(wanted)),
-        )
-        .evidence(interface.media.as_deref().unwrap_or("by ethtool"))
-        .remedy(remedy);
+            interface.media.as_deref().unwrap_or("by ethtool"),
+            remedy,
+        );
     }
 }
 
@@ -112,9 +117,9 @@ fn addresses(
         out.fault(
             host,
             format!("{name} has another Ethernet address than the lab file says"),
-        )
-        .evidence(format!("it is {is}, not {said}"))
-        .remedy("correct the lab file: frames to the wrong address are dropped by the card");
+            format!("it is {is}, not {said}"),
+            "correct the lab file: frames to the wrong address are dropped by the card",
+        );
     }
     for said in &wanted.addresses {
         let differ = |a: &HostAddress| {
@@ -134,15 +139,18 @@ fn addresses(
             _ if said.address.is_ipv6() => format!("ifconfig {name} inet6 {said}"),
             _ => format!("ifconfig {name} inet {said} alias"),
         };
-        out.fault(host, format!("{name} does not have the address {said}"))
-            .evidence(listed(
+        out.fault(
+            host,
+            format!("{name} does not have the address {said}"),
+            listed(
                 interface
                     .addresses
                     .iter()
                     .map(ToString::to_string)
                     .collect(),
-            ))
-            .remedy(format!("{remedy}, or correct the lab file"));
+            ),
+            format!("{remedy}, or correct the lab file"),
+        );
     }
 }
 
@@ -207,9 +215,9 @@ pub(super) fn check([a, b]: &[Plug<'_>; 2], out: &mut Findings) {
                 "the ends of the cable {} run at different speeds",
                 between(a, b)
             ),
-        )
-        .evidence(format!("{} and {}", speed(left), speed(right)))
-        .remedy("a switch in between, or the wrong interface in the lab file");
+            format!("{} and {}", speed(left), speed(right)),
+            "a switch in between, or the wrong interface in the lab file",
+        );
     }
     if let (Some(left), Some(right)) = (a.found.mtu, b.found.mtu)
         && left != right
@@ -220,9 +228,9 @@ pub(super) fn check([a, b]: &[Plug<'_>; 2], out: &mut Findings) {
                 "the ends of the cable {} have different MTUs",
                 between(a, b)
             ),
-        )
-        .evidence(format!("{left} and {right}"))
-        .remedy("set both alike, or long frames are dropped at one end");
+            format!("{left} and {right}"),
+            "set both alike, or long frames are dropped at one end",
+        );
     }
     knows(a, b, out);
     knows(b, a, out);
@@ -250,51 +258,43 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, out: &mut Findings) {
         let (is_fault, what, evidence) = match entries().find(|n| n.interface == *at) {
             None => match entries().next() {
                 Some(other) => {
-                    out.fault(host, format!("it looks for {who} behind another interface"))
-                        .evidence(format!("it knows it at {}, not at {at}", other.interface))
-                        .remedy("see for swapped cables and for two interfaces in one network");
+                    out.fault(
+                        host,
+                        format!("it looks for {who} behind another interface"),
+                        format!("it knows it at {}, not at {at}", other.interface),
+                        "see for swapped cables and for two interfaces in one network",
+                    );
                     continue;
                 }
                 // A host can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
-                None => (
-                    silent,
-                    format!("it does not know who has {who}"),
-                    format!("no entry for it at {at}"),
-                ),
+                None => {
+                    let what = format!("it does not know who has {who}");
+                    (silent, what, format!("no entry for it at {at}"))
+                }
             },
             Some(entry) => match (entry.mac, to.found.mac) {
-                (None, _) => (
-                    true,
-                    format!("{who} does not answer it"),
-                    format!("its entry at {at} is incomplete"),
-                ),
+                (None, _) => {
+                    let evidence = format!("its entry at {at} is incomplete");
+                    (true, format!("{who} does not answer it"), evidence)
+                }
                 (Some(said), Some(is)) if said != is => {
                     let what = format!("it has the wrong Ethernet address for {who}");
-                    (
-                        true,
-                        what,
-                        format!("it knows {said}, {} has {is}", to.found.name),
-                    )
+                    let evidence = format!("it knows {said}, {} has {is}", to.found.name);
+                    (true, what, evidence)
                 }
                 _ if silent && !entry.permanent => {
                     let why = "expires, and ARP gets no answer while pkt-gen runs";
-                    (
-                        false,
-                        format!("it will forget who has {who}"),
-                        format!("its entry at {at} {why}"),
-                    )
+                    let what = format!("it will forget who has {who}");
+                    (false, what, format!("its entry at {at} {why}"))
                 }
                 _ => continue,
             },
         };
-        let found = if is_fault {
-            out.fault(host, what)
-        } else {
-            out.warning(host, what)
-        };
-        found
-            .evidence(evidence)
-            .remedy(stay(from, to, &far.address.to_string()));
+        let stay = stay(from, to, &far.address.to_string());
+        match is_fault {
+            true => out.fault(host, what, evidence, stay),
+            false => out.warning(host, what, evidence, stay),
+        }
     }
 }
 

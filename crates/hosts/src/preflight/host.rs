@@ -19,25 +19,24 @@ pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
     programs(lab, host, facts, out);
     unanswered(host, facts, out);
     for disk in facts.disks.iter().filter(|d| d.free < FREE_BYTES) {
-        out.fault(host, "there is too little free space for the files of trials")
-            .evidence(format!(
+        out.fault(host, "there is too little free space for the files of trials", format!(
                 "{} MiB are free on {}, {} are needed",
                 disk.free >> 20,
                 disk.mounted_on,
                 FREE_BYTES >> 20
-            ))
-            .remedy(
-                "delete what is old there, or mount a larger file system (mdmfs -s 256m md /tmp on nanobsd)",
-            );
+            ), "delete what is old there, or mount a larger file system (mdmfs -s 256m md /tmp on nanobsd)");
     }
 }
 
 fn system(host: &Host, facts: &Facts, out: &mut Findings) {
     let Some(told) = &facts.system else {
         let remedy = "say system = \"...\" in the lab file; FreeBSD, OpenBSD, NetBSD, Linux and systems based on them are supported";
-        out.fault(host, "its operating system is unknown")
-            .evidence("uname -a named no system that is known here")
-            .remedy(remedy);
+        out.fault(
+            host,
+            "its operating system is unknown",
+            "uname -a named no system that is known here",
+            remedy,
+        );
         return;
     };
     let same = |said: OperatingSystem| {
@@ -49,23 +48,21 @@ fn system(host: &Host, facts: &Facts, out: &mut Findings) {
         out.fault(
             host,
             format!("it is not the {} that the lab file says", said.key()),
-        )
-        .evidence(format!(
-            "it runs {} {}",
-            told.product.as_deref().unwrap_or(told.system.key()),
-            told.kernel
-        ))
-        .remedy(format!(
-            "write system = \"{}\", or see whether {} is the right host",
-            told.system.key(),
-            host.reach
-        ));
+            format!(
+                "it runs {} {}",
+                told.product.as_deref().unwrap_or(told.system.key()),
+                told.kernel
+            ),
+            format!(
+                "write system = \"{}\", or see whether {} is the right host",
+                told.system.key(),
+                host.reach
+            ),
+        );
     }
     let saved = host.config_save.is_some() || told.system.config_save().is_some();
     if facts.read_only_root == Some(true) && !saved {
-        out.warning(host, "changes to its files would not outlive a reboot")
-            .evidence("its root is mounted read-only, and no command saves its settings")
-            .remedy("write config-save = \"...\" in the lab file, or measure no variants that need a reboot");
+        out.warning(host, "changes to its files would not outlive a reboot", "its root is mounted read-only, and no command saves its settings", "write config-save = \"...\" in the lab file, or measure no variants that need a reboot");
     }
 }
 
@@ -84,15 +81,11 @@ fn clock(host: &Host, facts: &Facts, out: &mut Findings) {
         "it said {:.0} between {:.0} and {:.0} of this machine",
         clock.theirs, clock.asked, clock.answered
     );
-    let is_wrong = ahead.abs() > WRONG_CLOCK_S;
-    let found = if is_wrong {
-        out.fault(host, what)
-    } else {
-        out.warning(host, what)
-    };
-    found
-        .evidence(evidence)
-        .remedy("run ntpdate or chronyd there; compare this machine's clock as well");
+    let remedy = "run ntpdate or chronyd there; compare this machine's clock as well";
+    match ahead.abs() > WRONG_CLOCK_S {
+        true => out.fault(host, what, evidence, remedy),
+        false => out.warning(host, what, evidence, remedy),
+    }
 }
 
 fn privileges(host: &Host, facts: &Facts, out: &mut Findings) {
@@ -102,18 +95,24 @@ fn privileges(host: &Host, facts: &Facts, out: &mut Findings) {
     let evidence = format!("id -u says {user}");
     match (host.sudo, facts.sudo) {
         (true, Some(true)) => {}
-        (true, _) => out
-            .fault(host, "sudo asks for a password, or is not there")
-            .evidence(format!("{evidence}, and sudo -n true failed"))
-            .remedy("allow this user NOPASSWD in sudoers, or let ssh log in as root"),
-        (false, Some(true)) => out
-            .fault(host, "this user cannot run commands that need root")
-            .evidence(format!("{evidence}; sudo -n works there"))
-            .remedy("write sudo = true for this host in the lab file"),
-        (false, _) => out
-            .fault(host, "this user cannot run commands that need root")
-            .evidence(evidence)
-            .remedy("let ssh log in as root, or allow sudo without password and write sudo = true"),
+        (true, _) => out.fault(
+            host,
+            "sudo asks for a password, or is not there",
+            format!("{evidence}, and sudo -n true failed"),
+            "allow this user NOPASSWD in sudoers, or let ssh log in as root",
+        ),
+        (false, Some(true)) => out.fault(
+            host,
+            "this user cannot run commands that need root",
+            format!("{evidence}; sudo -n works there"),
+            "write sudo = true for this host in the lab file",
+        ),
+        (false, _) => out.fault(
+            host,
+            "this user cannot run commands that need root",
+            evidence,
+            "let ssh log in as root, or allow sudo without password and write sudo = true",
+        ),
     }
 }
 
@@ -152,9 +151,7 @@ fn unanswered(host: &Host, facts: &Facts, out: &mut Findings) {
             ),
         };
         let asked = format!("asked: {}", question.command);
-        out.warning(host, format!("{program} {what}"))
-            .evidence(asked)
-            .remedy(remedy);
+        out.warning(host, format!("{program} {what}"), asked, remedy);
     }
 }
 
@@ -175,9 +172,12 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
         }
     };
     let Some(tool) = tool(host, facts) else {
-        out.fault(host, "it has nothing to send or count frames with")
-            .evidence(listed())
-            .remedy("install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"");
+        out.fault(
+            host,
+            "it has nothing to send or count frames with",
+            listed(),
+            "install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"",
+        );
         return;
     };
     let needed: &[&str] = match tool.capabilities().runs {
@@ -185,29 +185,36 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
         Runs::Linerate | Runs::Memory => &["linerate"],
     };
     for program in needed.iter().filter(|p| !has(p)) {
-        out.fault(host, format!("{program} is not there"))
-            .evidence(listed())
-            .remedy(format!(
+        out.fault(
+            host,
+            format!("{program} is not there"),
+            listed(),
+            format!(
                 "install it, or put it on the PATH that commands have there: {} env",
                 host.reach.by_hand()
-            ));
+            ),
+        );
     }
     if receives && !tool.capabilities().receives {
-        out.fault(host, format!("{tool} does not receive"))
-            .evidence(format!("tool = \"{tool}\""))
-            .remedy("let linerate, pkt-gen or iperf3 receive");
+        out.fault(
+            host,
+            format!("{tool} does not receive"),
+            format!("tool = \"{tool}\""),
+            "let linerate, pkt-gen or iperf3 receive",
+        );
     }
     let wanted = ports(lab, host)
         .iter()
         .any(|port| port.wanted.netmap == Some(true));
     if wanted && facts.kernel() != Some(Kernel::FreeBsd) {
-        out.fault(host, "netmap = true needs FreeBSD")
-            .evidence(
-                facts
-                    .system
-                    .as_ref()
-                    .map_or("its system is not known", |s| s.system.key()),
-            )
-            .remedy("leave netmap out, and let linerate send");
+        out.fault(
+            host,
+            "netmap = true needs FreeBSD",
+            facts
+                .system
+                .as_ref()
+                .map_or("its system is not known", |s| s.system.key()),
+            "leave netmap out, and let linerate send",
+        );
     }
 }

@@ -84,30 +84,33 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out:
     }
     let remedy = add(dut, network, hop, &interface.name);
     let Some(way) = way else {
-        out.fault(host, format!("it has no route to {network}"))
-            .evidence(format!("asked for {to}"))
-            .remedy(remedy);
+        out.fault(
+            host,
+            format!("it has no route to {network}"),
+            format!("asked for {to}"),
+            remedy,
+        );
         return;
     };
     if way.interface != interface.name {
         out.fault(
             host,
             format!("it sends frames for {network} by another interface"),
-        )
-        .evidence(format!(
-            "the way to {to} is by {}, not {}",
-            way.interface, interface.name
-        ))
-        .remedy(remedy);
+            format!(
+                "the way to {to} is by {}, not {}",
+                way.interface, interface.name
+            ),
+            remedy,
+        );
     } else if let (Some(is), Some(hop)) = (way.gateway, hop)
         && is != hop
     {
         out.fault(
             host,
             format!("it sends frames for {network} to another neighbour"),
-        )
-        .evidence(format!("the way to {to} is over {is}, not {hop}"))
-        .remedy(remedy);
+            format!("the way to {to} is over {is}, not {hop}"),
+            remedy,
+        );
     }
 }
 
@@ -143,14 +146,20 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
         .zip([carries(true), six && carries(false)])
     {
         if let Some(value) = dut.facts.number(key).filter(|v| wanted && *v == 0) {
-            out.fault(host, "it does not forward")
-                .evidence(format!("{key} is {value}"))
-                .remedy(format!("sysctl {key}=1"));
+            out.fault(
+                host,
+                "it does not forward",
+                format!("{key} is {value}"),
+                format!("sysctl {key}=1"),
+            );
         }
         if kernel == Kernel::OpenBsd && wanted && dut.facts.number(key) == Some(2) {
-            out.fault(host, "it forwards IPsec packets only")
-                .evidence(format!("{key} is 2 (sysctl(2) of OpenBSD)"))
-                .remedy(format!("sysctl {key}=1"));
+            out.fault(
+                host,
+                "it forwards IPsec packets only",
+                format!("{key} is 2 (sysctl(2) of OpenBSD)"),
+                format!("sysctl {key}=1"),
+            );
         }
     }
 }
@@ -204,11 +213,7 @@ pub(super) fn across(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
         let own = generator.tool().filter(|tool| tool.uses_host_stack());
         let Some(tool) = own else { continue };
         if generator.host.name == receiver.host.name {
-            out.fault(generator.host, format!("{} would not send over the cables", tool.name()))
-                .evidence(
-                    "generator and receiver are one host, whose system sends nothing to itself over cables",
-                )
-                .remedy("let linerate or pkt-gen send, or give each a host");
+            out.fault(generator.host, format!("{} would not send over the cables", tool.name()), "generator and receiver are one host, whose system sends nothing to itself over cables", "let linerate or pkt-gen send, or give each a host");
             continue;
         }
         let theirs = receiver.tool();
@@ -220,9 +225,7 @@ pub(super) fn across(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
             );
             let remedy = format!("write tool = \"{}\" for both", tool.name());
             let what = format!("{} has no server to connect to", tool.name());
-            out.fault(generator.host, what)
-                .evidence(evidence)
-                .remedy(remedy);
+            out.fault(generator.host, what, evidence, remedy);
         }
         let needs = format!("{} sends by the system's routes", tool.name());
         reaches(lab, (generator, "send"), (receiver, "receive"), &needs, out);
@@ -262,15 +265,12 @@ fn reaches(
             }
             None => format!("{needs}, and it has no way there"),
         };
-        out.fault(from.host, what)
-            .evidence(evidence)
-            .remedy(over_the_dut(
-                lab,
-                from,
-                key,
-                address,
-                names.first().unwrap_or(&key),
-            ));
+        out.fault(
+            from.host,
+            what,
+            evidence,
+            over_the_dut(lab, from, key, address, names.first().unwrap_or(&key)),
+        );
     }
 }
 

@@ -58,12 +58,8 @@ pub fn generator(task: &Task) -> Refusable {
                 .word("-u")
         }
     };
-    Ok(Invocation::bounded(
-        "INT",
-        1,
-        task.seconds() + MARGIN_S,
-        command,
-    ))
+    let limit_s = task.seconds() + MARGIN_S;
+    Ok(Invocation::bounded("INT", 1, limit_s, command))
 }
 
 /// A server for one test. It prints its document when the test is over.
@@ -124,7 +120,7 @@ fn ends(task: &Task) -> Refusable<[IpAddr; 2]> {
 }
 
 /// Faults in iperf3's own words, in lower case.
-const FAULTS: &Signs = &[
+pub const FAULTS: &Signs = &[
     (FaultKind::Busy, "server is busy|unable to start listener"),
     (
         FaultKind::NoServer,
@@ -154,12 +150,17 @@ const LONGEST_DOCUMENT: usize = 64 << 20;
 
 /// Parses the output of an iperf3.
 pub struct Iperf3 {
-    pub side: Side,
+    side: Side,
     /// A document that has begun, up to a byte more than its bound.
-    pub document: Vec<u8>,
+    document: Vec<u8>,
 }
 
 impl Iperf3 {
+    pub fn new(side: Side) -> Iperf3 {
+        let document = Vec::new();
+        Iperf3 { side, document }
+    }
+
     fn whole(&mut self, report: &mut Report) {
         let document = std::mem::take(&mut self.document);
         if document.len() > LONGEST_DOCUMENT {
@@ -173,10 +174,6 @@ impl Iperf3 {
 }
 
 impl Parse for Iperf3 {
-    fn signs(&self) -> &'static Signs {
-        FAULTS
-    }
-
     fn line(&mut self, line: &[u8], _: bool, report: &mut Report) -> bool {
         let begins = self.document.is_empty();
         if begins && !line.starts_with(b"{") {

@@ -81,7 +81,7 @@ fn invocation(task: &Task, command: Words, seconds: u32) -> Invocation {
 }
 
 /// Faults in linerate's own messages, in lower case; beside those of every tool's system.
-const FAULTS: &Signs = &[
+pub const FAULTS: &Signs = &[
     (FaultKind::NoInterface, "no interface"),
     (FaultKind::LinkDown, "is down|has no carrier"),
     (FaultKind::FrameTooLong, "need an mtu of"),
@@ -97,10 +97,6 @@ pub struct Linerate {
 }
 
 impl Parse for Linerate {
-    fn signs(&self) -> &'static Signs {
-        FAULTS
-    }
-
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();

@@ -7,9 +7,6 @@ use linerate_plan::Backend;
 
 /// Parses the output of a tool.
 pub(super) trait Parse: Send {
-    /// The tool's own messages that are faults.
-    fn signs(&self) -> &'static Signs;
-
     /// Takes a line; `false` if it has no figures of the tool. `last`: it had no end, because the tool has ended.
     fn line(&mut self, line: &[u8], last: bool, report: &mut Report) -> bool;
 
@@ -23,15 +20,19 @@ pub struct Monitor {
     /// Of standard output and of standard error: a piece of one never ends up within a line of the other.
     lines: [Lines; 2],
     parser: Box<dyn Parse>,
+    /// The tool's own messages that are faults.
+    signs: &'static Signs,
 }
 
 impl Monitor {
     /// A monitor of a tool that has printed nothing yet.
     pub fn new(tool: Backend, side: Side) -> Self {
+        let (parser, signs) = parser(tool, side);
         Monitor {
             report: Report::default(),
             lines: Default::default(),
-            parser: parser(tool, side),
+            parser,
+            signs,
         }
     }
 
@@ -42,36 +43,32 @@ impl Monitor {
 
     /// Takes the next piece of standard output, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let Monitor {
-            report,
-            lines: [output, _],
-            parser,
-        } = self;
-        output.feed(bytes, |line| take(&mut **parser, line, false, report));
+        self.take(0, |lines, see| lines.feed(bytes, see));
     }
 
     /// Takes the next piece of standard error.
     pub fn feed_errors(&mut self, bytes: &[u8]) {
-        let Monitor {
-            report,
-            lines: [_, errors],
-            parser,
-        } = self;
-        errors.feed(bytes, |line| take(&mut **parser, line, false, report));
+        self.take(1, |lines, see| lines.feed(bytes, see));
+    }
+
+    /// Takes lines of an output. A line without figures may show a fault, by the tool's own words or the system's.
+    fn take(&mut self, output: usize, feed: impl FnOnce(&mut Lines, &mut dyn FnMut(&[u8], bool))) {
+        let (report, parser, signs) = (&mut self.report, &mut self.parser, self.signs);
+        feed(&mut self.lines[output], &mut |line, last| {
+            if !parser.line(line, last, report)
+                && let Some(kind) = fault::find(signs, line).or_else(|| fault::common(line))
+            {
+                report.fault(kind, line);
+            }
+        });
     }
 
     /// The tool has ended; `None`: the connection to its host broke. `asked`: whether it was ended on purpose, by signal or deadline.
     pub fn end(&mut self, status: Option<Status>, asked: bool) {
-        let Monitor {
-            report,
-            lines,
-            parser,
-        } = self;
-        for lines in lines.iter_mut().rev() {
-            lines.end(|line| take(&mut **parser, line, true, report));
-        }
-        parser.end(report);
-        if report.fatal().is_none() {
+        self.take(1, |lines, see| lines.end(see));
+        self.take(0, |lines, see| lines.end(see));
+        self.parser.end(&mut self.report);
+        if self.report.fatal().is_none() {
             self.judge(status, asked);
         }
         self.report.moves(State::Over);
@@ -113,15 +110,6 @@ impl Monitor {
                 .fault(FaultKind::NoTraffic, b"it ended, and no frame had passed"),
             None => {}
         }
-    }
-}
-
-/// A line without figures may show a fault, by the tool's own words or the system's.
-fn take(parser: &mut dyn Parse, line: &[u8], last: bool, report: &mut Report) {
-    if !parser.line(line, last, report)
-        && let Some(kind) = fault::find(parser.signs(), line).or_else(|| fault::common(line))
-    {
-        report.fault(kind, line);
     }
 }
 
@@ -272,15 +260,15 @@ struct Lines {
 
 impl Lines {
     /// Takes the next piece and calls `see` with each whole line, without its end.
-    fn feed(&mut self, bytes: &[u8], mut see: impl FnMut(&[u8])) {
+    fn feed(&mut self, bytes: &[u8], see: &mut dyn FnMut(&[u8], bool)) {
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             if self.partial.is_empty() {
-                see(cut(&rest[..end]));
+                see(cut(&rest[..end]), false);
             } else {
                 self.keep(&rest[..end]);
                 let whole = std::mem::take(&mut self.partial);
-                see(cut(&whole));
+                see(cut(&whole), false);
             }
             rest = &rest[end + 1..];
         }
@@ -288,10 +276,10 @@ impl Lines {
     }
 
     /// The last line, which had no end.
-    fn end(&mut self, mut see: impl FnMut(&[u8])) {
+    fn end(&mut self, see: &mut dyn FnMut(&[u8], bool)) {
         let partial = std::mem::take(&mut self.partial);
         if !partial.is_empty() {
-            see(cut(&partial));
+            see(cut(&partial), true);
         }
     }
 
@@ -317,9 +305,9 @@ mod tests {
         let mut lines = Lines::default();
         let mut seen = Vec::new();
         for piece in pieces {
-            lines.feed(piece, |line| seen.push(line.to_vec()));
+            lines.feed(piece, &mut |line, _| seen.push(line.to_vec()));
         }
-        lines.end(|line| seen.push(line.to_vec()));
+        lines.end(&mut |line, _| seen.push(line.to_vec()));
         seen
     }
 

@@ -42,12 +42,8 @@ pub fn generator(task: &Task) -> Refusable {
     let command = command
         .option("-P", format!("{source},{destination}"))
         .option("-k", KEYS);
-    Ok(Invocation::bounded(
-        "INT",
-        1,
-        task.seconds() + MARGIN_S,
-        command,
-    ))
+    let limit_s = task.seconds() + MARGIN_S;
+    Ok(Invocation::bounded("INT", 1, limit_s, command))
 }
 
 pub fn receiver(task: &Task) -> Refusable {
@@ -67,7 +63,7 @@ fn one_flow(task: &Task) -> Refusable<[IpAddr; 2]> {
 }
 
 /// Faults in netperf's own words, in lower case.
-const FAULTS: &Signs = &[
+pub const FAULTS: &Signs = &[
     (
         FaultKind::NoServer,
         "are you sure there is a netserver listening|could not establish the control connection|\
@@ -93,10 +89,6 @@ pub struct Netperf {
 }
 
 impl Parse for Netperf {
-    fn signs(&self) -> &'static Signs {
-        FAULTS
-    }
-
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();

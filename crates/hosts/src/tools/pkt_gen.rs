@@ -116,7 +116,7 @@ pub struct PktGen {
 }
 
 /// pkt-gen's own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
-const FAULTS: &Signs = &[
+pub const FAULTS: &Signs = &[
     (
         FaultKind::RingStalled,
         "poll error/timeout on queue|poll error on queue",
@@ -146,10 +146,6 @@ const HARMLESS: [&[u8]; 3] = [
 ];
 
 impl Parse for PktGen {
-    fn signs(&self) -> &'static Signs {
-        FAULTS
-    }
-
     fn line(&mut self, bytes: &[u8], last: bool, report: &mut Report) -> bool {
         match pktgen::parse(bytes) {
             Line::Sample(sample) => self.sample(sample, true, report),

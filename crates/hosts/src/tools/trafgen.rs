@@ -99,7 +99,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Faults in trafgen's own words, in lower case.
-const FAULTS: &Signs = &[
+pub const FAULTS: &Signs = &[
     (
         FaultKind::NoInterface,
         "no networking device or pcap file|no networking device given",
@@ -125,10 +125,6 @@ pub struct Trafgen {
 }
 
 impl Parse for Trafgen {
-    fn signs(&self) -> &'static Signs {
-        FAULTS
-    }
-
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
