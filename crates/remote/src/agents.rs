@@ -24,7 +24,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-pub use trial::{Member, Ports, Trial, TrialResult};
+pub use trial::{Member, Ports, Trial};
 
 /// An agent that has been greeted. Dropped, it ends its load and goes.
 pub struct Agent {

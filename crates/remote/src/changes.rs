@@ -6,7 +6,7 @@ mod undo;
 
 pub use undo::Undone;
 
-use crate::dut::{PAUSE, mark};
+use crate::boot::{is_other_boot, mark, within};
 use crate::error::in_brackets;
 use crate::{ExecutionTarget, Fault, Finished, Interrupt, Order, RemoteError, Result};
 use linerate_hosts::dut_changes::{
@@ -23,7 +23,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// How long one change may take, beside the time for the rules and entries that it loads.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -44,18 +44,6 @@ pub(crate) const SAID: usize = 300;
 const BACK: &str = "put back";
 /// The entry of a journal for a pending boot: restored settings take effect only from that boot on.
 const OWED: &str = "the boot that is owed";
-
-/// Whether two marks are of one boot: they are the same, or times of boots that differ by no more than clocks do.
-pub(crate) fn is_same_boot(a: &str, b: &str) -> bool {
-    let time = |mark: &str| mark.strip_prefix(BOOTED_AT)?.parse::<i64>().ok();
-    match (time(a), time(b)) {
-        (Some(a), Some(b)) => a.abs_diff(b) <= 2,
-        _ => a == b,
-    }
-}
-
-/// How a mark begins that is the time of a boot, by this machine's clock in seconds.
-pub(crate) const BOOTED_AT: &str = "booted at ";
 
 /// The changes of one host. Its journal is locked as long as this lives.
 #[derive(Debug)]
@@ -92,20 +80,18 @@ impl Changes {
             file_name(machine.as_deref().unwrap_or(address))
         ));
         let journal = Journal::<Undoing>::open(&path).map_err(unjournalled(&place))?;
-        let journal = journal.ok_or_else(|| RemoteError::new(place.name(), Fault::Busy, ""))?;
-        let machines = journal
-            .pending()
-            .iter()
-            .filter_map(|undoing| undoing.machine.as_ref());
-        if let Some((was, is)) = machines
-            .zip(machine.iter().cycle())
-            .find(|(was, is)| was != is)
-        {
+        let journal = journal.ok_or_else(|| place.error(Fault::Busy, ""))?;
+        let pending = journal.pending().iter();
+        let mut machines = pending.filter_map(|undoing| undoing.machine.as_ref());
+        let other = machine
+            .as_ref()
+            .and_then(|is| Some((machines.find(|was| *was != is)?, is)));
+        if let Some((was, is)) = other {
             let said = format!(
                 "{} lists the changes of another machine at this address ({was}, and this is {is}); undoing them here would spoil this machine",
                 journal.path().display()
             );
-            return Err(RemoteError::new(place.name(), Fault::AnotherMachine, said));
+            return Err(place.error(Fault::AnotherMachine, said));
         }
         Ok(Changes {
             place,
@@ -154,11 +140,8 @@ impl Changes {
                     .map_err(unjournalled(&self.place))?;
                 let made = self.apply(step, &was, interrupted);
                 // One that did not end by itself may be made yet: its undoing must succeed.
-                if made
-                    .as_ref()
-                    .err()
-                    .is_none_or(|error| error.fault != Fault::Failed)
-                {
+                let failed = |error: &RemoteError| error.fault == Fault::Failed;
+                if !made.as_ref().is_err_and(failed) {
                     self.journal.made("").map_err(unjournalled(&self.place))?;
                 }
                 made?;
@@ -166,16 +149,14 @@ impl Changes {
             }
             self.apply(step, &was, interrupted)?;
         }
-        steps
-            .iter()
-            .enumerate()
-            .try_for_each(|(nth, step)| match &step.check {
-                // The last value of a setting holds.
-                Some(check) if steps[nth + 1..].iter().all(|later| later.what != step.what) => {
-                    self.check(&step.what, check, interrupted)
-                }
-                _ => Ok(()),
-            })
+        for (nth, step) in steps.iter().enumerate() {
+            // The last value of a setting holds.
+            let is_last = || steps[nth + 1..].iter().all(|later| later.what != step.what);
+            if let Some(check) = step.check.as_ref().filter(|_| is_last()) {
+                self.check(&step.what, check, interrupted)?;
+            }
+        }
+        Ok(())
     }
 
     fn apply(&mut self, step: &Step, was: &str, interrupted: Interrupt<'_>) -> Result<Finished> {
@@ -198,25 +179,20 @@ impl Changes {
         let ExecutionTarget::Ssh(connection) = &*self.place else {
             return false;
         };
-        let (began, target) = (Instant::now(), connection.target().clone());
-        while self.place.lost().is_some() && began.elapsed() < AGAIN {
-            let Ok(place) = ExecutionTarget::connect(&target, None) else {
-                std::thread::sleep(PAUSE);
-                continue;
-            };
-            // Firewalls that cut connections are BSD's.
-            let now = mark(&place, Kernel::OpenBsd);
-            if !now
-                .as_ref()
-                .zip(self.boot.as_ref())
-                .is_none_or(|(now, then)| is_same_boot(now, then))
-            {
-                return false;
-            }
-            self.place = Arc::new(place);
-            return true;
+        let target = connection.target().clone();
+        let connect = || Ok(ExecutionTarget::connect(&target, None).ok());
+        if self.place.lost().is_none() {
+            return false;
         }
-        false
+        let Ok(Some(place)) = within(AGAIN, connect) else {
+            return false;
+        };
+        // Firewalls that cut connections are BSD's.
+        let same = !is_other_boot(&mark(&place, Kernel::OpenBsd), &self.boot);
+        if same {
+            self.place = Arc::new(place);
+        }
+        same
     }
 
     /// Whether a setting took.
@@ -231,7 +207,7 @@ impl Changes {
             "{what} should be {wanted}, and is {} by `{command}`: the host did not take the value, or another setting changed it",
             one_line(&is, SAID)
         );
-        Err(RemoteError::new(self.place.name(), Fault::Untaken, said))
+        Err(self.place.error(Fault::Untaken, said))
     }
 
     fn limit(&self, within_ns: Option<u64>) -> Duration {
@@ -292,11 +268,7 @@ impl Changes {
         self.boot.clone_from(&boot);
         self.forget(|undoing| {
             let lasting = undoing.lasting && undoing.what != OWED;
-            lasting
-                || boot
-                    .as_ref()
-                    .zip(undoing.boot.as_ref())
-                    .is_none_or(|(now, then)| is_same_boot(now, then))
+            lasting || !is_other_boot(&boot, &undoing.boot)
         })
     }
 
@@ -337,7 +309,7 @@ impl Changes {
             let said = format!(
                 "{what}: `{command}` does not say what it is now, and linerate changes nothing that it could not put back: {said}"
             );
-            RemoteError::new(self.place.name(), Fault::Unread, said)
+            self.place.error( Fault::Unread, said)
         })
     }
 
@@ -416,7 +388,7 @@ impl Changes {
             "{what} could not be {doing}: `{}` {how}{said}",
             shown(program)
         );
-        Err(RemoteError::new(self.place.name(), fault, said))
+        Err(self.place.error(fault, said))
     }
 }
 
@@ -439,7 +411,7 @@ fn shown(program: &Program) -> String {
 }
 
 fn unjournalled(place: &ExecutionTarget) -> impl FnOnce(linerate_linux::Error) -> RemoteError {
-    move |error| RemoteError::new(place.name(), Fault::Journal, error.to_string())
+    move |error| place.error(Fault::Journal, error.to_string())
 }
 
 /// The identity of a host as a name of a file: no two hosts have the same.

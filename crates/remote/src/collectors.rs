@@ -1,18 +1,16 @@
 //! Commands that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it, and are
 //! ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
-use crate::{ExecutionTarget, Heard, Interrupt, Order, Stream, survey, watch};
-use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, questions};
+use crate::{ExecutionTarget, Heard, Interrupt, Order, Stream, facts, watch};
 use linerate_hosts::cpus::{self, CpuTimes};
 use linerate_hosts::phases::{Outcome, Signal, Status};
 use linerate_hosts::systems::Kernel;
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::collector::{Artefact, Collector};
-use linerate_measure::record::{Collected, SlotFacts, VERSION};
-use std::fs;
+use linerate_measure::record::{Collected, SlotFacts};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,11 +24,17 @@ const PROFILE_WITHIN: Duration = Duration::from_secs(120);
 /// Commands that run on a host while a load does. When this is dropped, they are ended.
 pub struct UnderLoad {
     host: Observed,
-    commands: Vec<(String, Order)>,
-    begins: Begins,
+    /// Or why there is none.
+    commands: Result<Vec<Command>, String>,
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Ended>>,
 }
+
+/// Hears a command; whether it has begun.
+type Listen = Box<dyn FnMut(&Heard) -> bool + Send>;
+
+/// A command, and who hears it.
+type Command = (String, Order, Listen);
 
 /// A command, and its outputs: standard output and standard error.
 type Ended = (String, Result<[String; 2], String>);
@@ -58,28 +62,48 @@ pub struct Observed {
 impl UnderLoad {
     /// Lines for the shell, each in a session of its own.
     pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
-        let orders = commands
-            .iter()
-            .map(|line| host.order(line).within(Duration::MAX))
-            .collect::<Vec<_>>();
-        let commands = commands.into_iter().zip(orders).collect();
+        let begun = |line: String| {
+            let order = host.order(&line).within(Duration::MAX);
+            let begun: Listen = Box::new(|heard| matches!(heard, Heard::Began(_)));
+            (line, order, begun)
+        };
+        let commands = commands.into_iter().map(begun).collect();
+        UnderLoad::of(host, Ok(commands))
+    }
+
+    fn of(host: Observed, commands: Result<Vec<Command>, String>) -> UnderLoad {
         UnderLoad {
             host,
             commands,
-            begins: Begins::Started,
             end: Arc::default(),
             threads: Vec::new(),
         }
     }
 
     /// One line for a profiler, of whose output so many bytes are kept.
-    pub(crate) fn one(host: Observed, command: String, most: usize, begins: Begins) -> UnderLoad {
-        let mut under = UnderLoad::new(host, vec![command]);
-        under.begins = begins;
-        for (_, order) in &mut under.commands {
-            (order.most_output, order.grace) = (most, PROFILE_WITHIN);
-        }
-        under
+    pub(crate) fn one(
+        host: Observed,
+        command: Result<String, String>,
+        most: usize,
+        begins: Begins,
+    ) -> UnderLoad {
+        let begun = move |heard: &Heard| {
+            begins
+                == match heard {
+                    Heard::Wrote(Stream::Error, _) => Begins::Announced,
+                    Heard::Wrote(..) => Begins::Printed,
+                    _ => Begins::Started,
+                }
+        };
+        let command = command.map(|command| {
+            let order = Order {
+                most_output: most,
+                grace: PROFILE_WITHIN,
+                ..host.order(&command).within(Duration::MAX)
+            };
+            vec![(command, order, Box::new(begun) as Listen)]
+        });
+        UnderLoad::of(host, command)
     }
 }
 
@@ -91,17 +115,12 @@ impl Collector for UnderLoad {
     /// Starts the commands and waits until they run. The outputs name commands that cannot be started.
     fn before(&mut self) -> Result<(), String> {
         let (begun, all_begun) = channel();
-        for (command, order) in std::mem::take(&mut self.commands) {
-            let (host, begins, end) = (self.host.clone(), self.begins, Arc::clone(&self.end));
+        for (command, order, mut listen) in std::mem::replace(&mut self.commands, Ok(Vec::new()))? {
+            let (host, end) = (self.host.clone(), Arc::clone(&self.end));
             let mut begun = Some(begun.clone());
             self.threads.push(thread::spawn(move || {
                 let output = host.run(&order, Some(&end), &mut |heard| {
-                    let now = match heard {
-                        Heard::Wrote(Stream::Error, _) => Begins::Announced,
-                        Heard::Wrote(..) => Begins::Printed,
-                        _ => Begins::Started,
-                    };
-                    if now == begins {
+                    if listen(&heard) {
                         let _ = begun.take().map(|begun| begun.send(()));
                     }
                 });
@@ -142,6 +161,11 @@ impl UnderLoad {
             .drain(..)
             .filter_map(|thread| thread.join().ok())
     }
+
+    /// Ends the only command; its outputs.
+    pub(crate) fn end_one(&mut self) -> Result<[String; 2], String> {
+        self.end().next().ok_or("it did not begin")?.1
+    }
 }
 
 impl Drop for UnderLoad {
@@ -153,17 +177,13 @@ impl Drop for UnderLoad {
 /// How busy a host's CPUs are under load: a loop there prints their times, and those that arrive while the load lasts count. Frames
 /// pay for it: so it looks a few times only.
 pub struct Busy {
-    host: Observed,
+    under: UnderLoad,
     kernel: Kernel,
-    every: Duration,
     /// When the load began and ended, by CLOCK_MONOTONIC of this machine.
     load: [u64; 2],
-    end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Looks>>,
+    /// When times of CPUs have arrived, and they.
+    looks: Receiver<(u64, CpuTimes)>,
 }
-
-/// When times of CPUs have arrived, and they; with what the loop said on standard error.
-type Looks = Result<(Vec<(u64, CpuTimes)>, String), String>;
 
 /// The pause between two looks while a load lasts.
 const LOOKS: u32 = 8;
@@ -174,20 +194,27 @@ impl Busy {
     /// The CPUs of a host with this kernel under loads of this length.
     pub fn new(host: Observed, kernel: Kernel, load: Duration) -> Busy {
         let every = (load / LOOKS).max(LEAST_INTERVAL);
+        let ((look, looks), mut text) = (channel(), Vec::new());
+        let listen = move |heard: &Heard| {
+            let mut looked = false;
+            if let Heard::Wrote(Stream::Output, bytes) = heard {
+                watch::take(&mut text, bytes, &mut |text| {
+                    let times = CpuTimes::of(kernel, &String::from_utf8_lossy(text));
+                    looked = look.send((monotonic_ns(), times)).is_ok();
+                });
+            }
+            looked
+        };
+        let command = cpus::question(kernel).map(|question| {
+            let order = Order::new(watch::every(question, every)).within(Duration::MAX);
+            vec![(String::new(), order, Box::new(listen) as Listen)]
+        });
         Busy {
-            host,
+            under: UnderLoad::of(host, command),
             kernel,
-            every,
             load: [0; 2],
-            end: Arc::default(),
-            thread: None,
+            looks,
         }
-    }
-
-    /// Ends the loop; everything that it has printed.
-    fn end(&mut self) -> Option<Looks> {
-        self.end.store(true, Ordering::Relaxed);
-        self.thread.take()?.join().ok()
     }
 }
 
@@ -197,30 +224,7 @@ impl Collector for Busy {
     }
 
     fn before(&mut self) -> Result<(), String> {
-        let script = watch::every(cpus::question(self.kernel)?, self.every);
-        let (host, kernel, end) = (self.host.clone(), self.kernel, Arc::clone(&self.end));
-        let (begun, has_begun) = channel();
-        self.thread = Some(thread::spawn(move || {
-            let order = Order::new(script).within(Duration::MAX);
-            let (mut text, mut looked) = (Vec::new(), Vec::new());
-            let mut each = |heard| {
-                let Heard::Wrote(Stream::Output, bytes) = heard else {
-                    return;
-                };
-                watch::take(&mut text, &bytes, &mut |text| {
-                    looked.push((
-                        monotonic_ns(),
-                        CpuTimes::of(kernel, &String::from_utf8_lossy(text)),
-                    ));
-                    let _ = begun.send(());
-                });
-            };
-            let [_, complaint] = host.run(&order, Some(&end), &mut each)?;
-            Ok((looked, complaint))
-        }));
-        // An error: its end will say why, or it is late.
-        let _ = has_begun.recv_timeout(BEGIN_WITHIN);
-        Ok(())
+        self.under.before()
     }
 
     fn load(&mut self, from_to_ns: [u64; 2]) {
@@ -228,9 +232,8 @@ impl Collector for Busy {
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        let Some((looked, complaint)) = self.end().transpose()? else {
-            return Ok(Vec::new());
-        };
+        let [_, complaint] = self.under.end_one()?;
+        let looked: Vec<_> = self.looks.try_iter().collect();
         if looked.iter().all(|(_, times)| times.is_empty()) {
             return Err(format!(
                 "it does not print the times of its CPUs: {}",
@@ -249,12 +252,6 @@ impl Collector for Busy {
             return Err("it had no time to print the times of its CPUs under the load".into());
         }
         Ok(vec![Artefact::Cpus(shares)])
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -292,40 +289,21 @@ impl Collector for AfterLoad {
 pub struct Configured {
     host: Observed,
     kernel: Kernel,
-    facts: SlotFacts,
+    interfaces: Vec<String>,
+    slot: usize,
+    facts: Option<SlotFacts>,
 }
 
 impl Configured {
     /// The DUT of a slot, with its interfaces.
     pub fn new(host: Observed, kernel: Kernel, interfaces: [String; 2], slot: usize) -> Configured {
-        let (kernel_name, answers) = (kernel.name().into(), Vec::new());
-        let facts = SlotFacts {
-            version: VERSION,
-            slot,
-            kernel: kernel_name,
-            interfaces: interfaces.into(),
-            answers,
-        };
         Configured {
             host,
             kernel,
-            facts,
+            interfaces: interfaces.into(),
+            slot,
+            facts: None,
         }
-    }
-}
-
-/// Settings that the machine has once for all network namespaces, and does not show in them.
-pub(crate) fn sysctls_of_machine() -> Collected {
-    let read = |name: &str| {
-        let value = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
-        Some(format!("{name} = {}\n", value.trim_end()))
-    };
-    Collected {
-        command: "sysctl of the machine".into(),
-        output: Ok(OF_MACHINE
-            .split_ascii_whitespace()
-            .filter_map(read)
-            .collect()),
     }
 }
 
@@ -335,22 +313,20 @@ impl Collector for Configured {
     }
 
     fn before(&mut self) -> Result<(), String> {
-        let place = self
-            .host
-            .target
-            .with_sysfs()
-            .map_err(|error| error.to_string())?;
-        let questions = questions(self.kernel, &self.facts.interfaces);
-        let answers = survey::collect(&place, self.host.sudo, &questions, MOST_BYTES, None);
-        self.facts.answers = answers.map_err(|error| error.to_string())?;
-        if place.is_here() && self.kernel == Kernel::Linux {
-            self.facts.answers.push(sysctls_of_machine());
-        }
+        let Observed { target, sudo } = &self.host;
+        let place = target.with_sysfs().map_err(|error| error.to_string())?;
+        let interfaces = std::mem::take(&mut self.interfaces);
+        let facts = facts::of_kernel(&place, *sudo, self.kernel, interfaces, None);
+        let slot = self.slot;
+        self.facts = Some(SlotFacts {
+            slot,
+            ..facts.map_err(|error| error.to_string())?
+        });
         Ok(())
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        Ok(vec![Artefact::Facts(self.facts.clone())])
+        Ok(self.facts.take().map(Artefact::Facts).into_iter().collect())
     }
 }
 

@@ -97,14 +97,9 @@ impl Connection {
 
     /// Descriptors that become readable, or are closed, when [`Connection::lost`] may have changed.
     pub fn watched(&self) -> Vec<RawFd> {
-        let of = |line: &ControlMaster| {
-            line.master
-                .outlets
-                .iter()
-                .filter_map(Outlet::fd)
-                .collect::<Vec<_>>()
-        };
-        self.lines().iter().flat_map(of).collect()
+        let lines = self.lines();
+        let outlets = lines.iter().flat_map(|line| &line.master.outlets);
+        outlets.filter_map(Outlet::fd).collect()
     }
 
     /// The number of the ssh process that holds the connection: of the first of them.
@@ -124,7 +119,7 @@ impl Connection {
         if let Some(slot) = self.slot(Need::Usual) {
             return Ok(slot);
         }
-        let mut error = RemoteError::new(&self.target.name, Fault::Sessions, "");
+        let mut error = self.target.error(Fault::Sessions, "");
         if self.lines().len() < LINES {
             match ControlMaster::open(&self.target, None) {
                 Ok(line) => {
@@ -144,20 +139,10 @@ impl Connection {
         let mut command = Command::new("ssh");
         // Nothing is read of the user's configuration again. Should the master be gone, ssh would make a connection of its own:
         // the proxy that cannot be run prevents that.
-        command.args([
-            "-F",
-            "/dev/null",
-            "-T",
-            "-o",
-            "BatchMode=yes",
-            "-o",
-            "LogLevel=ERROR",
-        ]);
-        command.args(["-o", PROXY, "-o", "EscapeChar=none", "-S"]);
-        command.arg(slot.map_or_else(
-            || self.lines()[0].socket.clone(),
-            |slot| slot.socket.clone(),
-        ));
+        command.args(["-F", "/dev/null", "-T", "-o", "BatchMode=yes", "-o"]);
+        command.args(["LogLevel=ERROR", "-o", PROXY, "-o", "EscapeChar=none", "-S"]);
+        let first = || self.lines()[0].socket.clone();
+        command.arg(slot.map_or_else(first, |slot| slot.socket.clone()));
         command
             .args(["--", "linerate", line])
             .env("LC_ALL", "C")
@@ -190,35 +175,24 @@ impl ControlMaster {
         let socket = folder.socket().display().to_string().replace('%', "%%");
         let mut command = Command::new("ssh");
         command.args(target.arguments()?);
-        command.args([
-            "-o",
-            "ControlMaster=yes",
-            "-o",
-            "ControlPersist=no",
-            "-o",
-            "LogLevel=INFO",
-            "-o",
-        ]);
+        command.args(["-o", "ControlMaster=yes", "-o", "ControlPersist=no"]);
+        command.args(["-o", "LogLevel=INFO", "-o"]);
         command.arg(format!("ControlPath={socket}"));
         command
             .args(["--", &target.address, KEEP])
             .env("LC_ALL", "C");
         // Ctrl-C is for linerate: the connection is still needed to put the host back.
         command.process_group(0);
-        let spawned =
-            spawn_piped(&mut command).map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
-        let (child, stdin, outputs) = spawned;
+        let spawned = spawn_piped(&mut command);
+        let (child, stdin, outputs) =
+            spawned.map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
         // Generators may share this machine, and signs of life must come through. Not being allowed to is no error.
         let _ = setpriority_process(Some(Pid::from_child(&child)), -10);
-        let (outlets, said) = (
-            outputs.map(|pipe| Outlet::new(Some(pipe))),
-            Default::default(),
-        );
         let master = Master {
             child,
             _stdin: Some(stdin),
-            outlets,
-            said,
+            outlets: outputs.map(|pipe| Outlet::new(Some(pipe))),
+            said: Default::default(),
             ready: false,
             lost: None,
         };
@@ -250,11 +224,7 @@ impl ControlMaster {
             if given_up || began.elapsed() > within {
                 let said = String::from_utf8_lossy(&master.said[1]);
                 let said = format!("no shell within {} s {}", within.as_secs(), said.trim());
-                return Err(RemoteError::new(
-                    &target.name,
-                    Fault::TimedOut,
-                    said.trim_end(),
-                ));
+                return Err(target.error(Fault::TimedOut, said.trim_end()));
             }
         }
     }
@@ -268,9 +238,7 @@ impl Master {
             self.read();
             let said = String::from_utf8_lossy(&self.said[1]).into_owned();
             self.lost = Some(match status.signal() {
-                Some(signal) => {
-                    RemoteError::new(&target.name, Fault::MasterDead, format!("signal {signal}"))
-                }
+                Some(signal) => target.error(Fault::MasterDead, format!("signal {signal}")),
                 // The last of ssh's words count: it may have warned of something long ago.
                 None if self.ready => {
                     classify(&target.name, last_lines(&said), true, target.silence)
@@ -278,7 +246,7 @@ impl Master {
                 // ssh itself fails with 255: this is the status of the first session.
                 None if status.code() != Some(255) => {
                     let said = format!("{}{said}", String::from_utf8_lossy(&self.said[0]));
-                    RemoteError::new(&target.name, Fault::NoShell, last_lines(&said).trim())
+                    target.error(Fault::NoShell, last_lines(&said).trim())
                 }
                 None => classify(&target.name, &said, false, target.silence),
             });

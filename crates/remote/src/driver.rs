@@ -13,12 +13,11 @@ pub use start_group::Started;
 
 use crate::session::Start;
 use crate::{
-    ExecutionTarget, Fault, Heard, Kind, Need, RemoteError, Result, Session, Stream, Target,
+    ExecutionTarget, Fault, Heard, Kind, Need, Order, RemoteError, Result, Session, Stream, Target,
     allow_files,
 };
 use linerate_hosts::phases::{
-    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId,
-    Supervision, place,
+    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId, place,
 };
 use linerate_hosts::words::unless_empty;
 use linerate_linux::ports::monotonic_ns;
@@ -85,18 +84,14 @@ impl<'a> Driver<'a> {
     ) -> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
-        let sites = places
-            .into_iter()
-            .map(|place| Site::new(place.into()))
-            .collect();
-        let (live, refused, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        let sites = places.into_iter().map(|place| Site::new(place.into()));
         Driver {
             machine: Machine::new(design),
-            sites,
-            live,
-            refused,
+            sites: sites.collect(),
+            live: BTreeMap::new(),
+            refused: BTreeMap::new(),
             group: None,
-            events,
+            events: VecDeque::new(),
             observer,
         }
     }
@@ -139,32 +134,23 @@ impl<'a> Driver<'a> {
     }
 
     fn carry_out(&mut self, actions: Vec<Action>) {
-        let run = |action: &Action| {
-            matches!(
-                action,
-                Action::Phase {
-                    phase: Phase::Run,
-                    ..
-                }
-            )
-        };
-        let begins = actions.iter().position(run);
-        for (at, action) in actions.into_iter().enumerate() {
+        let mut of_run = false;
+        for action in actions {
             (self.observer)(Notice::Action {
                 at_ns: monotonic_ns(),
                 action: &action,
             });
             match action {
+                Action::Phase { phase, .. } => of_run = phase == Phase::Run,
                 Action::Start(step) => {
-                    if begins.is_some_and(|begins| begins < at) {
+                    if of_run {
                         self.group.get_or_insert_default().steps.insert(step, None);
                     }
                     self.sites[step.host].waiting.push_back(step);
                     self.open_waiting(step.host);
                 }
                 Action::End(step, cause) => self.end(step, cause),
-                Action::Report(_) | Action::Phase { .. } | Action::GivenUp(_) => {}
-                Action::Trial { .. } | Action::Over => {}
+                Action::Report(_) | Action::GivenUp(_) | Action::Trial { .. } | Action::Over => {}
             }
         }
     }
@@ -179,22 +165,13 @@ impl<'a> Driver<'a> {
             let State::Connected(place) = &self.sites[host].state else {
                 return;
             };
-            let Design { hosts, rules, .. } = self.machine.design();
-            let (sudo, planned) = (hosts[host].sudo, &hosts[host].steps(step.phase)[step.step]);
-            let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
-            let opened = place.permit_in_time(need(step)).and_then(|permit| {
-                Session::start_in(
-                    place,
-                    permit,
-                    Kind::Watched,
-                    &planned.command,
-                    sudo,
-                    supervision,
-                )
-            });
+            let order = order(self.machine.design(), step);
+            let permit = place.permit_in_time(need(step));
+            let opened =
+                permit.and_then(|permit| Session::start_in(place, permit, Kind::Watched, &order));
             match opened {
                 Ok(mut session) => {
-                    session.output = Output::new(rules.most_output);
+                    session.output = Output::new(order.most_output);
                     self.live.insert(step, session);
                 }
                 Err(error) => self.cannot_run(step, error),
@@ -221,27 +198,23 @@ impl<'a> Driver<'a> {
         self.trouble(step.host, &[step], &error);
         let mut output = Output::new(said.len());
         output.push(said.as_bytes());
-        self.ended(step, CANNOT_RUN, false, monotonic_ns(), output);
+        self.ended(step, CANNOT_RUN, false, (monotonic_ns(), output));
     }
 
     fn end(&mut self, step: StepId, cause: Cause) {
-        let signal = self.machine.design().hosts[step.host].stop;
         match self.live.get_mut(&step) {
-            Some(live) if live.went_ns.is_some() => live.stop(cause, signal, monotonic_ns()),
+            Some(live) if live.went_ns.is_some() => live.stop(cause, monotonic_ns()),
             // The step was not started yet, or is over.
             _ => self.over(step, cause.outcome(), false),
         }
     }
 
     fn over(&mut self, step: StepId, outcome: Outcome, may_still_run: bool) {
-        let (began_ns, output) = match self.live.remove(&step) {
-            Some(mut live) => (
-                live.began_ns,
-                std::mem::replace(&mut live.output, Output::new(0)),
-            ),
-            None => (monotonic_ns(), Output::new(0)),
-        };
-        self.ended(step, outcome, may_still_run, began_ns, output);
+        let none = Output::new(0);
+        let of = |mut live: Session| (live.began_ns, std::mem::replace(&mut live.output, none));
+        let never = || (monotonic_ns(), Output::new(0));
+        let began = self.live.remove(&step).map_or_else(never, of);
+        self.ended(step, outcome, may_still_run, began);
     }
 
     /// Reports the end of a step to the machine, and ignores its later messages.
@@ -250,8 +223,7 @@ impl<'a> Driver<'a> {
         step: StepId,
         outcome: Outcome,
         may_still_run: bool,
-        began_ns: u64,
-        output: Output,
+        (began_ns, output): (u64, Output),
     ) {
         let end = End {
             outcome,
@@ -262,12 +234,8 @@ impl<'a> Driver<'a> {
         };
         self.events.push_back(Event::Ended(step, end));
         self.refused.remove(&step);
-        self.sites[step.host]
-            .waiting
-            .retain(|waiting| *waiting != step);
-        if let Some(group) = &mut self.group {
-            group.remove(step);
-        }
+        self.sites[step.host].waiting.retain(|other| *other != step);
+        self.group.iter_mut().for_each(|group| group.remove(step));
     }
 
     /// Waits until something happens, and takes it in.
@@ -283,16 +251,12 @@ impl<'a> Driver<'a> {
             site.watched().into_iter().for_each(|fd| add(at, None, fd));
         }
         for (step, live) in &self.live {
-            live.watched()
-                .for_each(|fd| add(step.host, Some(*step), fd));
+            let pipes = live.watched();
+            pipes.for_each(|fd| add(step.host, Some(*step), fd));
         }
-        let now = monotonic_ns();
         let deadlines = self.live.values().filter_map(Session::deadline_ns);
-        let wake = deadlines
-            .map(|at| Duration::from_nanos(at.saturating_sub(now)))
-            .min()
-            .unwrap_or(LOOK)
-            .min(LOOK);
+        let left = deadlines.min().map(|at| at.saturating_sub(monotonic_ns()));
+        let wake = left.map_or(LOOK, |left| Duration::from_nanos(left).min(LOOK));
         let ready = pipes::poll(&wanted, wake)?;
         let now = monotonic_ns();
         // The last messages of a lost host come before its loss.
@@ -401,12 +365,8 @@ impl<'a> Driver<'a> {
     fn fire(&mut self) {
         let now = monotonic_ns();
         for (step, live) in &mut self.live {
-            if live.is_ready()
-                && !self
-                    .group
-                    .as_ref()
-                    .is_some_and(|group| group.contains(*step))
-            {
+            let waits = |group: &StartGroup| group.contains(*step);
+            if live.is_ready() && !self.group.as_ref().is_some_and(waits) {
                 live.go(now);
             }
         }
@@ -419,12 +379,26 @@ impl<'a> Driver<'a> {
     }
 }
 
+/// A step's command, with its bounds.
+fn order(Design { hosts, rules, .. }: &Design, step: StepId) -> Order {
+    let host = &hosts[step.host];
+    let planned = &host.steps(step.phase)[step.step];
+    let limit_ns = rules.ends_after_ns(planned.mode);
+    Order {
+        limit: limit_ns.map_or(Duration::MAX, Duration::from_nanos),
+        most_output: rules.most_output,
+        stop: host.stop,
+        grace: Duration::from_nanos(rules.grace_ns),
+        sudo: host.sudo,
+        ..Order::new(&planned.command)
+    }
+}
+
 /// Steps of the reset always find room.
 fn need(step: StepId) -> Need {
-    if step.phase == Phase::Reset {
-        Need::Last
-    } else {
-        Need::Usual
+    match step.phase {
+        Phase::Reset => Need::Last,
+        _ => Need::Usual,
     }
 }
 
@@ -455,9 +429,8 @@ enum State {
 
 impl Site {
     fn new(place: Arc<ExecutionTarget>) -> Site {
-        let target = place.ssh().map(|connection| connection.target().clone());
         Site {
-            target,
+            target: place.ssh().map(|connection| connection.target().clone()),
             state: State::Connected(place),
             waiting: VecDeque::new(),
             looked: Instant::now(),

@@ -6,9 +6,10 @@ mod reboot;
 #[cfg(test)]
 mod tests;
 
+use crate::boot::{answers, mark, within};
 use crate::{
-    BOOTED_AT, Changes, ExecutionTarget, Fault, Interrupt, Observed, Order, RemoteError, Result,
-    Target, Undone,
+    Changes, ExecutionTarget, Fault, Interrupt, Observed, Order, RemoteError, Result, Target,
+    Undone,
 };
 use linerate_hosts::agent::merge::Seen;
 use linerate_hosts::counters;
@@ -31,12 +32,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// How long one question may take.
 const QUESTION: Duration = Duration::from_secs(10);
 
-/// How long the command that reboots may take: it often never answers.
-const COMMAND: Duration = Duration::from_secs(10);
 /// How long the program that turns the power off and on may take.
 const POWER: Duration = Duration::from_secs(120);
-/// Between two tries to reach a host.
-pub(crate) const PAUSE: Duration = Duration::from_millis(250);
 
 /// A DUT before it is changed.
 #[derive(Debug, Clone)]
@@ -148,15 +145,13 @@ impl RemoteDut {
 
     /// Makes the connection again, if it was lost. A host that has booted meanwhile is one all the same.
     fn reach(&mut self) {
-        let (began, within) = (Instant::now(), self.patience());
-        while self.place().lost().is_some() && began.elapsed() < within {
-            if self.reconnect(true).is_err() {
-                return;
-            }
+        // One that is out of reach is one for whatever is done next.
+        let _ = within(self.patience(), || {
             if self.place().lost().is_some() {
-                std::thread::sleep(PAUSE);
+                self.reconnect(true)?;
             }
-        }
+            Ok(self.place().lost().is_none().then_some(()))
+        });
     }
 
     /// Undoes earlier changes and sets it up. It is rebooted if the steps need it, or if `reboot` demands it.
@@ -351,52 +346,6 @@ impl RemoteDut {
     }
 
     fn error(&self, fault: Fault, said: impl Into<String>) -> RemoteError {
-        RemoteError::new(self.name(), fault, said)
+        self.place().error(fault, said)
     }
-}
-
-/// Whether a host still runs commands.
-fn answers(place: &ExecutionTarget) -> bool {
-    place
-        .run(&Order::new("true").within(COMMAND), None)
-        .is_ok_and(|finished| finished.is_success())
-}
-
-/// Identifies a boot of a host: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
-/// host's first process has run: its own clock may be set at any time.
-pub fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
-    let argv: &[&str] = match kernel {
-        Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
-        _ => &["ps", "-o", "etime=", "-p", "1"],
-    };
-    let finished = place
-        .run(&Order::program(argv).within(COMMAND), None)
-        .ok()?;
-    let text = finished.text();
-    let told = Some(text.trim()).filter(|text| finished.is_success() && !text.is_empty())?;
-    match kernel {
-        Kernel::Linux => Some(told.into()),
-        _ => {
-            let now = std::time::UNIX_EPOCH.elapsed().ok()?.as_secs();
-            Some(format!("{BOOTED_AT}{}", now.checked_sub(elapsed(told)?)?))
-        }
-    }
-}
-
-/// Seconds of ps(1)'s elapsed time: `[[days-]hours:]minutes:seconds`.
-fn elapsed(text: &str) -> Option<u64> {
-    let (days, clock) = text
-        .split_once('-')
-        .map_or((Ok(0), text), |(days, clock)| (days.parse::<u64>(), clock));
-    let parts: Vec<u64> = clock
-        .split(':')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
-    if !(2..=3).contains(&parts.len()) {
-        return None;
-    }
-    let seconds = parts
-        .iter()
-        .try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(*part))?;
-    days.ok()?.checked_mul(86_400)?.checked_add(seconds)
 }

@@ -378,6 +378,26 @@ pub(super) fn classify(host: &str, said: &str, used: bool, silence: Duration) ->
     RemoteError::new(host, fault, telling(said, fault))
 }
 
+/// The error of a session that could not be started.
+pub(crate) fn not_started(host: &str, said: &str) -> RemoteError {
+    let has = |line: &str, signs: &[&str]| signs.iter().any(|sign| line.contains(sign));
+    let refused = ["session request failed", "open refused", "open failed"];
+    if has(said, &refused) {
+        return RemoteError::new(host, Fault::Sessions, "");
+    }
+    // How a session is kept from making a connection of its own is nothing that a user could do something about.
+    let ours = [
+        "/nonexistent",
+        "kex_exchange_identification",
+        "UNKNOWN port",
+    ];
+    let lines = said.lines().map(str::trim);
+    let said: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !has(line, &ours))
+        .collect();
+    RemoteError::new(host, Fault::NoShell, said.join("; "))
+}
+
 /// The lines that a user should see.
 fn telling(said: &str, fault: Fault) -> String {
     let ornament = |line: &&str| !line.is_empty() && !line.starts_with("@@@");
@@ -474,5 +494,30 @@ mod tests {
             "r1: THE KEY OF THE HOST HAS CHANGED (SHA256:abc.; Offending ED25519 key in /root/.ssh/known_hosts:3); "
         ));
         assert!(text.contains("ssh-keygen -R"), "{text}");
+    }
+
+    #[test]
+    fn what_ssh_says_of_our_own_doing_is_not_told() {
+        let ours = "/bin/bash: line 1: /nonexistent: No such file or directory\r\n\
+                    kex_exchange_identification: Connection closed by remote host\r\n\
+                    Connection closed by UNKNOWN port 65535\r\n";
+        let refused = not_started(
+            "r1",
+            &format!(
+                "mux_client_request_session: session request failed: Session open refused by peer\n{ours}"
+            ),
+        );
+        assert_eq!(
+            (refused.fault, refused.said.as_str()),
+            (Fault::Sessions, "")
+        );
+        let shell = not_started(
+            "r1",
+            &format!("no home\r\n\r\n{ours}This account is not available.\n"),
+        );
+        assert_eq!(
+            (shell.fault, shell.said.as_str()),
+            (Fault::NoShell, "no home; This account is not available.")
+        );
     }
 }

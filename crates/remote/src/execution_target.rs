@@ -64,11 +64,7 @@ impl ExecutionTarget {
                 name: target.name.clone(),
                 entry,
             }),
-            Err(error) => Err(RemoteError::new(
-                &target.name,
-                Fault::Namespace,
-                error.to_string(),
-            )),
+            Err(error) => Err(target.error(Fault::Namespace, error.to_string())),
         }
     }
 
@@ -133,6 +129,16 @@ impl ExecutionTarget {
         }
     }
 
+    /// An error of this host.
+    pub(crate) fn error(&self, fault: Fault, said: impl Into<String>) -> RemoteError {
+        RemoteError::new(self.name(), fault, said)
+    }
+
+    /// The error of a call of the system that failed on this side.
+    pub(crate) fn system(&self, what: &'static str) -> impl Fn(std::io::Error) -> RemoteError + '_ {
+        move |error| RemoteError::system(self.name(), what, &error)
+    }
+
     /// The connection, if it is reached by one.
     pub(super) fn ssh(&self) -> Option<&Connection> {
         match self {
@@ -173,11 +179,7 @@ impl ExecutionTarget {
         if let Some(word) = words.iter().find(|word| {
             word.is_empty() || word.starts_with(['=', '%']) || !word.chars().all(plain)
         }) {
-            return Err(RemoteError::new(
-                self.name(),
-                Fault::Command,
-                format!("{word:?} is not a plain word"),
-            ));
+            return Err(self.error(Fault::Command, format!("{word:?} is not a plain word")));
         }
         if let Some(connection) = self.ssh() {
             return Ok(connection.command(&format!("exec {}", words.join(" ")), None));

@@ -15,7 +15,7 @@ mod account;
 mod running;
 
 use crate::{Driver, Notice, RemoteError, Result, TrialResult};
-use account::Window;
+use account::{until, window};
 use linerate_hosts::agent::merge::Series;
 use linerate_hosts::phases::{Action, Design, Event, Outcome, Phase, Rules};
 use linerate_hosts::tools::{Sample, Side, Task};
@@ -312,8 +312,8 @@ impl<'a> TrialRun<'a> {
     fn is_covered(&self) -> bool {
         let sent: Vec<Series> = self.generators().iter().map(Running::counts).collect();
         let received = self.watched_receiver().map(Running::counts);
-        Window::of(&sent, received.as_ref(), &self.trial.timing)
-            .is_some_and(|window| window.until(sent.iter().chain(&received)) == window)
+        window(&sent, received.as_ref(), &self.trial.timing)
+            .is_some_and(|window| until(window, sent.iter().chain(&received)) == window)
     }
 
     fn has_seen_nothing(&self) -> bool {

@@ -1,10 +1,9 @@
 //! How a host is configured: its interfaces, then the questions of `linerate_hosts::configuration`. Nothing is changed there.
 
-use crate::collectors::sysctls_of_machine;
-use crate::{ExecutionTarget, Fault, Interrupt, Order, RemoteError, Result, survey};
-use linerate_hosts::configuration::{MOST_BYTES, interfaces, listing, questions};
+use crate::{ExecutionTarget, Fault, Interrupt, Order, Result, survey};
+use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, interfaces, listing, questions};
 use linerate_hosts::systems::Kernel;
-use linerate_measure::record::{SlotFacts, VERSION};
+use linerate_measure::record::{Collected, SlotFacts, VERSION};
 
 /// Asks a host about itself and these interfaces; without any, about its cards. `sudo`: by `sudo -n`.
 ///
@@ -16,7 +15,7 @@ pub fn facts(
     wanted: &[String],
     interrupted: Interrupt<'_>,
 ) -> Result<SlotFacts> {
-    let refuse = |said: String| RemoteError::new(target.name(), Fault::Command, said);
+    let refuse = |said: String| target.error(Fault::Command, said);
     let uname = target.run(&Order::new("uname -s"), interrupted)?;
     let said = uname.text();
     let kernel = Kernel::said(&said).ok_or_else(|| {
@@ -39,13 +38,19 @@ pub fn facts(
     } else {
         wanted.to_vec()
     };
-    let mut answers = survey::collect(
-        target,
-        sudo,
-        &questions(kernel, &asked),
-        MOST_BYTES,
-        interrupted,
-    )?;
+    of_kernel(target, sudo, kernel, asked, interrupted)
+}
+
+/// Asks a host with this kernel about itself and these interfaces.
+pub(crate) fn of_kernel(
+    target: &ExecutionTarget,
+    sudo: bool,
+    kernel: Kernel,
+    interfaces: Vec<String>,
+    interrupted: Interrupt<'_>,
+) -> Result<SlotFacts> {
+    let asked = questions(kernel, &interfaces);
+    let mut answers = survey::collect(target, sudo, &asked, MOST_BYTES, interrupted)?;
     if target.is_here() && kernel == Kernel::Linux {
         answers.push(sysctls_of_machine());
     }
@@ -53,7 +58,21 @@ pub fn facts(
         version: VERSION,
         slot: 0,
         kernel: kernel.name().into(),
-        interfaces: asked,
+        interfaces,
         answers,
     })
+}
+
+/// Settings that the machine has once for all network namespaces, and does not show in them.
+fn sysctls_of_machine() -> Collected {
+    let read = |name: &str| {
+        let value =
+            std::fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+        Some(format!("{name} = {}\n", value.trim_end()))
+    };
+    let names = OF_MACHINE.split_ascii_whitespace();
+    Collected {
+        command: "sysctl of the machine".into(),
+        output: Ok(names.filter_map(read).collect()),
+    }
 }

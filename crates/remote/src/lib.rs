@@ -4,11 +4,12 @@
 //! known_hosts. Over it go sessions, each with one command. On the host, a script for /bin/sh (`shell.sh`) starts the command on
 //! request, and ends its process group on request, when the connection is closed, or when linerate is silent for too long.
 //!
-//! Reading order: [`target`] (hosts), [`error`] (failures), [`connection`], `shell.sh`, [`session`] (one command), [`run`] (one
-//! that is waited for), [`driver`] (a campaign's phases).
+//! Reading order: [`target`] (hosts), [`error`] (failures), [`connection`], `shell.sh`, [`Order`] (a command with its bounds),
+//! [`session`] (one that runs), [`ExecutionTarget::run`] (one that is waited for), [`driver`] (a campaign's phases).
 #![cfg(target_os = "linux")]
 
 pub mod agents;
+mod boot;
 pub mod changes;
 mod channel;
 pub mod collectors;
@@ -19,30 +20,31 @@ pub mod error;
 pub mod execution_target;
 pub mod external;
 mod facts;
-pub mod run;
+mod order;
+mod run;
 pub mod session;
 pub mod survey;
 pub mod target;
 pub mod telemetry;
+mod trial_result;
 pub mod watch;
 
-pub(crate) use agents::TrialResult;
-pub(crate) use changes::{BOOTED_AT, is_same_boot};
+pub use boot::mark;
 pub use changes::{Changes, Undone};
 pub(crate) use channel::{Control, Part, Scanner, end_within, fresh_mark, spawn_piped};
 pub use collectors::{AfterLoad, Busy, Configured, Observed, UnderLoad};
 pub use connection::Connection;
 pub(crate) use connection::{Need, Slot, allow_files, would_block};
 pub use driver::{Driver, Notice, Started};
-pub(crate) use error::classify;
 pub use error::{Fault, Interrupt, Left, RemoteError, Result};
+pub(crate) use error::{classify, not_started};
 pub use execution_target::ExecutionTarget;
 pub(crate) use execution_target::SessionPermit;
 pub use facts::facts;
-pub(crate) use run::not_started;
-pub use run::{Finished, Order};
+pub use order::{Finished, Order};
 pub(crate) use session::{Heard, Kind};
 pub use session::{Session, Start, Stream};
 pub use survey::Approach;
 pub use target::{Target, line};
 pub use telemetry::Probed;
+pub use trial_result::TrialResult;

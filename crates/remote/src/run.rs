@@ -1,7 +1,7 @@
 //! One command on a host, waited for; with an input, if it has one.
 
-use crate::{ExecutionTarget, Fault, Heard, Interrupt, Kind, RemoteError, Result, Session, line};
-use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
+use crate::{ExecutionTarget, Fault, Finished, Heard, Interrupt, Kind, Order, Result, Session};
+use linerate_hosts::phases::{Cause, Output};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
 use std::io::{self, Read};
@@ -10,8 +10,6 @@ use std::time::Duration;
 
 /// How often is looked at the clock.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time from the request to end until a command is killed, and then until it is given up.
-const GRACE: Duration = Duration::from_secs(2);
 /// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived. Who has not taken the file after LINGER
 /// seconds was killed.
 const SPOOL: &str = r#"
@@ -38,83 +36,6 @@ const LINGER: u32 = 60;
 const COMPLAINT: usize = 4096;
 /// A piece of a file.
 const PIECE: usize = 64 * 1024;
-
-/// A command, and the bounds that it is run in.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// The command for /bin/sh.
-    pub command: String,
-    /// Time after which the command is ended.
-    pub limit: Duration,
-    /// Bytes that are kept of each of its outputs: the first half and the last.
-    pub most_output: usize,
-    /// The first signal, if it has to end early.
-    pub stop: Signal,
-    /// How long it may take to end after each signal.
-    pub grace: Duration,
-    /// Whether it is run by `sudo -n`, with the shell that supervises it: that could not end it otherwise.
-    pub sudo: bool,
-}
-
-impl Order {
-    /// A command that may take half a minute, of whose outputs 64 KiB each are kept.
-    pub fn new(command: impl Into<String>) -> Order {
-        let (limit, most_output) = (Duration::from_secs(30), 64 * 1024);
-        Order {
-            command: command.into(),
-            limit,
-            most_output,
-            stop: Signal::Terminate,
-            grace: GRACE,
-            sudo: false,
-        }
-    }
-
-    /// A program with its arguments, in place of the shell.
-    pub fn program<S: AsRef<str>>(argv: &[S]) -> Order {
-        Order::new(format!("exec {}", line(argv, false)))
-    }
-
-    /// By `sudo -n`, if that is wanted.
-    #[must_use]
-    pub fn by_sudo(self, sudo: bool) -> Order {
-        Order { sudo, ..self }
-    }
-
-    /// With another limit.
-    #[must_use]
-    pub fn within(self, limit: Duration) -> Order {
-        Order { limit, ..self }
-    }
-}
-
-/// A command that is over.
-#[derive(Debug, Clone)]
-pub struct Finished {
-    /// [`Outcome::Ended`], [`Outcome::TimedOut`] or [`Outcome::Interrupted`].
-    pub outcome: Outcome,
-    /// Standard output.
-    pub stdout: Output,
-    /// Standard error.
-    pub stderr: Output,
-}
-
-impl Finished {
-    /// Whether it ended by itself and with status 0.
-    pub fn is_success(&self) -> bool {
-        self.outcome == Outcome::Ended(Status::Exit(0))
-    }
-
-    /// Standard output as far as it was kept, as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.stdout.bytes()).into_owned()
-    }
-
-    /// Standard error as far as it was kept, as text.
-    pub fn errors(&self) -> String {
-        String::from_utf8_lossy(&self.stderr.bytes()).into_owned()
-    }
-}
 
 impl ExecutionTarget {
     /// Runs a command and waits for its end. A command that fails is no error.
@@ -144,22 +65,18 @@ impl ExecutionTarget {
         let spooled =
             self.exchange(&spool, Some(&mut text.as_slice()), interrupted, &mut |_| {})?;
         let name = spooled.text().trim().to_string();
-        let is_name = |name: &str| {
-            name.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "/.".contains(c))
-        };
-        if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !is_name(&name) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/.".contains(c);
+        if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !name.chars().all(plain)
+        {
             return Ok(spooled);
         }
         // The file has no name while the command reads it: however the command ends, nothing stays behind.
         let command = format!("exec <{name} && rm -f {name} || exit; {}", order.command);
-        self.run(
-            &Order {
-                command,
-                ..order.clone()
-            },
-            interrupted,
-        )
+        let order = Order {
+            command,
+            ..order.clone()
+        };
+        self.run(&order, interrupted)
     }
 
     /// Runs a command, with an input if it has one, keeps its output and passes it on, and waits for its end. The input may be what cannot be read.
@@ -170,29 +87,22 @@ impl ExecutionTarget {
         interrupted: Interrupt<'_>,
         each: &mut dyn FnMut(Heard),
     ) -> Result<Finished> {
-        let mut kept = [
-            Output::new(order.most_output),
-            Output::new(order.most_output),
-        ];
-        let kind = if input.is_some() {
-            Kind::Fed
-        } else {
-            Kind::Watched
+        let mut kept = [(); 2].map(|()| Output::new(order.most_output));
+        let kind = match input {
+            Some(_) => Kind::Fed,
+            None => Kind::Watched,
         };
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).ok();
-        let supervision = Supervision::new(ns(order.limit), ns(order.grace).unwrap_or(u64::MAX));
-        let mut session = Session::start_as(self, kind, &order.command, order.sudo, supervision)?;
+        let mut session = Session::start(self, kind, order)?;
         let mut input = input.map(Feed::of);
         loop {
             let mut wanted: Vec<_> = session.watched().map(|fd| (fd, libc::POLLIN)).collect();
             if let Some(feed) = &mut input {
                 let fed = feed.go_on(&session);
-                fed.map_err(|error| RemoteError::new(self.name(), Fault::Here, error.to_string()))?;
+                fed.map_err(|error| self.error(Fault::Here, error.to_string()))?;
                 let room = session.input().filter(|_| feed.has_more());
                 wanted.extend(room.map(|fd| (fd, libc::POLLOUT)));
             }
-            pipes::poll(&wanted, LOOK)
-                .map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
+            pipes::poll(&wanted, LOOK).map_err(self.system("wait for ssh"))?;
             let now = monotonic_ns();
             let over = session.step(self, now, &mut |heard| {
                 if let Heard::Wrote(stream, bytes) = &heard {
@@ -215,7 +125,7 @@ impl ExecutionTarget {
                 session.go(now);
             }
             if interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
-                session.stop(Cause::Interrupt, order.stop, now);
+                session.stop(Cause::Interrupt, now);
             }
         }
     }
@@ -266,32 +176,6 @@ impl<'r> Feed<'r> {
     }
 }
 
-/// The error of a session that could not be started.
-pub(super) fn not_started(host: &str, said: &str) -> RemoteError {
-    let refused = ["session request failed", "open refused", "open failed"]
-        .iter()
-        .any(|sign| said.contains(sign));
-    if refused {
-        return RemoteError::new(host, Fault::Sessions, "");
-    }
-    // How a session is kept from making a connection of its own is nothing that a user could do something about.
-    let ours = |line: &str| {
-        [
-            "/nonexistent",
-            "kex_exchange_identification",
-            "UNKNOWN port",
-        ]
-        .iter()
-        .any(|sign| line.contains(sign))
-    };
-    let said: Vec<&str> = said
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !ours(line))
-        .collect();
-    RemoteError::new(host, Fault::NoShell, said.join("; "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,30 +201,5 @@ mod tests {
         while file.exists() {
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    #[test]
-    fn what_ssh_says_of_our_own_doing_is_not_told() {
-        let ours = "/bin/bash: line 1: /nonexistent: No such file or directory\r\n\
-                    kex_exchange_identification: Connection closed by remote host\r\n\
-                    Connection closed by UNKNOWN port 65535\r\n";
-        let refused = not_started(
-            "r1",
-            &format!(
-                "mux_client_request_session: session request failed: Session open refused by peer\n{ours}"
-            ),
-        );
-        assert_eq!(
-            (refused.fault, refused.said.as_str()),
-            (Fault::Sessions, "")
-        );
-        let shell = not_started(
-            "r1",
-            &format!("no home\r\n\r\n{ours}This account is not available.\n"),
-        );
-        assert_eq!(
-            (shell.fault, shell.said.as_str()),
-            (Fault::NoShell, "no home; This account is not available.")
-        );
     }
 }

@@ -1,7 +1,9 @@
 //! One command on a host, supervised there by `shell.sh` and here by its deadline: its start and its messages.
 
 use crate::channel::{Control, Part, Scanner, fresh_mark, keep_alive, spawn_piped};
-use crate::{ExecutionTarget, Fault, Need, RemoteError, Result, SessionPermit, Slot, not_started};
+use crate::{
+    ExecutionTarget, Fault, Need, Order, RemoteError, Result, SessionPermit, Slot, not_started,
+};
 use linerate_hosts::clock::{Offset, Probe, Stamp};
 use linerate_hosts::phases::{Cause, Due, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
@@ -72,6 +74,8 @@ pub struct Session {
     scanners: [Scanner; 2],
     kind: Kind,
     supervision: Supervision,
+    /// The first signal, if it has to end early.
+    stop: Signal,
     /// When it said that it had begun, or else when it was opened.
     pub(crate) began_ns: u64,
     ready: bool,
@@ -104,26 +108,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sends a command to a place. `sudo`: by `sudo -n`. The supervising shell is root's then too: it could not end what root
-    /// runs otherwise. On this machine this is not necessary, and `sudo` is ignored.
+    /// Sends a command to a place. By `sudo -n`, the supervising shell is root's, too: it could not end what root runs otherwise. On this
+    /// machine this is not necessary, and `sudo` is ignored.
     ///
     /// # Errors
     /// The command cannot be sent, or ssh not be run.
-    pub fn start_as(
-        place: &ExecutionTarget,
-        kind: Kind,
-        command: &str,
-        sudo: bool,
-        supervision: Supervision,
-    ) -> Result<Session> {
-        Session::start_in(
-            place,
-            place.permit_in_time(Need::Last)?,
-            kind,
-            command,
-            sudo,
-            supervision,
-        )
+    pub fn start(place: &ExecutionTarget, kind: Kind, order: &Order) -> Result<Session> {
+        Session::start_in(place, place.permit_in_time(Need::Last)?, kind, order)
     }
 
     /// Sends a command to a place where room was found for it.
@@ -131,31 +122,20 @@ impl Session {
         place: &ExecutionTarget,
         permit: SessionPermit,
         kind: Kind,
-        command: &str,
-        sudo: bool,
-        mut supervision: Supervision,
+        order: &Order,
     ) -> Result<Session> {
-        let name = place.name();
+        let (command, mut supervision) = (&order.command, order.supervision());
         if command.len() > LONGEST || command.contains('\0') {
-            let said = format!(
-                "{} bytes; {LONGEST} bytes without a NUL are possible",
-                command.len()
-            );
-            return Err(RemoteError::new(name, Fault::Command, said));
+            let length = command.len();
+            let said = format!("{length} bytes; {LONGEST} bytes without a NUL are possible");
+            return Err(place.error(Fault::Command, said));
         }
-        let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
-        let mark = fresh_mark().map_err(|e| system("make a mark", e))?;
-        let spawned = spawn_piped(&mut place.command(sudo, &permit));
-        let (child, stdin, outputs) = spawned.map_err(|e| system("ssh", e))?;
-        let outlets = outputs.map(|pipe| Outlet::new(Some(pipe)));
-        let control = Control::new(stdin).map_err(|e| system("prepare a pipe", e))?;
+        let mark = fresh_mark().map_err(place.system("make a mark"))?;
+        let spawned = spawn_piped(&mut place.command(order.sudo, &permit));
+        let (child, stdin, outputs) = spawned.map_err(place.system("ssh"))?;
+        let control = Control::new(stdin).map_err(place.system("prepare a pipe"))?;
         let pause = (place.silence() / 2).max(SHORTEST);
-        let sent = match control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND) {
-            // ssh ended before it read the command, and says why: that is heard in due course.
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-            sent => sent,
-        };
-        let scanners = [Scanner::new(&mark), Scanner::new(&mark)];
+        let sent = control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND);
         // One that is fed has begun.
         let (fed, began_ns) = (kind == Kind::Fed, monotonic_ns());
         if fed {
@@ -164,10 +144,11 @@ impl Session {
         let session = Session {
             child,
             control,
-            outlets,
-            scanners,
+            outlets: outputs.map(|pipe| Outlet::new(Some(pipe))),
+            scanners: [Scanner::new(&mark), Scanner::new(&mark)],
             kind,
             supervision,
+            stop: order.stop,
             began_ns,
             ready: fed,
             asked_ns: None,
@@ -187,9 +168,14 @@ impl Session {
             output: Output::new(0),
             permit,
         };
-        sent.map_err(|e| system("send a command", e))?;
-        if kind == Kind::Watched {
-            keep_alive(&session.control, pause / 4).map_err(|e| system("start a thread", e))?;
+        // Where ssh ended before it read the command, it says why: that is heard in due course.
+        if let Err(error) = sent
+            && error.kind() != ErrorKind::BrokenPipe
+        {
+            return Err(place.system("send a command")(error));
+        }
+        if !fed {
+            keep_alive(&session.control, pause / 4).map_err(place.system("start a thread"))?;
         }
         Ok(session)
     }
@@ -229,10 +215,8 @@ impl Session {
         // Standard error of the command comes after the news on standard output that it begins. So it is read first, and sorted in last.
         let (mut heard, mut parts) = (Vec::new(), Vec::new());
         for stream in [Stream::Error, Stream::Output] {
-            let (outlet, scanner) = (
-                &mut self.outlets[stream as usize],
-                &mut self.scanners[stream as usize],
-            );
+            let outlet = &mut self.outlets[stream as usize];
+            let scanner = &mut self.scanners[stream as usize];
             let (open, mut of_stream) = (!outlet.is_closed(), Vec::new());
             outlet.read(&mut |bytes| scanner.feed(bytes, &mut of_stream))?;
             if open && outlet.is_closed() {
@@ -282,7 +266,7 @@ impl Session {
                 ("began", time) => {
                     (self.own, self.began_ns) = (true, now);
                     self.supervision.begin(now);
-                    heard.push(Heard::Began(self.start(Stamp::parse(time))));
+                    heard.push(Heard::Began(self.begin(Stamp::parse(time))));
                 }
                 ("over", told) => {
                     let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
@@ -364,14 +348,12 @@ impl Session {
     }
 
     /// When it began, by its own time of that, now that it has said so.
-    fn start(&self, stamp: Option<Stamp>) -> Start {
+    fn begin(&self, stamp: Option<Stamp>) -> Start {
         let went_ns = self.went_ns.unwrap_or(self.began_ns);
         let half = self.began_ns.saturating_sub(went_ns) / 2;
         let by_clock = Offset::of(&self.probes).zip(stamp).map(|(offset, stamp)| {
-            (
-                offset.here(stamp.ns),
-                offset.within_ns.saturating_add(stamp.error_ns),
-            )
+            let error_ns = offset.within_ns.saturating_add(stamp.error_ns);
+            (offset.here(stamp.ns), error_ns)
         });
         let (at_ns, error_ns) = by_clock
             .filter(|(_, error)| *error < half)
@@ -398,10 +380,10 @@ impl Session {
         self.order("go");
     }
 
-    /// Begins to end it by this signal, unless that was begun before.
-    pub(crate) fn stop(&mut self, cause: Cause, signal: Signal, now: u64) {
-        if self.supervision.stop(cause, signal, now) {
-            self.send(signal);
+    /// Begins to end it, unless that was begun before.
+    pub(crate) fn stop(&mut self, cause: Cause, now: u64) {
+        if self.supervision.stop(cause, self.stop, now) {
+            self.send(self.stop);
         }
     }
 
@@ -431,19 +413,15 @@ impl Session {
         now: u64,
         each: &mut dyn FnMut(Heard),
     ) -> Result<Option<Outcome>> {
-        let heard = self
-            .hear(now)
-            .map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
+        let heard = self.hear(now).map_err(place.system("wait for ssh"))?;
         for heard in heard {
             match &heard {
                 Heard::Over(status) => {
                     let outcome = self.over(*status);
-                    let unheard =
-                        || RemoteError::new(place.name(), Fault::Unheard(place.silence()), "");
-                    return if self.unheard {
-                        Err(unheard())
-                    } else {
-                        Ok(Some(outcome))
+                    let unheard = Fault::Unheard(place.silence());
+                    return match self.unheard {
+                        true => Err(place.error(unheard, "")),
+                        false => Ok(Some(outcome)),
                     };
                 }
                 Heard::Wrote(_, bytes) => self.output.push(bytes),
@@ -491,14 +469,10 @@ impl Session {
 
     /// Whether news of it is overdue although its connection is there.
     fn is_overdue(&self, now: u64) -> bool {
-        let late = !self.ready && now.saturating_sub(self.began_ns) > READY_WITHIN_NS;
-        let asked = self
-            .asked_ns
-            .is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
-        late || asked
-            || self
-                .closed_ns
-                .is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
+        let over = |since: Option<u64>, most| since.is_some_and(|at| now.saturating_sub(at) > most);
+        over((!self.ready).then_some(self.began_ns), READY_WITHIN_NS)
+            || over(self.asked_ns, READY_WITHIN_NS)
+            || over(self.closed_ns, NEWS_NS)
     }
 
     /// Why it was not started.

@@ -383,7 +383,7 @@ fn session(
     listener: &mut Listener,
     interrupted: Interrupt<'_>,
 ) -> Result<Outcome> {
-    let mark = fresh_mark().map_err(|e| RemoteError::system(place.name(), "make a mark", &e))?;
+    let mark = fresh_mark().map_err(place.system("make a mark"))?;
     let script = format!("set -- {mark}; {HEAD}\n{}\n:", lines.join("\n"));
     let mut scanner = Scanner::new(&mark);
     let mut each = |heard| {

@@ -53,6 +53,11 @@ impl Target {
         self
     }
 
+    /// An error of this host.
+    pub(crate) fn error(&self, fault: Fault, said: impl Into<String>) -> RemoteError {
+        RemoteError::new(&self.name, fault, said)
+    }
+
     /// The arguments for ssh that make the connection, without the command.
     pub(super) fn arguments(&self) -> Result<Vec<String>> {
         self.check()?;
@@ -102,11 +107,7 @@ impl Target {
         };
         match given.into_iter().flatten().find(wrong) {
             None => Ok(()),
-            Some(text) => Err(RemoteError::new(
-                &self.name,
-                Fault::Address,
-                format!("{text:?}"),
-            )),
+            Some(text) => Err(self.error(Fault::Address, format!("{text:?}"))),
         }
     }
 }

@@ -28,7 +28,7 @@ const DROPS_OF_FREEBSD: &str = include_str!("telemetry/drops.d");
 /// Observes a host's kernel while a load lasts, by a program of the host.
 pub struct Probed {
     name: &'static str,
-    under: Result<UnderLoad, String>,
+    under: UnderLoad,
     read: Read,
 }
 
@@ -90,7 +90,7 @@ impl Probed {
                 (Ok(command), Begins::Announced, of_linerate(name))
             }
         };
-        let under = command.map(|command| UnderLoad::one(host, command, MOST_STACKS, begins));
+        let under = UnderLoad::one(host, command, MOST_STACKS, begins);
         Probed { name, under, read }
     }
 }
@@ -143,13 +143,11 @@ impl Collector for Probed {
     }
 
     fn before(&mut self) -> Result<(), String> {
-        self.under.as_mut().map_err(|why| why.clone())?.before()
+        self.under.before()
     }
 
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
-        let under = self.under.as_mut().map_err(|why| why.clone())?;
-        let (_, output) = under.end().next().ok_or("it did not begin")?;
-        let [said, errors] = output?;
+        let [said, errors] = self.under.end_one()?;
         let said = said.trim_start_matches(BEGUN);
         if said.trim().is_empty() {
             // A shell's word about perf, which it has told to end.

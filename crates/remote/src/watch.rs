@@ -1,6 +1,6 @@
 //! Activity of a host: one session there prints its counters again and again.
 
-use crate::{ExecutionTarget, Fault, Heard, Order, RemoteError, Result, Stream};
+use crate::{ExecutionTarget, Fault, Heard, Order, Result, Stream};
 use linerate_hosts::phases::Outcome;
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::watch::{END, Watching};
@@ -29,7 +29,7 @@ pub fn follow(
     each: &mut dyn FnMut(Sample),
 ) -> Result<()> {
     let uname = target.run(&Order::new("uname -s"), Some(end))?;
-    let refuse = |said: String| Err(RemoteError::new(target.name(), Fault::Command, said));
+    let refuse = |said: String| Err(target.error(Fault::Command, said));
     let said = uname.text();
     let watching = match Kernel::said(&said).and_then(Watching::of) {
         Some(watching) => watching,

@@ -8,7 +8,7 @@ use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::collector::Counters;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::Direction;
-use linerate_measure::trial::Sample;
+use linerate_measure::trial::{Sample, Timing};
 use std::collections::BTreeMap;
 
 /// A load of more than a day is not believed.
@@ -87,39 +87,54 @@ impl Series {
     }
 }
 
-/// Samples of the window from `from` to `to`, in nanoseconds of the common clock, with times since `began`: at both its ends and
-/// wherever the first sender reported in between.
-pub fn merge(
-    senders: &[Series],
-    receivers: &[Series],
-    began: u64,
-    from: u64,
-    to: u64,
-) -> Vec<Sample> {
-    let moments = senders
-        .first()
-        .into_iter()
-        .flat_map(|series| series.0.iter().map(|(t, _)| *t));
-    let inner = moments.filter(|t| (from + 1..to).contains(t));
-    let sum = |all: &[Series], t: u64| all.iter().map(|series| series.at(t)).sum();
-    let sample = |t: u64| Sample {
-        t_ns: t.saturating_sub(began),
-        sent: sum(senders, t),
-        received: sum(receivers, t),
-    };
-    [from]
-        .into_iter()
-        .chain(inner)
-        .chain([to])
-        .map(sample)
-        .collect()
+/// The part of a load that counts, in nanoseconds of the common clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// When the load began.
+    pub began: u64,
+    pub from: u64,
+    pub to: u64,
 }
 
-/// Samples of the load from `began` to before `from`, where its window begins.
-pub fn warm_up(senders: &[Series], receivers: &[Series], began: u64, from: u64) -> Vec<Sample> {
-    let mut samples = merge(senders, receivers, began, began, from);
-    samples.retain(|sample| sample.t_ns < from.saturating_sub(began));
-    samples
+impl Window {
+    /// The window of a load that began then.
+    pub fn new(began: u64, timing: &Timing) -> Window {
+        let from = began.saturating_add(timing.warm_up_ns);
+        let to = from.saturating_add(timing.run_ns);
+        Window { began, from, to }
+    }
+
+    /// Its samples, with times since the load began: at both its ends and wherever the first sender reported in between. None if it has no
+    /// duration.
+    pub fn samples(&self, senders: &[Series], receivers: &[Series]) -> Vec<Sample> {
+        if self.to <= self.from {
+            return Vec::new();
+        }
+        let first = senders.iter().take(1).flat_map(|series| &series.0);
+        let inner = first
+            .map(|(t, _)| *t)
+            .filter(|t| (self.from + 1..self.to).contains(t));
+        let sum = |all: &[Series], t: u64| all.iter().map(|series| series.at(t)).sum();
+        let sample = |t: u64| Sample {
+            t_ns: t.saturating_sub(self.began),
+            sent: sum(senders, t),
+            received: sum(receivers, t),
+        };
+        let moments = [self.from].into_iter().chain(inner).chain([self.to]);
+        moments.map(sample).collect()
+    }
+
+    /// Samples of the load before the window.
+    pub fn warm_up(&self, senders: &[Series], receivers: &[Series]) -> Vec<Sample> {
+        let before = Window {
+            from: self.began,
+            to: self.from,
+            ..*self
+        };
+        let mut samples = before.samples(senders, receivers);
+        samples.pop();
+        samples
+    }
 }
 
 /// A device's counters at one moment.
@@ -242,13 +257,10 @@ mod tests {
     fn counts_grow_evenly_between_reports() {
         let sender = series(&[(100, 0), (200, 1000), (300, 2000), (400, 3000)]);
         let receiver = series(&[(150, 400), (350, 2400)]);
-        let samples = merge(
-            &[sender.clone(), sender.clone()],
-            std::slice::from_ref(&receiver),
-            100,
-            150,
-            350,
-        );
+        let both = [sender.clone(), sender];
+        let window = |began, from, to| Window { began, from, to };
+        let received = std::slice::from_ref(&receiver);
+        let samples = window(100, 150, 350).samples(&both, received);
         let expected = [
             (50, 1000, 400),
             (100, 2000, 900),
@@ -261,14 +273,9 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(seen(&samples), expected);
-        let before = warm_up(
-            &[sender.clone(), sender.clone()],
-            std::slice::from_ref(&receiver),
-            100,
-            250,
-        );
+        let before = window(100, 250, 350).warm_up(&both, received);
         assert_eq!(seen(&before), [(0, 0, 400), (100, 2000, 900)]);
-        assert_eq!(warm_up(&[sender], &[receiver], 100, 100), []);
+        assert_eq!(window(100, 100, 350).warm_up(&both, received), []);
     }
 
     #[test]
@@ -277,7 +284,12 @@ mod tests {
             series(&[(1, 5), (1, 6), (2, 4), (3, 7)]),
             Series(vec![(1, 5), (3, 7)])
         );
-        assert_eq!(merge(&[], &[series(&[])], 0, 1, 2)[0].received, 0);
+        let window = Window {
+            began: 0,
+            from: 1,
+            to: 2,
+        };
+        assert_eq!(window.samples(&[], &[series(&[])])[0].received, 0);
     }
 
     #[test]
@@ -310,7 +322,8 @@ mod tests {
         ) {
             let (from, to) = (window.0.min(window.1), window.0.max(window.1) + 1);
             let sender = series(&sent);
-            let samples = merge(std::slice::from_ref(&sender), std::slice::from_ref(&sender), 0, from, to);
+            let both = [sender];
+            let samples = Window { began: 0, from, to }.samples(&both, &both);
             prop_assert!(samples.windows(2).all(|w| w[0].sent <= w[1].sent && w[0].t_ns <= w[1].t_ns));
         }
     }

@@ -13,7 +13,7 @@ use linerate_wire::{Filter, Load, Traffic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A request to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -331,61 +331,50 @@ impl Port {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
-        let what = || format!("preparing port {}", shown(&self.name));
-        if self.name.is_empty()
-            || self.name.len() > LONGEST_NAME
-            || self.name.chars().any(char::is_control)
-        {
-            return Err(Fault::order(
-                what(),
-                format!("its name must have 1 to {LONGEST_NAME} letters"),
-            ));
+        let refuse = |why: &str| {
+            let what = format!("preparing port {}", shown(&self.name));
+            Err(Fault::order(what, why))
+        };
+        if !is_label(&self.name, LONGEST_NAME) {
+            return refuse(&format!("its name must have 1 to {LONGEST_NAME} letters"));
         }
-        check_interface(&self.interface).map_err(|why| Fault::order(what(), why))?;
+        if !is_interface(&self.interface) {
+            let name = shown(&self.interface);
+            return refuse(&format!("'{name}' is not a valid interface name"));
+        }
         if self.cpus.len() > MOST_CPUS || self.cpus.iter().any(|cpu| *cpu >= 8192) {
-            return Err(Fault::order(
-                what(),
-                format!("it can have at most {MOST_CPUS} CPUs, of numbers below 8192"),
+            return refuse(&format!(
+                "it can have at most {MOST_CPUS} CPUs, of numbers below 8192"
             ));
         }
-        let mut cpus = self.cpus.clone();
-        cpus.sort_unstable();
-        cpus.dedup();
-        if cpus.len() != self.cpus.len() {
-            return Err(Fault::order(what(), "a CPU is named twice"));
+        if self.cpus.iter().collect::<BTreeSet<_>>().len() != self.cpus.len() {
+            return refuse("a CPU is named twice");
         }
         if !self.backend.is_own() {
-            return Err(Fault::order(
-                what(),
-                format!("an agent has no backend {}", self.backend),
-            ));
+            return refuse(&format!("an agent has no backend {}", self.backend));
         }
-        match &self.role {
-            Role::Generator(traffic) if traffic.stamp_every > MOST_UNSTAMPED => Err(Fault::order(
-                what(),
-                format!("one frame in 1 to {MOST_UNSTAMPED} can be stamped"),
-            )),
-            Role::Generator(traffic) => traffic
-                .check()
-                .map_err(|e| Fault::order(what(), e.to_string())),
-            Role::Receiver(filter) => filter
-                .check()
-                .map_err(|e| Fault::order(what(), e.to_string())),
-        }
+        let possible = match &self.role {
+            Role::Generator(traffic) if traffic.stamp_every > MOST_UNSTAMPED => {
+                return refuse(&format!(
+                    "one frame in 1 to {MOST_UNSTAMPED} can be stamped"
+                ));
+            }
+            Role::Generator(traffic) => traffic.check(),
+            Role::Receiver(filter) => filter.check(),
+        };
+        possible.or_else(|error| refuse(&error.to_string()))
     }
 }
 
+/// A text of 1 to so many bytes, without control characters.
+fn is_label(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 /// Names are put into paths of /sys.
-fn check_interface(name: &str) -> Result<(), String> {
+fn is_interface(name: &str) -> bool {
     let plain = name.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
-    match !name.is_empty()
-        && name.len() <= LONGEST_INTERFACE
-        && plain
-        && !matches!(name, "." | "..")
-    {
-        true => Ok(()),
-        false => Err(format!("'{}' is not a valid interface name", shown(name))),
-    }
+    plain && is_label(name, LONGEST_INTERFACE) && !matches!(name, "." | "..")
 }
 
 /// The beginning of a text that came from elsewhere, fit to be printed.
@@ -399,25 +388,16 @@ impl Order {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
-        let what = "arming the load";
-        self.load
-            .check()
-            .map_err(|e| Fault::order(what, e.to_string()))?;
-        if self.turn.is_empty()
-            || self.turn.len() > LONGEST_TURN
-            || self.turn.chars().any(char::is_control)
-        {
-            return Err(Fault::order(
-                what,
-                format!("who measures must have 1 to {LONGEST_TURN} bytes"),
-            ));
+        let refuse = |why: &str| Err(Fault::order("arming the load", why));
+        if let Err(error) = self.load.check() {
+            return refuse(&error.to_string());
+        }
+        if !is_label(&self.turn, LONGEST_TURN) {
+            return refuse(&format!("who measures must have 1 to {LONGEST_TURN} bytes"));
         }
         match self.sample_ns >= SHORTEST_SAMPLE_NS {
             true => Ok(()),
-            false => Err(Fault::order(
-                what,
-                "samples are a millisecond apart at least",
-            )),
+            false => refuse("samples are a millisecond apart at least"),
         }
     }
 }

@@ -138,13 +138,13 @@ impl Session {
         }
         let (id, request) = match decode::<Request>(line) {
             Ok(read) => read,
-            Err((id, fault)) if fault.code == Code::Unknown && self.phase == Phase::Open => {
-                self.silence = Silence::since(now_ns);
-                return todo.push(Action::Send(id, Reply::Error(fault)));
-            }
             Err((id, fault)) => {
+                let is_unknown = fault.code == Code::Unknown && self.phase == Phase::Open;
                 todo.push(Action::Send(id, Reply::Error(fault)));
-                return self.end("the controller sent a malformed message", todo);
+                if !is_unknown {
+                    return self.end("the controller sent a malformed message", todo);
+                }
+                return self.silence = Silence::since(now_ns);
             }
         };
         self.silence = Silence::since(now_ns);
@@ -164,16 +164,19 @@ impl Session {
                 };
                 todo.push(Action::Send(id, welcome));
             }
-            Request::Hello { protocol, linerate } => {
-                let fault = Fault::version(protocol, &linerate, &self.linerate);
+            request => {
+                let (fault, why) = match request {
+                    Request::Hello { protocol, linerate } => (
+                        Fault::version(protocol, &linerate, &self.linerate),
+                        "the two sides speak different versions",
+                    ),
+                    _ => (
+                        Fault::order("beginning a session", "the first message must be a hello"),
+                        "there was no greeting",
+                    ),
+                };
                 todo.push(Action::Send(id, Reply::Error(fault)));
-                self.end("the two sides speak different versions", todo);
-            }
-            _ => {
-                let fault =
-                    Fault::order("beginning a session", "the first message must be a hello");
-                todo.push(Action::Send(id, Reply::Error(fault)));
-                self.end("there was no greeting", todo);
+                self.end(why, todo);
             }
         }
     }
@@ -218,11 +221,11 @@ impl Session {
                 true => "a load is under way",
                 false => "the request before it is still being done",
             };
-            return Err(Fault::new(
+            let (what, remedy) = (
                 "doing two things at once",
-                why,
                 "wait for its answer, or stop it",
-            ));
+            );
+            return Err(Fault::new(what, why, remedy));
         }
         match request {
             Request::Prepare(port) => {
@@ -237,10 +240,9 @@ impl Session {
             Request::Arm { ports, order } => {
                 order.check()?;
                 self.check_ports("arming", ports)?;
-                if ports.is_empty() {
-                    Err(Fault::order("arming", "no port is named"))
-                } else {
-                    Ok(())
+                match ports.is_empty() {
+                    true => Err(Fault::order("arming", "no port is named")),
+                    false => Ok(()),
                 }
             }
             Request::Go { .. } if self.armed => Ok(()),
@@ -253,17 +255,13 @@ impl Session {
     }
 
     fn check_ports(&self, doing: &str, ports: &[String]) -> Result<(), Fault> {
-        let unknown = ports.iter().find(|port| !self.ports.contains(*port));
-        match (
-            unknown,
-            ports.iter().collect::<BTreeSet<_>>().len() == ports.len(),
-        ) {
-            (Some(port), _) => {
-                let what = format!("{doing} port {}", super::message::shown(port));
-                Err(Fault::order(what, "it was not prepared"))
-            }
-            (None, false) => Err(Fault::order(format!("{doing} ports"), "one is named twice")),
-            (None, true) => Ok(()),
+        if let Some(port) = ports.iter().find(|port| !self.ports.contains(*port)) {
+            let what = format!("{doing} port {}", super::message::shown(port));
+            return Err(Fault::order(what, "it was not prepared"));
+        }
+        match ports.iter().collect::<BTreeSet<_>>().len() == ports.len() {
+            true => Ok(()),
+            false => Err(Fault::order(format!("{doing} ports"), "one is named twice")),
         }
     }
 
@@ -277,11 +275,11 @@ impl Session {
         match self.phase {
             Phase::Greeting if silent > GREET_NS => self.end("no greeting arrived", todo),
             Phase::Open if silent > most => {
-                let why = format!(
-                    "nothing was heard of the controller for {} ms",
-                    silent / 1_000_000
+                let ms = silent / 1_000_000;
+                self.end(
+                    &format!("nothing was heard of the controller for {ms} ms"),
+                    todo,
                 );
-                self.end(&why, todo);
             }
             Phase::Open | Phase::Ending | Phase::Leaving
                 if now_ns.saturating_sub(self.beat_ns) >= BEAT_NS =>

@@ -2,10 +2,9 @@
 //!
 //! Frames go in one direction, or in both at once: then each end sends and counts, and every count is kept by direction.
 
-use super::{Agent, Member, Ports, Trial, TrialResult};
-use crate::{RemoteError, Result};
+use super::{Agent, Member, Ports, Trial};
+use crate::{RemoteError, Result, TrialResult};
 use linerate_hosts::agent::message::{Port, Role};
-use linerate_measure::counters::PortCounters;
 use linerate_measure::record::Direction;
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
@@ -95,15 +94,17 @@ pub struct Shown {
     pub answers: u64,
 }
 
-/// A kind of traffic.
+/// A kind of frames, with its streams.
 struct Kind {
-    traffic: Traffic,
-    bridged: bool,
-    tags: Option<[u16; 2]>,
-    /// Number of its directions.
-    ways: usize,
+    frames: Frames,
     /// Whether its generators are there.
     prepared: bool,
+}
+
+impl Kind {
+    fn ways(&self) -> usize {
+        self.frames.direction.ways().len()
+    }
 }
 
 /// How long frames may be under way when the device is shown all flows, in nanoseconds.
@@ -137,38 +138,19 @@ impl RealLab {
                 && !way.receivers.is_empty()
                 && cards.into_iter().all(|card| card.agent < agents.len())
         };
-        let most = kinds
-            .iter()
-            .map(|kind| kind.direction.ways().len())
-            .max()
-            .unwrap_or(1);
+        let ways = |kind: &Frames| kind.direction.ways().len();
+        let most = kinds.iter().map(ways).max().unwrap_or(1);
         if cabling.ways.len() < most || !cabling.ways.iter().all(there) {
             return Err("a lab needs a host that sends and one that receives".into());
         }
         let (mut first, mut all) = (0, Vec::new());
-        for Frames {
-            traffic,
-            direction,
-            bridged,
-            tags,
-        } in kinds
-        {
-            let ways = direction.ways().len();
-            let traffic = Traffic {
-                campaign,
-                first_stream: first as u8,
-                ..traffic
-            };
-            let threads: usize = cabling.ways[..ways]
-                .iter()
-                .map(|way| threads(&way.senders))
-                .sum();
-            first += threads * traffic.streams_each();
+        for mut frames in kinds {
+            (frames.traffic.campaign, frames.traffic.first_stream) = (campaign, first as u8);
+            let of_kind = cabling.ways[..ways(&frames)].iter();
+            let threads: usize = of_kind.map(|way| threads(&way.senders)).sum();
+            first += threads * frames.traffic.streams_each();
             all.push(Kind {
-                traffic,
-                bridged,
-                tags,
-                ways,
+                frames,
                 prepared: false,
             });
         }
@@ -192,7 +174,7 @@ impl RealLab {
 
     /// Number of directions of a kind.
     pub fn ways(&self, kind: usize) -> usize {
-        self.kinds[kind].ways
+        self.kinds[kind].ways()
     }
 
     /// Makes the ports of a kind. Returns what each card of the first direction sends by, and why some do not use the fastest
@@ -223,13 +205,10 @@ impl RealLab {
         interrupted: &AtomicBool,
     ) -> Result<Shown> {
         // Senders share the frames, and each begins with the first flow. Of two IP versions, the one with fewer frames needs longer.
-        let rarer = self.kinds[kind]
-            .traffic
-            .ipv6
-            .as_ref()
-            .map_or(MILLION, |second| {
-                second.millionths.min(MILLION - second.millionths).max(1)
-            });
+        let second = self.kinds[kind].frames.traffic.ipv6.as_ref();
+        let rarer = second.map_or(MILLION, |second| {
+            second.millionths.min(MILLION - second.millionths).max(1)
+        });
         let flows = flows.saturating_mul(MILLION.into()).div_ceil(rarer.into());
         let frames = flows.saturating_mul(self.cabling.ways[way].senders.len() as u64);
         let most_ns = LEARN_WITHIN_NS + frames.saturating_mul(LEARNING_NS);
@@ -244,49 +223,26 @@ impl RealLab {
             batch: 8,
             ..Load::lasting(timing.load())
         };
-        let result = self.run(
-            kind,
-            way..way + 1,
-            timing,
-            load,
-            answer,
-            interrupted,
-            &|_| {},
-        )?;
-        let all = |of: Vec<PortCounters>| {
-            of.into_iter()
-                .fold(PortCounters::default(), |mut all, one| {
-                    all.add(one);
-                    all
-                })
-        };
-        let (sent, received) = (all(result.sent), all(result.received));
-        let PortCounters {
-            frames: sent,
-            left,
-            answers,
-            ..
-        } = sent;
+        let began: &dyn Fn(u64) = &|_| {};
+        let result = self.run(kind, way..way + 1, timing, load, answer, interrupted, began)?;
+        let (sent, received) = (&result.sent[0], &result.received[0]);
         Ok(Shown {
             wanted: frames,
-            sent,
-            left,
+            sent: sent.frames,
+            left: sent.left,
             arrived: received.unique(),
-            answers,
+            answers: sent.answers,
         })
     }
 
     /// Whether the hosts' linerate can answer the flows of a kind: only a sequential order has all of them in the first frames,
     /// and echo replies cannot be distinguished from requests yet.
     pub fn can_answer(&self, kind: usize) -> bool {
-        let traffic = &self.kinds[kind].traffic;
-        let in_turn = traffic.order == FlowOrder::Sequential;
-        let echo = traffic.frame.transport == Transport::IcmpEcho;
-        let passes = self.cabling.ways[0]
-            .receivers
-            .iter()
-            .all(|card| card.backend != Backend::AfXdp);
-        in_turn && !echo && passes
+        let traffic = &self.kinds[kind].frames.traffic;
+        let mut receivers = self.cabling.ways[0].receivers.iter();
+        traffic.order == FlowOrder::Sequential
+            && traffic.frame.transport != Transport::IcmpEcho
+            && receivers.all(|card| card.backend != Backend::AfXdp)
     }
 
     /// Runs one trial with a kind of traffic through the device between the cards, as it stands; the load is that of each direction, its
@@ -302,15 +258,8 @@ impl RealLab {
         interrupted: &AtomicBool,
         began: &dyn Fn(u64),
     ) -> Result<TrialResult> {
-        self.run(
-            kind,
-            0..self.ways(kind),
-            timing,
-            load,
-            false,
-            interrupted,
-            began,
-        )
+        let ways = 0..self.ways(kind);
+        self.run(kind, ways, timing, load, false, interrupted, began)
     }
 
     #[allow(
@@ -329,26 +278,21 @@ impl RealLab {
     ) -> Result<TrialResult> {
         self.prepare(kind)?;
         let member = |agent| {
-            let ways: Vec<Ports> = ways
-                .clone()
-                .map(|way| self.ports(agent, kind, way))
-                .collect();
-            let takes_part = ways
-                .iter()
-                .any(|p| !p.generators.is_empty() || !p.receivers.is_empty());
-            takes_part.then_some(Member {
+            let ports = |way| self.ports(agent, kind, way);
+            let ways: Vec<Ports> = ways.clone().map(ports).collect();
+            let takes_part = |p: &Ports| !p.generators.is_empty() || !p.receivers.is_empty();
+            ways.iter().any(takes_part).then_some(Member {
                 agent: &self.agents[agent],
                 ways,
             })
         };
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(member).collect();
-        let card_stamps = self.kinds[kind].traffic.card_stamps;
         Trial {
             members: &members,
             timing,
             load,
             answer,
-            card_stamps,
+            card_stamps: self.kinds[kind].frames.traffic.card_stamps,
             tell: self.tell,
         }
         .run(interrupted, began)
@@ -357,106 +301,78 @@ impl RealLab {
     /// An agent's part in one direction.
     fn ports(&self, agent: usize, kind: usize, way: usize) -> Ports {
         let Way { senders, receivers } = &self.cabling.ways[way];
-        let of = |card: &Card| card.agent == agent;
-        let sends = || {
-            senders
-                .iter()
-                .enumerate()
-                .filter(|(_, sender)| of(&sender.card))
-                .map(|(nth, _)| nth)
-        };
-        let counts = receivers.iter().enumerate().filter(|(_, card)| of(card));
+        let sends = || (0..senders.len()).filter(|nth| senders[*nth].card.agent == agent);
+        let counts = (0..receivers.len()).filter(|nth| receivers[*nth].agent == agent);
         Ports {
             generators: sends().map(|nth| generator_name(kind, way, nth)).collect(),
             streams: sends()
                 .flat_map(|nth| self.streams(kind, way, nth))
                 .collect(),
-            receivers: counts.map(|(nth, _)| receiver_name(way, nth)).collect(),
+            receivers: counts.map(|nth| receiver_name(way, nth)).collect(),
         }
     }
 
     /// The streams of a sender's frames: the low bytes.
     fn streams(&self, kind: usize, way: usize, sender: usize) -> impl Iterator<Item = u8> + use<> {
         let (before, from) = self.cabling.ways[way].senders.split_at(sender);
-        let others: usize = self.cabling.ways[..way]
-            .iter()
-            .map(|way| threads(&way.senders))
-            .sum();
-        let traffic = &self.kinds[kind].traffic;
+        let others = self.cabling.ways[..way].iter();
+        let others: usize = others.map(|way| threads(&way.senders)).sum();
+        let traffic = &self.kinds[kind].frames.traffic;
         let first =
             usize::from(traffic.first_stream) + (others + threads(before)) * traffic.streams_each();
         (first..first + threads(&from[..1]) * traffic.streams_each()).map(|stream| stream as u8)
     }
 
     fn prepare(&mut self, kind: usize) -> Result<()> {
-        let count = self.kinds[kind].ways;
+        let count = self.kinds[kind].ways();
         self.prepare_receivers(count)?;
         if self.kinds[kind].prepared {
             return Ok(());
         }
-        let ways = &self.cabling.ways[..count];
         // A queue has one AF_XDP socket at a time, and such frames go one way.
-        let prepared = |other: &usize| self.kinds[*other].prepared;
-        let others: Vec<usize> = (0..self.kinds.len()).filter(prepared).collect();
-        let of_queues =
-            |sender: &Sender| sender.card.backend == Backend::AfXdp && !others.is_empty();
-        let mut released = false;
-        for (nth, sender) in ways[0]
-            .senders
-            .iter()
-            .enumerate()
-            .filter(|(_, sender)| of_queues(sender))
-        {
-            let names = others
-                .iter()
-                .map(|other| generator_name(*other, 0, nth))
-                .collect();
-            self.agents[sender.card.agent].release(names)?;
-            released = true;
-        }
-        let mut made = Vec::new();
-        for (number, way) in ways.iter().enumerate() {
-            for (nth, sender) in way.senders.iter().enumerate() {
-                let Kind {
-                    traffic,
-                    bridged,
-                    tags,
-                    ..
-                } = &self.kinds[kind];
-                let to = sender.beyond.filter(|_| *bridged).unwrap_or(sender.to);
-                let traffic = traffic.addressed(MacAddr::default(), to);
-                let traffic = if number == 0 {
-                    traffic
-                } else {
-                    traffic.mirrored()
-                };
-                let traffic = tags.map_or(traffic.clone(), |tags| traffic.tagged(tags[number]));
-                let first_stream = self.streams(kind, number, nth).next().unwrap_or_default();
-                let role = Role::Generator(Box::new(Traffic {
-                    first_stream,
-                    ..traffic
-                }));
-                let sends = self.port(generator_name(kind, number, nth), &sender.card, role);
-                let agent = &self.agents[sender.card.agent];
-                let (backend, why) = agent.prepare(sends)?;
-                made.push((
-                    number,
-                    nth,
-                    backend,
-                    why.map(|why| format!("{}: {why}", agent.host())),
-                ));
+        let others: Vec<usize> = (0..self.kinds.len())
+            .filter(|other| self.kinds[*other].prepared)
+            .collect();
+        for (nth, sender) in self.cabling.ways[0].senders.iter().enumerate() {
+            if sender.card.backend == Backend::AfXdp && !others.is_empty() {
+                let names = others.iter().map(|other| generator_name(*other, 0, nth));
+                self.agents[sender.card.agent].release(names.collect())?;
+                self.kinds.iter_mut().for_each(|kind| kind.prepared = false);
             }
         }
-        for (number, nth, backend, why) in made {
-            self.cabling.ways[number].senders[nth].card.backend = backend;
-            self.notes
-                .extend(why.filter(|why| !self.notes.contains(why)));
-        }
-        if released {
-            self.kinds.iter_mut().for_each(|kind| kind.prepared = false);
+        for number in 0..count {
+            for nth in 0..self.cabling.ways[number].senders.len() {
+                let sender = &self.cabling.ways[number].senders[nth];
+                let agent = &self.agents[sender.card.agent];
+                let (backend, why) = agent.prepare(self.generator(kind, number, nth))?;
+                let why = why.map(|why| format!("{}: {why}", agent.host()));
+                self.notes
+                    .extend(why.filter(|why| !self.notes.contains(why)));
+                self.cabling.ways[number].senders[nth].card.backend = backend;
+            }
         }
         self.kinds[kind].prepared = true;
         Ok(())
+    }
+
+    /// The port of a kind from which a sender of a direction sends.
+    fn generator(&self, kind: usize, way: usize, nth: usize) -> Port {
+        let sender = &self.cabling.ways[way].senders[nth];
+        let frames = &self.kinds[kind].frames;
+        let to = sender
+            .beyond
+            .filter(|_| frames.bridged)
+            .unwrap_or(sender.to);
+        let mut traffic = frames.traffic.addressed(MacAddr::default(), to);
+        if way > 0 {
+            traffic = traffic.mirrored();
+        }
+        if let Some(tags) = frames.tags {
+            traffic = traffic.tagged(tags[way]);
+        }
+        traffic.first_stream = self.streams(kind, way, nth).next().unwrap_or_default();
+        let role = Role::Generator(Box::new(traffic));
+        self.port(generator_name(kind, way, nth), &sender.card, role)
     }
 
     /// Makes the receivers of the first directions that have none yet.
@@ -466,7 +382,10 @@ impl RealLab {
             for (nth, card) in way.receivers.iter().enumerate() {
                 // In a lab of hosts, neighbours may have to be asked for.
                 let pass_foreign = card.backend != Backend::AfXdp;
-                let card_stamps = self.kinds.iter().any(|kind| kind.traffic.card_stamps);
+                let card_stamps = self
+                    .kinds
+                    .iter()
+                    .any(|kind| kind.frames.traffic.card_stamps);
                 let filter = Filter {
                     pass_foreign,
                     card_stamps,

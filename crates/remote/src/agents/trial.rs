@@ -3,14 +3,12 @@
 mod drain;
 
 use super::Agent;
-use crate::Result;
-use linerate_hosts::agent::merge::{Series, merge, warm_up};
+use crate::{Result, TrialResult};
+use linerate_hosts::agent::merge::{Series, Window};
 use linerate_hosts::agent::message::{Order, Reply, Sample};
 use linerate_hosts::clock::Offset;
 use linerate_hosts::stamps::{Stamps, ages};
 use linerate_linux::ports::monotonic_ns;
-use linerate_linux::trial::Outcome;
-use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Clocks, CpuShare, Stamped};
 use linerate_measure::trial::Timing;
 use linerate_stats::histogram::Histogram;
@@ -38,6 +36,13 @@ pub struct Ports {
     pub receivers: Vec<String>,
 }
 
+impl Ports {
+    /// Those that send (0), or those that count (1).
+    fn of(&self, end: usize) -> &[String] {
+        [&self.generators, &self.receivers][end]
+    }
+}
+
 impl Member<'_> {
     fn sends(&self) -> bool {
         self.ways.iter().any(|ports| !ports.generators.is_empty())
@@ -60,50 +65,6 @@ pub struct Trial<'a> {
     pub tell: fn(String),
 }
 
-/// Result of a trial.
-#[derive(Debug, Clone, Default)]
-pub struct TrialResult {
-    /// Samples and faults, on our clock.
-    pub outcome: Outcome,
-    /// All generators' counters together, by direction.
-    pub sent: Vec<PortCounters>,
-    /// All receivers', by direction.
-    pub received: Vec<PortCounters>,
-    /// Delay of each generator's first frame, by our clock: host and port, nanoseconds; exact to `within_ns`.
-    pub late: Vec<(String, i64)>,
-    /// The largest uncertainty of a comparison of clocks, in nanoseconds.
-    pub within_ns: u64,
-    /// The comparison of clocks behind the latencies, if generators and receivers are agents.
-    pub clocks: Option<Clocks>,
-    /// The source of the stamps, if the plan asks for those of cards.
-    pub stamped: Option<Stamped>,
-    /// How long it waited for its turn, while another linerate measured on one of the hosts.
-    pub waited_ns: u64,
-    /// How busy each host's CPUs were.
-    pub cpus: BTreeMap<String, Vec<CpuShare>>,
-}
-
-impl TrialResult {
-    /// An outcome without counts for frames of `ways` directions.
-    pub(crate) fn of_ways(ways: usize) -> TrialResult {
-        let none = vec![PortCounters::default(); ways];
-        TrialResult {
-            sent: none.clone(),
-            received: none,
-            ..TrialResult::default()
-        }
-    }
-
-    /// Nanoseconds between the first generator's beginning and the last one's.
-    pub fn skew_ns(&self) -> u64 {
-        let late = || self.late.iter().map(|(_, ns)| *ns);
-        late()
-            .max()
-            .zip(late().min())
-            .map_or(0, |(last, first)| last.abs_diff(first))
-    }
-}
-
 /// From the order to start until the start, in nanoseconds: the order must arrive, and generators need some 80 ms to prepare.
 const LEAD_NS: u64 = 150_000_000;
 /// Generators continue for this time after the window, so that the load covers its end.
@@ -118,8 +79,8 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
 
 /// A member with its running load.
-#[derive(Default)]
-struct Underway {
+struct Underway<'a> {
+    member: &'a Member<'a>,
     load: u64,
     offset: Offset,
     began: BTreeMap<String, u64>,
@@ -154,48 +115,42 @@ impl Trial<'_> {
 
     fn run_load(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<TrialResult> {
         let offsets = self.compare_clocks()?;
-        let apart = self.apart(&offsets);
-        let shift_ns = apart
-            .iter()
-            .filter_map(|pair| Some(pair.offset?.within_ns))
-            .max()
-            .unwrap_or(0);
-        let under = |offset| Underway {
+        let mut apart = self.apart(&offsets);
+        let within = apart.iter().filter_map(|pair| Some(pair.offset?.within_ns));
+        let shift_ns = within.max().unwrap_or(0);
+        let under = |(member, offset)| Underway {
+            member,
+            load: 0,
             offset,
-            ..Underway::default()
+            began: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            ended: None,
         };
-        let mut underway: Vec<Underway> = offsets.into_iter().map(under).collect();
-        let armed = |(number, member): (usize, &Member<'_>)| {
+        let mut underway: Vec<Underway<'_>> = self.members.iter().zip(offsets).map(under).collect();
+        let ahead_ns = |pair: &Pair| {
+            let ns = pair.offset.unwrap_or_default().ns + i128::from(shift_ns);
+            let ns = ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            let streams = &self.members[pair.generator].ways[pair.way].streams;
+            streams.iter().map(move |stream| (*stream, ns))
+        };
+        let orders = self.members.iter().enumerate().map(|(number, member)| {
+            let from_others = apart.iter().filter(|pair| pair.receiver == number);
+            let order = self.order(member, from_others.flat_map(ahead_ns).collect());
             let of_way = |ports: &Ports| [ports.receivers.as_slice(), &ports.generators].concat();
-            let ports: Vec<String> = member.ways.iter().flat_map(of_way).collect();
-            let ahead_ns = apart
-                .iter()
-                .filter(|pair| pair.receiver == number)
-                .flat_map(|pair| {
-                    let ns = pair.offset.unwrap_or_default().ns + i128::from(shift_ns);
-                    let ns = ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-                    self.members[pair.generator].ways[pair.way]
-                        .streams
-                        .iter()
-                        .map(move |stream| (*stream, ns))
-                });
-            (ports, self.order(member, ahead_ns.collect()))
-        };
-        let orders: Vec<_> = self.members.iter().enumerate().map(armed).collect();
-        let Some(waited_ns) = self.arm(&orders, interrupted)? else {
+            let ports = member.ways.iter().flat_map(of_way).collect();
+            (member.agent, ports, order)
+        });
+        let Some(waited_ns) = self.arm(orders.collect(), interrupted)? else {
             return Ok(TrialResult::of_ways(self.ways()));
         };
         // Receivers first: they count before the first frame can come. One that also sends gets its order before that, too: each
         // takes a round trip at most, which is twice the error of the clocks.
-        let orders_ns: u64 = underway
-            .iter()
-            .map(|under| 2 * under.offset.within_ns)
-            .sum();
-        let at_ns = monotonic_ns() + LEAD_NS + orders_ns;
+        let round_trips = underway.iter().map(|under| 2 * under.offset.within_ns);
+        let at_ns = monotonic_ns() + LEAD_NS + round_trips.sum::<u64>();
         for sends in [false, true] {
-            let both = self.members.iter().zip(&mut underway);
-            for (member, under) in both.filter(|(member, _)| member.sends() == sends) {
-                under.load = member.agent.go(under.offset.there(at_ns))?;
+            let due = |under: &&mut Underway<'_>| under.member.sends() == sends;
+            for under in underway.iter_mut().filter(due) {
+                under.load = under.member.agent.go(under.offset.there(at_ns))?;
             }
         }
         began(at_ns);
@@ -205,12 +160,11 @@ impl Trial<'_> {
             ..TrialResult::default()
         };
         (result.sent, result.received) = self.drain(&underway)?;
-        for (member, under) in self.members.iter().zip(&mut underway) {
+        for under in &mut underway {
             // All reports of the receivers' agents are here: they have been stopped.
-            while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
+            while under.ended.is_none() && under.hear(Instant::now() + GRACE)? {}
         }
         let mut error_ns = 0;
-        let mut apart = apart;
         if shift_ns > 0 {
             let later = self.apart(&self.compare_clocks()?);
             for (before, after) in apart.iter_mut().zip(&later) {
@@ -233,15 +187,14 @@ impl Trial<'_> {
     /// Returns the nanoseconds of waiting; `None` if `interrupted`.
     fn arm(
         &self,
-        orders: &[(Vec<String>, Order)],
+        mut hosts: Vec<(&Agent, Vec<String>, Order)>,
         interrupted: &AtomicBool,
     ) -> Result<Option<u64>> {
         let (began, mut tell, mut waited_ns) = (Instant::now(), Some(self.tell), 0);
-        let mut hosts: Vec<_> = self.members.iter().zip(orders).collect();
         loop {
             let mut busy = None;
-            for (nth, (member, (ports, order))) in hosts.iter().enumerate() {
-                match member.agent.arm(ports.clone(), order.clone())? {
+            for (nth, (agent, ports, order)) in hosts.iter().enumerate() {
+                match agent.arm(ports.clone(), order.clone())? {
                     Ok(ns) => waited_ns += ns,
                     Err(by) => {
                         busy = Some((nth, by));
@@ -255,10 +208,10 @@ impl Trial<'_> {
             waited_ns = began.elapsed().as_nanos() as u64;
             hosts[..nth]
                 .iter()
-                .try_for_each(|(member, _)| member.agent.stop())?;
+                .try_for_each(|(agent, ..)| agent.stop())?;
             hosts.rotate_left(nth);
             if let Some(tell) = tell.take_if(|_| began.elapsed() > LONG_WAIT) {
-                tell(format!("{}: waiting for {by}", hosts[0].0.agent.host()));
+                tell(format!("{}: waiting for {by}", hosts[0].0.host()));
             }
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -276,10 +229,11 @@ impl Trial<'_> {
     /// Replaces the latencies by the generator's program with those of frames that the cards, or their drivers, stamped at both ends.
     fn compare_stamps(&self, result: &mut TrialResult, apart: &[Pair]) {
         let (mut why, mut by_cards) = (Vec::new(), [true; 2]);
-        let mut read = |agent: &Agent, ports: &[String], end: usize| {
+        let mut read = |member: &Member<'_>, way: usize, end: usize| {
+            let ports = member.ways[way].of(end);
             let read = match ports {
                 [] => Ok(BTreeMap::new()),
-                ports => agent.stamps(ports),
+                ports => member.agent.stamps(ports),
             };
             let read = read
                 .map_err(|error| why.push(error.to_string()))
@@ -288,26 +242,19 @@ impl Trial<'_> {
             why.extend(read.values().filter_map(|stamps| stamps.why.clone()));
             read.into_values().collect::<Vec<Stamps>>()
         };
-        let mut of_way = |m: &Member<'_>, ports: &Ports| {
-            [
-                read(m.agent, &ports.generators, 0),
-                read(m.agent, &ports.receivers, 1),
-            ]
-        };
-        let stamps: Vec<Vec<[Vec<Stamps>; 2]>> = self
-            .members
-            .iter()
-            .map(|m| m.ways.iter().map(|ports| of_way(m, ports)).collect())
-            .collect();
+        let mut stamps = BTreeMap::new();
+        for (number, member) in self.members.iter().enumerate() {
+            for (way, end) in (0..self.ways()).flat_map(|way| [(way, 0), (way, 1)]) {
+                stamps.insert((number, way, end), read(member, way, end));
+            }
+        }
         let (mut found, mut error_ns) = (vec![Vec::new(); result.received.len()], 0);
         for pair in apart {
-            let (sent, received) = (
-                &stamps[pair.generator][pair.way][0],
-                &stamps[pair.receiver][pair.way][1],
-            );
+            let sent = &stamps[&(pair.generator, pair.way, 0)];
+            let received = &stamps[&(pair.receiver, pair.way, 1)];
             for (sent, received) in sent
                 .iter()
-                .flat_map(|sent| received.iter().map(move |r| (sent, r)))
+                .flat_map(|s| received.iter().map(move |r| (s, r)))
             {
                 match ages(sent, received, pair.offset) {
                     Ok((ages, error)) => {
@@ -324,14 +271,14 @@ impl Trial<'_> {
                 "no frame was stamped at both ends: latency is by the generator's program".into(),
             );
         } else {
-            let shifted =
-                |age: &i128| u64::try_from((age + i128::from(error_ns)).max(0)).unwrap_or(u64::MAX);
             for (received, found) in result.received.iter_mut().zip(&found) {
                 received.latency = Histogram::default();
-                found
-                    .iter()
-                    .map(shifted)
-                    .for_each(|age| received.latency.record(age));
+                for age in found {
+                    let shifted = (age + i128::from(error_ns)).max(0);
+                    received
+                        .latency
+                        .record(u64::try_from(shifted).unwrap_or(u64::MAX));
+                }
             }
             result.clocks = Some(Clocks {
                 shift_ns: error_ns,
@@ -356,24 +303,21 @@ impl Trial<'_> {
     fn apart(&self, offsets: &[Offset]) -> Vec<Pair> {
         let mut pairs = Vec::new();
         for way in 0..self.ways() {
-            let having = |of: fn(&Ports) -> &[String]| {
-                (0..offsets.len()).filter(move |n| !of(&self.members[*n].ways[way]).is_empty())
+            let having = |end: usize| {
+                (0..offsets.len()).filter(move |n| !self.members[*n].ways[way].of(end).is_empty())
             };
-            for generator in having(|ports| &ports.generators) {
-                for receiver in having(|ports| &ports.receivers) {
-                    let offset = offsets[generator].from(&offsets[receiver]);
-                    // Machines that were started from one image may have the same name.
-                    let named_alike = self.members[generator]
-                        .agent
-                        .shares_clock(self.members[receiver].agent);
-                    let one = generator == receiver || (named_alike && offset.may_be_none());
-                    pairs.push(Pair {
-                        way,
-                        generator,
-                        receiver,
-                        offset: (!one).then_some(offset),
-                    });
-                }
+            for (generator, receiver) in having(0).flat_map(|g| having(1).map(move |r| (g, r))) {
+                let offset = offsets[generator].from(&offsets[receiver]);
+                // Machines that were started from one image may have the same name.
+                let [one, other] = [generator, receiver].map(|n| self.members[n].agent);
+                let named_alike = one.shares_clock(other);
+                let same = generator == receiver || (named_alike && offset.may_be_none());
+                pairs.push(Pair {
+                    way,
+                    generator,
+                    receiver,
+                    offset: (!same).then_some(offset),
+                });
             }
         }
         pairs
@@ -381,15 +325,13 @@ impl Trial<'_> {
 
     fn order(&self, member: &Member<'_>, ahead_ns: Vec<(u8, i64)>) -> Order {
         let of_way = |way: usize| {
-            self.members
-                .iter()
-                .map(|m| m.ways[way].generators.len() as u64)
-                .sum()
+            let of = |m: &Member<'_>| m.ways[way].generators.len() as u64;
+            self.members.iter().map(of).sum()
         };
-        let generators: u64 = (0..self.ways()).map(of_way).max().unwrap_or(0);
+        let generators: u64 = (0..self.ways()).map(of_way).max().unwrap_or(0).max(1);
         // An agent gives every port of a load the same: shares are of whole generators.
-        let share = |n: u64| n.div_ceil(generators.max(1));
-        let each = |rate: f64| rate / generators.max(1) as f64;
+        let share = |n: u64| n.div_ceil(generators);
+        let each = |rate: f64| rate / generators as f64;
         // Receivers report for as long as the generators may take; they are stopped when all is there.
         let spare = if member.sends() {
             OVERRUN_NS
@@ -417,32 +359,28 @@ impl Trial<'_> {
     }
 
     /// Listens until all generators have ended.
-    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<()> {
+    fn watch(&self, underway: &mut [Underway<'_>], interrupted: &AtomicBool) -> Result<()> {
         let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
         let mut stopped = false;
-        let senders = self
-            .members
-            .iter()
-            .zip(underway)
-            .filter(|(member, _)| member.sends());
-        for (member, under) in senders {
+        for under in underway.iter_mut().filter(|under| under.member.sends()) {
             while under.ended.is_none() {
                 if interrupted.load(Ordering::Relaxed) && !stopped {
                     stopped = true;
-                    self.members
-                        .iter()
-                        .filter(|m| m.sends())
-                        .try_for_each(|m| m.agent.stop())?;
+                    self.stop(|member| member.sends())?;
                 }
                 self.check_all()?;
-                if !under.hear(member.agent, Instant::now() + LOOK)? && Instant::now() > until {
-                    return Err(member
-                        .agent
-                        .failed("its load does not end, although its time is up"));
+                if !under.hear(Instant::now() + LOOK)? && Instant::now() > until {
+                    let said = "its load does not end, although its time is up";
+                    return Err(under.member.agent.failed(said));
                 }
             }
         }
         Ok(())
+    }
+
+    fn stop(&self, which: impl Fn(&&Member<'_>) -> bool) -> Result<()> {
+        let mut wanted = self.members.iter().filter(which);
+        wanted.try_for_each(|member| member.agent.stop())
     }
 
     /// A lost agent ends the trial, even while another one is read.
@@ -455,57 +393,47 @@ impl Trial<'_> {
             })
     }
 
-    fn tell(&self, result: &mut TrialResult, underway: Vec<Underway>, at_ns: u64) {
-        let mut of_ways = vec![[Vec::new(), Vec::new()]; self.ways()];
-        let mut first = u64::MAX;
-        for (member, under) in self.members.iter().zip(underway) {
-            let host = member.agent.host();
-            result.within_ns = result.within_ns.max(under.offset.within_ns);
-            for (ports, [senders, receivers]) in member.ways.iter().zip(&mut of_ways) {
-                let series = |port: &String| {
-                    let samples = under.samples.get(port).map_or(&[][..], Vec::as_slice);
-                    Series::of(samples, |ns| under.offset.here(ns.into()))
-                };
-                senders.extend(ports.generators.iter().map(series));
-                receivers.extend(ports.receivers.iter().map(series));
+    fn tell(&self, result: &mut TrialResult, underway: Vec<Underway<'_>>, at_ns: u64) {
+        let mut counts = vec![[Vec::new(), Vec::new()]; self.ways()];
+        let mut first = None;
+        for under in underway {
+            let (host, offset) = (under.member.agent.host(), under.offset);
+            for (ports, counts) in under.member.ways.iter().zip(&mut counts) {
+                for (end, counts) in counts.iter_mut().enumerate() {
+                    counts.extend(ports.of(end).iter().map(|port| {
+                        let samples = under.samples.get(port).map_or(&[][..], Vec::as_slice);
+                        Series::of(samples, |ns| offset.here(ns.into()))
+                    }));
+                }
                 for port in &ports.generators {
-                    let Some(began) = under.began.get(port) else {
-                        continue;
-                    };
-                    let began = under.offset.here((*began).into());
-                    first = first.min(began);
-                    result
-                        .late
-                        .push((format!("{host} {port}"), began as i64 - at_ns as i64));
+                    if let Some(began) = under.began.get(port) {
+                        let began = offset.here((*began).into());
+                        first = Some(first.map_or(began, |first: u64| first.min(began)));
+                        let late_ns = began as i64 - at_ns as i64;
+                        result.began(format!("{host} {port}"), late_ns, offset.within_ns);
+                    }
                 }
             }
+            result.within_ns = result.within_ns.max(offset.within_ns);
             if let Some((faults, cpus)) = under.ended {
-                result
-                    .outcome
-                    .faults
-                    .extend(faults.iter().map(|fault| format!("{host}: {fault}")));
+                let told = faults.iter().map(|fault| format!("{host}: {fault}"));
+                result.outcome.faults.extend(told);
                 result.cpus.insert(host.into(), cpus);
             }
         }
-        let began = if first == u64::MAX { at_ns } else { first };
-        let (from, to) = (
-            began + self.timing.warm_up_ns,
-            began + self.timing.load_ns(),
-        );
-        result.outcome.began_ns = began;
-        let merged =
-            |[senders, receivers]: &[Vec<Series>; 2]| merge(senders, receivers, began, from, to);
-        if let [forward, reverse] = &of_ways[..] {
-            result.outcome.each = [merged(forward), merged(reverse)];
+        let began = first.unwrap_or(at_ns);
+        let window = Window::new(began, &self.timing);
+        if let [forward, reverse] = &counts[..] {
+            result.outcome.each =
+                [forward, reverse].map(|[sent, received]| window.samples(sent, received));
         }
         let all = [0, 1].map(|end| {
-            of_ways
+            counts
                 .iter()
                 .flat_map(|way| way[end].clone())
                 .collect::<Vec<_>>()
         });
-        result.outcome.warm_up = warm_up(&all[0], &all[1], began, from);
-        result.outcome.samples = merged(&all);
+        result.count(&window, &all[0], &all[1]);
     }
 }
 
@@ -520,10 +448,10 @@ struct Pair {
     offset: Option<Offset>,
 }
 
-impl Underway {
+impl Underway<'_> {
     /// Takes a message of the load; `false` if there was none until then.
-    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool> {
-        let Some(reply) = agent.hear(self.load, until)? else {
+    fn hear(&mut self, until: Instant) -> Result<bool> {
+        let Some(reply) = self.member.agent.hear(self.load, until)? else {
             return Ok(false);
         };
         match reply {

@@ -1,7 +1,8 @@
 //! Undoing changes, the last first: what was undone, what waits, and what could not be undone.
 
-use super::{BACK, Changes, OWED, is_same_boot, unjournalled};
-use crate::{Fault, Left, RemoteError, Result};
+use super::{BACK, Changes, OWED, unjournalled};
+use crate::boot::is_other_boot;
+use crate::{Fault, Left, Result};
 use linerate_hosts::dut_changes::{Input, Program, Undoing};
 
 /// The result of undoing.
@@ -95,7 +96,7 @@ impl Changes {
         let said = format!(
             "{count} of its changes could not be undone, and stay written down in {path}: {first}"
         );
-        Err(RemoteError::new(self.place.name(), fault, said))
+        Err(self.place.error(fault, said))
     }
 
     /// Puts one change back. `false`: it was written down and never made, or a boot undoes it.
@@ -126,12 +127,7 @@ impl Changes {
 
     /// Whether a change that outlives boots has seen one, and so is in effect until the next.
     fn has_counted(&self, undoing: &Undoing) -> bool {
-        let same = self
-            .boot
-            .as_ref()
-            .zip(undoing.boot.as_ref())
-            .map(|(now, then)| is_same_boot(now, then));
-        undoing.lasting && same == Some(false)
+        undoing.lasting && is_other_boot(&self.boot, &undoing.boot)
     }
 
     fn owed(&self) -> Undoing {

@@ -1,15 +1,16 @@
 //! Reboots of a DUT: the order, and the waits until it is down, answers again and forwards again; also for a DUT that was lost.
 
-use super::{COMMAND, PAUSE, RemoteDut, answers, mark};
+use super::RemoteDut;
+use crate::boot::{COMMAND, answers, is_other_boot, mark, within};
 use crate::changes::SAID;
 use crate::error::in_brackets;
-use crate::{ExecutionTarget, Fault, Interrupt, Order, Result, Target, is_same_boot};
+use crate::{ExecutionTarget, Fault, Interrupt, Order, Result, Target};
 use linerate_hosts::systems::Kernel;
 use linerate_hosts::words::{one_line, unless_empty};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a host may take to go down.
 const DOWN_WITHIN: Duration = Duration::from_secs(120);
@@ -25,9 +26,8 @@ impl RemoteDut {
         let (before, told) = self.order_reboot();
         let said = told.unwrap_or_default();
         let back = self.come_back(&before, &said, interrupted);
-        if back
-            .as_ref()
-            .is_err_and(|error| error.fault == Fault::Interrupted)
+        if let Err(error) = &back
+            && error.fault == Fault::Interrupted
         {
             self.going_down = Some(before);
         }
@@ -80,12 +80,8 @@ impl RemoteDut {
     /// The DUT does not come back, or does not forward again.
     pub fn recover(&mut self, interrupted: Interrupt<'_>) -> Result<()> {
         let place = self.wait_back("it was lost", &None, interrupted)?;
-        let (now, then) = (mark(&place, self.known.kernel), self.changes.boot());
-        if now
-            .as_ref()
-            .zip(then)
-            .is_none_or(|(now, then)| is_same_boot(now, &then))
-        {
+        let now = mark(&place, self.known.kernel);
+        if !is_other_boot(&now, &self.changes.boot()) {
             self.changes.reached_by(Arc::new(place));
             return Ok(());
         }
@@ -105,13 +101,12 @@ impl RemoteDut {
             Err(error) if error.fault.is_final() => return Err(error),
             Err(_) => return Ok(()),
         };
-        match (mark(&place, self.known.kernel), self.changes.boot()) {
-            (Some(now), Some(then)) if !is_same_boot(&now, &then) => match after_boot {
-                true => self.changes.booted(Arc::new(place), Some(now)),
-                false => Err(self.error(Fault::Booted, "")),
-            },
+        let (now, then) = (mark(&place, self.known.kernel), self.changes.boot());
+        match after_boot {
+            true if is_other_boot(&now, &then) => self.changes.booted(Arc::new(place), now),
+            false if is_other_boot(&now, &then) => Err(self.error(Fault::Booted, "")),
             // A host that cannot identify its boot yet is asked again later.
-            (None, Some(_)) => Ok(()),
+            _ if now.is_none() && then.is_some() => Ok(()),
             _ => {
                 self.changes.reached_by(Arc::new(place));
                 Ok(())
@@ -126,19 +121,12 @@ impl RemoteDut {
         interrupted: Interrupt<'_>,
         mut attempt: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let began = Instant::now();
-        loop {
-            if interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
-                return Err(self.error(Fault::Interrupted, ""));
+        within(limit, || {
+            match interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
+                true => Err(self.error(Fault::Interrupted, "")),
+                false => attempt(),
             }
-            if began.elapsed() > limit {
-                return Ok(None);
-            }
-            if let Some(done) = attempt()? {
-                return Ok(Some(done));
-            }
-            std::thread::sleep(PAUSE);
-        }
+        })
     }
 
     fn wait_down(
@@ -163,9 +151,7 @@ impl RemoteDut {
 
     /// Whether a host has another boot than before.
     fn has_booted(&self, place: &ExecutionTarget, before: &Option<String>) -> bool {
-        let now = mark(place, self.known.kernel);
-        now.zip(before.as_ref())
-            .is_some_and(|(now, then)| !is_same_boot(&now, then))
+        is_other_boot(&mark(place, self.known.kernel), before)
     }
 
     /// Waits until it is back, in another boot than `before` where that is known; turns its power off and on where it must be.
@@ -234,19 +220,18 @@ impl RemoteDut {
 
     /// A router forwards nothing for a while after a boot: waits until the addresses that it must reach answer.
     fn wait_forwarding(&self, interrupted: Interrupt<'_>) -> Result<()> {
-        let witness = self
+        let here = (self.place(), self.known.kernel);
+        let asked = self
             .witness
             .as_ref()
             .map(|(place, kernel)| (place, *kernel));
-        let (place, kernel) = witness.unwrap_or((self.place(), self.known.kernel));
+        let (place, kernel) = asked.unwrap_or(here);
         for to in &self.known.boot.reaches {
             let order = Order::program(&ping(*to, kernel)).within(TRY);
             let answer = || Ok(place.run(&order, interrupted)?.is_success().then_some(()));
-            if self
-                .within(self.boot_limit(), interrupted, answer)?
-                .is_none()
-            {
-                let (from, after) = (place.name(), self.boot_limit().as_secs());
+            let limit = self.boot_limit();
+            if self.within(limit, interrupted, answer)?.is_none() {
+                let (from, after) = (place.name(), limit.as_secs());
                 let said = format!(
                     "it is back, but does not reach {to} within {after} s (asked from {from})"
                 );

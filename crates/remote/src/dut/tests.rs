@@ -1,31 +1,4 @@
 use super::*;
-use crate::is_same_boot;
-
-#[test]
-fn elapsed_times_of_ps() {
-    assert_eq!(elapsed("00:07"), Some(7));
-    assert_eq!(elapsed("01:02:03"), Some(3723));
-    assert_eq!(elapsed("12-00:00:01"), Some(12 * 86_400 + 1));
-    for text in [
-        "",
-        "7",
-        "a:b",
-        "1:2:3:4",
-        "-1:00",
-        "99999999999999999999:00",
-    ] {
-        assert_eq!(elapsed(text), None, "{text}");
-    }
-}
-
-#[test]
-fn clocks_differ_a_little_and_boots_do_not() {
-    assert!(
-        is_same_boot("booted at 1000", "booted at 1002")
-            && !is_same_boot("booted at 1000", "booted at 1003")
-    );
-    assert!(is_same_boot("a", "a") && !is_same_boot("a", "b"));
-}
 
 #[test]
 fn what_netstat_counts_is_what_the_ledger_takes() {

@@ -2,58 +2,37 @@
 
 use super::running::Running;
 use super::{NOTHING_ARRIVED, TrialRun};
-use crate::{Start, TrialResult};
-use linerate_hosts::agent::merge::{Series, merge, warm_up};
+use crate::TrialResult;
+use linerate_hosts::agent::merge::{Series, Window};
 use linerate_hosts::tools::Side;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::trial::{self, Timing};
 use linerate_plan::Backend;
 use linerate_wire::Transport;
 
-/// When a trial's window is, on our clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
-    /// All send, and frames arrive.
-    pub began: u64,
-    pub from: u64,
-    pub to: u64,
+/// The window of a trial; `None` until all generators send and the receiver counts. The first interval with frames of each is left out,
+/// as frames may have been under way in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
+pub(super) fn window(
+    generators: &[Series],
+    received: Option<&Series>,
+    timing: &Timing,
+) -> Option<Window> {
+    let first = |counts: &Series| counts.first_frames(0);
+    let sending: Vec<_> = generators.iter().map(first).collect::<Option<_>>()?;
+    let first_sent = sending.iter().map(|(start, _)| *start).min()?;
+    let mut began = sending.iter().map(|(_, end)| *end).max()?;
+    if let Some(received) = received {
+        began = began.max(received.first_frames(first_sent)?.1);
+    }
+    Some(Window::new(began, timing))
 }
 
-impl Window {
-    /// `None` until all generators send and the receiver counts. The first interval with frames of each is left out, as frames
-    /// may have been under way in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
-    pub fn of(generators: &[Series], received: Option<&Series>, timing: &Timing) -> Option<Window> {
-        let sending: Option<Vec<_>> = generators
-            .iter()
-            .map(|counts| counts.first_frames(0))
-            .collect();
-        let sending = sending?;
-        let first_sent = sending.iter().map(|(start, _)| *start).min()?;
-        let mut began = sending.iter().map(|(_, end)| *end).max()?;
-        if let Some(received) = received {
-            began = began.max(received.first_frames(first_sent)?.1);
-        }
-        let from = began.saturating_add(timing.warm_up_ns);
-        Some(Window {
-            began,
-            from,
-            to: from.saturating_add(timing.run_ns),
-        })
-    }
-
-    /// The window, up to where all have counted.
-    pub fn until<'a>(mut self, all: impl IntoIterator<Item = &'a Series>) -> Window {
-        let end = all.into_iter().filter_map(Series::end).min().unwrap_or(0);
-        self.to = self.to.min(end);
-        self
-    }
-
-    /// The counts in the window; empty for a window without duration.
-    pub fn samples(&self, generators: &[Series], received: &[Series]) -> Vec<trial::Sample> {
-        match self.to <= self.from {
-            true => Vec::new(),
-            false => merge(generators, received, self.began, self.from, self.to),
-        }
+/// A window, up to where all have counted.
+pub(super) fn until<'a>(window: Window, all: impl IntoIterator<Item = &'a Series>) -> Window {
+    let end = all.into_iter().filter_map(Series::end).min().unwrap_or(0);
+    Window {
+        to: window.to.min(end),
+        ..window
     }
 }
 
@@ -95,22 +74,17 @@ impl TrialRun<'_> {
             .outcome
             .faults
             .extend(self.tools.iter().filter_map(doubt).filter(|_| !interrupted));
-        self.window(&sent, &received, counted, go_ns, &mut result);
+        self.count(&sent, &received, counted, go_ns, &mut result);
         result
     }
 
     fn starts(&self, go_ns: u64, result: &mut TrialResult) {
         for generator in self.generators() {
-            let Some(Start {
-                at_ns, error_ns, ..
-            }) = generator.start
-            else {
-                continue;
-            };
-            let (place, tool) = (generator.host.place.name(), generator.host.tool);
-            result.within_ns = result.within_ns.max(error_ns);
-            let name = format!("{place} {tool} {}", generator.task.interface);
-            result.late.push((name, at_ns as i64 - go_ns as i64));
+            if let Some(start) = generator.start {
+                let (place, tool) = (generator.host.place.name(), generator.host.tool);
+                let name = format!("{place} {tool} {}", generator.task.interface);
+                result.began(name, start.at_ns as i64 - go_ns as i64, start.error_ns);
+            }
         }
     }
 
@@ -130,7 +104,7 @@ impl TrialRun<'_> {
         received
     }
 
-    fn window(
+    fn count(
         &self,
         sent: &[Series],
         received: &[Series],
@@ -139,47 +113,40 @@ impl TrialRun<'_> {
         result: &mut TrialResult,
     ) {
         let (timing, interrupted) = (&self.trial.timing, self.is_interrupted());
-        let arrived = Window::of(sent, counted.map(|_| &received[0]), timing);
-        let window = arrived.or_else(|| Window::of(sent, None, timing));
+        let arrived = window(sent, counted.map(|_| &received[0]), timing);
+        let whole = arrived.or_else(|| window(sent, None, timing));
         let faults = &mut result.outcome.faults;
-        let Some(window) = window else {
+        let Some(whole) = whole else {
             result.outcome.began_ns = go_ns;
             if faults.is_empty() && !interrupted {
-                let names = self
-                    .generators()
-                    .iter()
-                    .map(Running::name)
-                    .collect::<Vec<_>>()
-                    .join(", ");
+                let names: Vec<_> = self.generators().iter().map(Running::name).collect();
+                let names = names.join(", ");
                 faults.push(format!(
                     "{names}: no frame was sent; run its command on that host by hand"
                 ));
             }
             return;
         };
-        let seen = window.until(sent.iter().chain(received));
-        let samples = seen.samples(sent, received);
+        let seen = until(whole, sent.iter().chain(received));
+        result.count(&seen, sent, received);
+        let TrialResult { sent, outcome, .. } = result;
+        let faults = &mut outcome.faults;
         // A load that was interrupted may have ended before the receiver told of it.
         let silent = counted.filter(|_| arrived.is_none() && !interrupted);
         if let Some(receiver) = silent {
-            let rate = trial::rates(&samples).map_or(0.0, |rates| rates.offered);
+            let rate = trial::rates(&outcome.samples).map_or(0.0, |rates| rates.offered);
             faults.push(format!(
                 "{}: {} frames were sent, {rate:.0} a second, and it {NOTHING_ARRIVED}; look at the cables, the destination MAC, the \
                  DUT's forwarding, routes, ARP and filters, and whether the receiver counts without a DUT",
                 receiver.name(),
-                result.sent[0].frames,
+                sent[0].frames,
             ));
-        } else if seen.to < window.to && faults.is_empty() && !interrupted {
-            let missing = (window.to - seen.to.max(window.from)) as f64 / 1e9;
+        } else if seen.to < whole.to && faults.is_empty() && !interrupted {
+            let missing = (whole.to - seen.to.max(whole.from)) as f64 / 1e9;
             faults.push(format!(
                 "the load ended {missing:.1} s before the window did; run it again, with a longer trial if it repeats"
             ));
         }
-        result.outcome.began_ns = window.began;
-        if !samples.is_empty() {
-            result.outcome.warm_up = warm_up(sent, received, window.began, window.from);
-        }
-        result.outcome.samples = samples;
     }
 }
 
@@ -272,35 +239,34 @@ mod tests {
             seconds(2, &[9; 8], &[0]),
         ];
         assert_eq!(
-            Window::of(&generators, Some(&seconds(0, &[0; 9], &[0])), &timing),
+            window(&generators, Some(&seconds(0, &[0; 9], &[0])), &timing),
             None
         );
         // An ARP request before the load is not one of its frames.
         let received = seconds(0, &[1, 0, 0, 0, 4, 19, 19, 19, 19, 19], &[0]);
-        let window = Window::of(&generators, Some(&received), &timing).unwrap();
+        let found = window(&generators, Some(&received), &timing).unwrap();
         assert_eq!(
-            window,
+            found,
             Window {
                 began: 5 * S,
                 from: 6 * S,
                 to: 9 * S
             }
         );
-        assert_eq!(window.until([&generators[0], &received]).to, 9 * S);
-        let samples = window.samples(&generators, std::slice::from_ref(&received));
+        assert_eq!(until(found, [&generators[0], &received]).to, 9 * S);
+        let samples = found.samples(&generators, std::slice::from_ref(&received));
         let rates = trial::rates(&samples).unwrap();
         assert_eq!(
             (rates.offered, rates.received, samples[0].t_ns),
             (19.0, 19.0, S)
         );
-        let window = Window {
+        let found = Window {
             began: S,
             from: S,
             to: 5 * S,
         };
         assert!(
-            window
-                .until([&Series::even(0, S, 1)])
+            until(found, [&Series::even(0, S, 1)])
                 .samples(&generators, &[])
                 .is_empty()
         );
@@ -315,8 +281,8 @@ mod tests {
             let (samples, here): (Vec<_>, Vec<_>) = printed.into_iter().map(sample).unzip();
             let counts = [counts(&samples, &here, |sample| sample.packets.unwrap())];
             let timing = Timing { warm_up_ns: S, run_ns: 3 * S, ..Timing::slice(S) };
-            if let Some(window) = Window::of(&counts, Some(&counts[0]), &timing) {
-                let samples = window.until(&counts).samples(&counts, &counts);
+            if let Some(found) = window(&counts, Some(&counts[0]), &timing) {
+                let samples = until(found, &counts).samples(&counts, &counts);
                 prop_assert!(samples.windows(2).all(|w| w[0].t_ns <= w[1].t_ns && w[0].sent <= w[1].sent));
             }
         }

@@ -109,7 +109,7 @@ fn probed(
         target: Arc::new(target),
         sudo: false,
     };
-    let under = Ok(UnderLoad::one(host, command, MOST_STACKS, Begins::Printed));
+    let under = UnderLoad::one(host, Ok(command), MOST_STACKS, Begins::Printed);
     let mut probed = Probed {
         name: "probe",
         under,
@@ -173,12 +173,7 @@ fn a_profile_is_waited_for() {
         folder.display(),
         profiler(Kernel::Linux).unwrap()
     );
-    let under = Ok(UnderLoad::one(
-        host,
-        command,
-        MOST_STACKS,
-        Begins::Announced,
-    ));
+    let under = UnderLoad::one(host, Ok(command), MOST_STACKS, Begins::Announced);
     let mut probed = Probed {
         name: profile::NAME,
         under,

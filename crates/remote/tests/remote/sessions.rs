@@ -2,7 +2,7 @@
 
 use crate::campaign::{Seen, campaign, design, host, waited};
 use crate::sshd::{SshLab, wait_until};
-use linerate_hosts::phases::{Design, Mode, Outcome, Phase, Status, Step, Supervision, Undone};
+use linerate_hosts::phases::{Design, Mode, Outcome, Phase, Status, Step, Undone};
 use linerate_remote::{Connection, ExecutionTarget, Notice, Order, Session, session::Kind};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -114,14 +114,8 @@ fn commands_beside_many_sessions_find_room_and_all_lines_are_one_connection() {
         let place = ExecutionTarget::from(Connection::open(&lab.target("r1"), None).unwrap());
         let sessions: Vec<Session> = (0..12)
             .map(|_| {
-                Session::start_as(
-                    &place,
-                    Kind::Watched,
-                    "sleep 604",
-                    false,
-                    Supervision::new(None, 0),
-                )
-                .unwrap()
+                let order = Order::new("sleep 604").within(Duration::MAX);
+                Session::start(&place, Kind::Watched, &order).unwrap()
             })
             .collect();
         assert!(place.run(&Order::new("true"), None).unwrap().is_success());

@@ -4,7 +4,7 @@ use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::tools::{Task, one_flow};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_remote::agents::TrialResult;
+use linerate_remote::TrialResult;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};

@@ -4,7 +4,7 @@ use crate::bsd::{Bsd, LOAD, TIMING, task};
 use crate::sshd::{SILENCE, wait_until};
 use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_remote::agents::TrialResult;
+use linerate_remote::TrialResult;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError, Target};
 use std::process::Stdio;

@@ -5,7 +5,7 @@ use linerate_hosts::tools::{Task, one_flow};
 use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
-use linerate_remote::agents::TrialResult;
+use linerate_remote::TrialResult;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};

@@ -2,7 +2,7 @@
 
 use crate::bsd::{Bsd, TIMING};
 use linerate_measure::trial::{Rates, rates};
-use linerate_remote::agents::TrialResult;
+use linerate_remote::TrialResult;
 use linerate_remote::external::NOTHING_ARRIVED;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

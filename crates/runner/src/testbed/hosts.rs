@@ -32,7 +32,7 @@ use linerate_plan::lab::Host;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Kind;
 use linerate_plan::settings::{End, Event, EventKind};
-use linerate_remote::agents::TrialResult;
+use linerate_remote::TrialResult;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError, line};
 use linerate_wire::Transport;

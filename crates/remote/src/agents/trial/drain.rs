@@ -1,6 +1,6 @@
 //! The end of a trial: the last frames are waited for, and the ports' counters are read.
 
-use super::{LOOK, Ports, Trial, Underway};
+use super::{LOOK, Trial, Underway};
 use crate::Result;
 use linerate_measure::counters::PortCounters;
 use std::time::{Duration, Instant};
@@ -12,29 +12,20 @@ impl Trial<'_> {
     /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction.
     pub(super) fn drain(
         &self,
-        underway: &[Underway],
+        underway: &[Underway<'_>],
     ) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
         // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
-        for member in self.members.iter().filter(|m| !m.sends()) {
-            member.agent.stop()?;
-        }
-        let mut sent = self.read(underway, |ports| &ports.generators)?;
-        let (quiet, most) = (self.timing.quiet_ns, self.timing.drain_ns);
-        let [quiet, most] = [quiet, most].map(Duration::from_nanos);
+        self.stop(|member| !member.sends())?;
+        let mut sent = self.read(underway, 0)?;
+        let [quiet, most] = [self.timing.quiet_ns, self.timing.drain_ns].map(Duration::from_nanos);
         let all = |way: usize, now: &PortCounters| now.unique() >= sent[way].frames;
-        let received = self.settled(underway, |ports| &ports.receivers, quiet, most, all)?;
+        let received = self.settled(underway, 1, quiet, most, all)?;
         if self.answer {
             let all = |way: usize, now: &PortCounters| now.answers >= received[way].unique();
-            let answers = self.settled(
-                underway,
-                |ports| &ports.generators,
-                ANSWER_WITHIN,
-                Duration::MAX,
-                all,
-            )?;
-            sent.iter_mut()
-                .zip(answers)
-                .for_each(|(sent, with)| sent.answers = with.answers);
+            let answers = self.settled(underway, 0, ANSWER_WITHIN, Duration::MAX, all)?;
+            for (sent, with) in sent.iter_mut().zip(answers) {
+                sent.answers = with.answers;
+            }
         }
         Ok((sent, received))
     }
@@ -42,23 +33,21 @@ impl Trial<'_> {
     /// Counters of ports once all directions are complete, have not changed for a while, or have been waited for long enough.
     fn settled(
         &self,
-        underway: &[Underway],
-        which: fn(&Ports) -> &Vec<String>,
+        underway: &[Underway<'_>],
+        end: usize,
         quiet: Duration,
         most: Duration,
         is_complete: impl Fn(usize, &PortCounters) -> bool,
     ) -> Result<Vec<PortCounters>> {
         let (began, mut changed, mut last) = (Instant::now(), Instant::now(), Vec::new());
         loop {
-            let all = self.read(underway, which)?;
+            let all = self.read(underway, end)?;
             let now: Vec<[u64; 2]> = all.iter().map(|now| [now.frames, now.answers]).collect();
             if now != last {
                 (last, changed) = (now, Instant::now());
             }
-            let complete = all
-                .iter()
-                .enumerate()
-                .all(|(way, now)| is_complete(way, now));
+            let mut ways = all.iter().enumerate();
+            let complete = ways.all(|(way, now)| is_complete(way, now));
             if complete || changed.elapsed() >= quiet || began.elapsed() >= most {
                 return Ok(all);
             }
@@ -66,25 +55,18 @@ impl Trial<'_> {
         }
     }
 
-    /// Counters of ports by direction, with times on our clock.
-    fn read(
-        &self,
-        underway: &[Underway],
-        which: fn(&Ports) -> &Vec<String>,
-    ) -> Result<Vec<PortCounters>> {
+    /// Counters of ports at an end by direction, with times on our clock.
+    fn read(&self, underway: &[Underway<'_>], end: usize) -> Result<Vec<PortCounters>> {
         let mut all = vec![PortCounters::default(); self.ways()];
-        for (member, under) in self.members.iter().zip(underway) {
-            let names: Vec<String> = member.ways.iter().flat_map(which).cloned().collect();
+        for under in underway {
+            let ways = &under.member.ways;
+            let names: Vec<String> = ways.iter().flat_map(|way| way.of(end)).cloned().collect();
             if names.is_empty() {
                 continue;
             }
-            for (port, mut counters) in member.agent.counters(&names)? {
+            for (port, mut counters) in under.member.agent.counters(&names)? {
                 counters.by_clock(|ns| under.offset.here(ns.into()));
-                if let Some(way) = member
-                    .ways
-                    .iter()
-                    .position(|ports| which(ports).contains(&port))
-                {
+                if let Some(way) = ways.iter().position(|way| way.of(end).contains(&port)) {
                     all[way].add(counters);
                 }
             }

@@ -16,7 +16,7 @@ use linerate_measure::record::Direction;
 use linerate_plan::Backend;
 use linerate_plan::lab::Host;
 use linerate_plan::settings::End;
-use linerate_remote::agents::TrialResult;
+use linerate_remote::TrialResult;
 use linerate_remote::agents::lab::{Frames, RealLab, Shown};
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_wire::{

@@ -7,12 +7,13 @@ use crate::testbed::hosts::RESTORE;
 use anyhow::{Context, Result, anyhow};
 use linerate_hosts::dut_changes::{self, Step, Steps, Target};
 use linerate_hosts::systems::Interface;
-use linerate_measure::experiment::{Reboot, System};
+use linerate_measure::experiment::Reboot;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, Reach};
+use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Dut, End, EventKind, Settings};
-use linerate_remote::dut::{Known, RemoteDut, mark};
-use linerate_remote::{Changes, Order};
+use linerate_remote::dut::{Known, RemoteDut};
+use linerate_remote::{Changes, Order, mark};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -105,11 +106,7 @@ impl Site {
         &self,
         plan: &Campaign,
     ) -> Result<Vec<Result<Steps, Vec<String>>>> {
-        let target = self
-            .lab
-            .dut()
-            .map(|dut| self.target(dut, plan.experiment.system))
-            .transpose()?;
+        let target = self.target(plan)?;
         let of_lane = |lane: usize| match &target {
             Some(target) => lane_steps(plan, lane, target, &self.folder),
             None if self.lab.black_box.is_some() => as_it_is(&plan.lanes[lane].settings),
@@ -126,10 +123,7 @@ impl Site {
         &self,
         plan: &Campaign,
     ) -> Result<Vec<Result<Vec<Step>, String>>> {
-        let dut = self.lab.dut();
-        let target = dut
-            .map(|dut| self.target(dut, plan.experiment.system))
-            .transpose()?;
+        let (dut, target) = (self.lab.dut(), self.target(plan)?);
         let of_lane = |lane: usize| {
             let settings = &plan.lanes[lane].settings;
             let (Some(event), Some(target), Some(dut)) = (&settings.event, &target, dut) else {
@@ -147,16 +141,9 @@ impl Site {
                     dut.name
                 ));
             }
-            let outside =
-                dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
-            let rules = plan.rule_set(lane, Some(&outside));
-            dut_changes::event(
-                event,
-                settings,
-                rules.as_ref(),
-                &plan.families(lane),
-                target,
-            )
+            let rules = rules(plan, lane, settings, target);
+            let families = plan.families(lane);
+            dut_changes::event(event, settings, rules.as_ref(), &families, target)
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
     }
@@ -194,19 +181,22 @@ impl Site {
         Ok(command)
     }
 
-    fn target(&self, dut: &Host, system: System) -> Result<Target> {
-        let [inside, outside] = self.ends(dut)?;
-        let port = |end: End, found: &Interface| {
-            port_of(&self.lab, end, found.name.clone(), &found.addresses)
+    /// The DUT, as steps change it; none without a DUT.
+    fn target(&self, plan: &Campaign) -> Result<Option<Target>> {
+        let Some(dut) = self.lab.dut() else {
+            return Ok(None);
         };
-        let found = self.detected(dut).and_then(|s| s.system.config_save());
-        let config_save = dut.config_save.clone().or(found.map(String::from));
-        Ok(Target {
-            system,
-            inside: port(End::In, inside),
-            outside: port(End::Out, outside),
+        let [inside, outside] = self
+            .ends(dut)?
+            .map(|found| (found.name.clone(), &*found.addresses));
+        let save = self.detected(dut).and_then(|s| s.system.config_save());
+        let config_save = dut.config_save.clone().or(save.map(String::from));
+        Ok(Some(Target {
+            system: plan.experiment.system,
+            inside: port_of(&self.lab, End::In, inside.0, inside.1),
+            outside: port_of(&self.lab, End::Out, outside.0, outside.1),
             config_save,
-        })
+        }))
     }
 
     /// The requirements that the DUT does not meet, in words.
@@ -214,14 +204,8 @@ impl Site {
         let Some(dut) = self.lab.dut() else {
             return Ok(Vec::new());
         };
-        let unmet = requirements
-            .iter()
-            .map(|requirement| self.lacks(dut, requirement));
-        Ok(unmet
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .flatten()
-            .collect())
+        let unmet = requirements.iter().map(|wanted| self.lacks(dut, wanted));
+        unmet.filter_map(Result::transpose).collect()
     }
 
     fn lacks(&self, dut: &Host, requirement: &Requirement) -> Result<Option<String>> {
@@ -286,9 +270,14 @@ pub fn lane_steps(
         image.file = folder.join(&image.file).display().to_string();
     }
     not_a_baseline(&settings)?;
-    let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
-    let rules = plan.rule_set(lane, Some(&outside));
+    let rules = rules(plan, lane, &settings, target);
     dut_changes::steps(&settings, rules.as_ref(), target)
+}
+
+/// The rules of a lane on the DUT.
+fn rules(plan: &Campaign, lane: usize, settings: &Settings, target: &Target) -> Option<RuleSet> {
+    let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
+    plan.rule_set(lane, Some(&outside))
 }
 
 fn not_a_baseline(settings: &Settings) -> Result<(), Vec<String>> {
