@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{
-    ConnectionLabs, EndHosts, SequentialLabs, Simulated, Testbed, opens_connections,
+    EndHosts, SequentialLabs, Simulated, Testbed, connection_labs, opens_connections,
     parse_simulation,
 };
 use crate::{campaign, input, kept, plans};
@@ -471,7 +471,7 @@ fn testbed(
                 prepared.backend
             );
         }
-        return Ok(Box::new(ConnectionLabs::new(prepared, batch)));
+        return Ok(Box::new(connection_labs(prepared, batch)));
     }
     progress.say("building the lab, choosing the batch size");
     if keep {

@@ -9,7 +9,7 @@ pub mod hosts;
 pub mod prepare;
 mod simulated;
 
-pub use connecting::{ConnectionLabs, opens_connections};
+pub use connecting::{connection_labs, opens_connections};
 pub use embedded::{ATTEMPTS, PACED_BATCH, SequentialLabs};
 pub use end_hosts::EndHosts;
 pub use simulated::{Simulated, parse_simulation};

@@ -3,11 +3,10 @@
 //! A frame of the state machine, the audit and the record is a connection here: sent when it was attempted, received when it closed. Its
 //! frames are counted beside, in both directions, as those of any other load.
 
-use super::collectors::Scene;
 use super::connections::tracked;
-use super::embedded::{lab_spec, settle, targets, turn};
+use super::embedded::{GroupLab, SequentialLabs, lab_spec, scene, settle, targets, turn};
 use super::prepare::{Prepared, distinct};
-use super::{Request, Testbed, TrialOutcome};
+use super::{Request, TrialOutcome};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
 use linerate_linux::lab::ledger::{self, Account};
@@ -18,28 +17,22 @@ use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
 use linerate_linux::trial;
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{ConnectionTrial, Connections, LabKind, Mode, States};
+use linerate_measure::record::{ConnectionTrial, Connections, Mode, States};
 use linerate_measure::trial::Shape;
-use linerate_plan::campaign::Lab;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
 use linerate_wire::ConnectionSpec;
+use std::rc::Rc;
 
 /// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
 const BATCH: u32 = 64;
 /// Linux remembers connections that were reset for 10 s, and others longer: all are still there after shorter loads.
 const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
 
-/// A lab for each group of lanes; the one that was needed last is up.
-pub struct ConnectionLabs {
-    prepared: Prepared,
+/// A lab with both ends of connections.
+pub struct ConnectionLab {
+    prepared: Rc<Prepared>,
     batch: u32,
-    standing: Option<Standing>,
-}
-
-/// A lab that is up.
-struct Standing {
-    group: usize,
     /// The plan's number of each lane.
     lanes: Vec<usize>,
     /// Before the lab: dropped in this order.
@@ -47,38 +40,13 @@ struct Standing {
     lab: EmbeddedLab,
 }
 
-impl ConnectionLabs {
-    /// The labs of a plan, built when they are needed. `batch`: that of the campaign that is resumed.
-    pub fn new(prepared: &Prepared, batch: Option<u32>) -> ConnectionLabs {
-        let asked = match prepared.plan.lab {
-            Lab::Embedded { batch, .. } => batch,
-            Lab::File { .. } => None,
-        };
-        let batch = batch.or(asked).unwrap_or(BATCH);
-        ConnectionLabs {
-            prepared: prepared.clone(),
-            batch,
-            standing: None,
-        }
-    }
-
-    fn stand(&mut self, cell: usize) -> Result<()> {
-        let group = self.prepared.group(cell);
-        if self
-            .standing
-            .as_ref()
-            .is_none_or(|standing| standing.group != group)
-        {
-            // Down before the next one is up: each puts the host back as it was.
-            self.standing = None;
-            self.standing = Some(Standing::build(&self.prepared, group)?);
-        }
-        Ok(())
-    }
+/// The labs of a plan, built when they are needed. `batch`: that of the campaign that is resumed.
+pub fn connection_labs(prepared: &Prepared, batch: Option<u32>) -> SequentialLabs<ConnectionLab> {
+    SequentialLabs::with_batch(prepared, batch, BATCH)
 }
 
-impl Standing {
-    fn build(prepared: &Prepared, group: usize) -> Result<Standing> {
+impl GroupLab for ConnectionLab {
+    fn stand(prepared: &Rc<Prepared>, group: usize, batch: u32) -> Result<ConnectionLab> {
         let mut spec = lab_spec(prepared, group);
         // Frames come back, too.
         spec.both_ways = true;
@@ -99,15 +67,24 @@ impl Standing {
             lab.thread_receivers(&prepared.roles.receiver)
                 .context("giving the receiver its CPU")?;
         }
-        Ok(Standing {
-            group,
+        Ok(ConnectionLab {
+            prepared: Rc::clone(prepared),
+            batch,
             lanes,
             ends,
             lab,
         })
     }
 
-    fn run(&mut self, prepared: &Prepared, batch: u32, request: &Request) -> Result<TrialOutcome> {
+    fn lab(&self) -> &EmbeddedLab {
+        &self.lab
+    }
+
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+        if request.shape != Shape::Constant {
+            bail_usage!("connections are opened at a constant rate only");
+        }
+        let (prepared, batch) = (&*self.prepared, self.batch);
         let Request {
             slot: cell, timing, ..
         } = *request;
@@ -186,45 +163,6 @@ impl Standing {
         (outcome.record.opened, outcome.record.rules) = (Some(Box::new(opened)), rules);
         outcome.record.waited_ns = waited_ns;
         Ok(outcome)
-    }
-}
-
-impl Testbed for ConnectionLabs {
-    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
-        if request.shape != Shape::Constant {
-            bail_usage!("connections are opened at a constant rate only");
-        }
-        self.stand(request.slot)?;
-        let standing = self.standing.as_mut().expect("it stands now");
-        standing.run(&self.prepared, self.batch, request)
-    }
-
-    fn dut(&self, slot: usize) -> Option<usize> {
-        Some(self.prepared.lane(slot))
-    }
-
-    fn names(&self) -> (LabKind, [String; 2], u32) {
-        let name = self.prepared.backend.name();
-        (LabKind::Namespaces, [name.into(), name.into()], self.batch)
-    }
-
-    fn lab(&self) -> Option<&EmbeddedLab> {
-        self.standing.as_ref().map(|standing| &standing.lab)
-    }
-}
-
-/// The lane's device, as a trial wants it observed.
-fn scene<'a>(prepared: &Prepared, lane: &'a Lane, request: &Request) -> Scene<'a> {
-    let forwarding = match prepared.mode {
-        Mode::Inline => &prepared.kinds[prepared.kind_of[request.slot]].cpus,
-        Mode::Threaded | Mode::Hosts | Mode::EndHosts => &prepared.roles.dut,
-    };
-    let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
-    let configuration = request.configuration.then_some(request.slot);
-    Scene {
-        telemetry,
-        configuration,
-        ..Scene::of_lane(lane)
     }
 }
 

@@ -26,7 +26,7 @@ use linerate_plan::Backend;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
 use linerate_wire::{Load, MacAddr, Traffic};
-pub use sequential::SequentialLabs;
+pub use sequential::{GroupLab, SequentialLabs};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -53,10 +53,7 @@ pub struct Embedded {
 
 impl Embedded {
     /// Builds the lab and makes the tester's ports.
-    ///
-    /// # Errors
-    /// No privilege, or something that this kernel does not have.
-    pub fn build(prepared: Rc<Prepared>, group: usize, batch: u32) -> Result<Self> {
+    fn build(prepared: Rc<Prepared>, group: usize, batch: u32) -> Result<Self> {
         let kinds = kinds(&prepared, prepared.in_group(group));
         let (roles, spec) = (&prepared.roles, lab_spec(&prepared, group));
         let (lanes, setups) = prepared.setups(group)?;
@@ -124,7 +121,7 @@ impl Embedded {
     ///
     /// # Errors
     /// The load could not be run.
-    pub fn learn(&mut self) -> Result<()> {
+    fn learn(&mut self) -> Result<()> {
         for cell in self.prepared.in_group(self.group).collect::<Vec<_>>() {
             let lane = self.lane(cell);
             let Lane { setup, fault, .. } = &self.lab.lanes[lane];
@@ -325,32 +322,24 @@ impl Embedded {
         };
         self.batch.min(most)
     }
+}
 
-    /// CPUs that forward a cell's frames.
-    fn forwarding(&self, cell: usize) -> &[u32] {
-        match self.prepared.mode {
-            Mode::Inline => &self.prepared.kinds[self.prepared.kind_of[cell]].cpus,
-            Mode::Threaded | Mode::Hosts | Mode::EndHosts => &self.prepared.roles.dut,
-        }
+impl GroupLab for Embedded {
+    fn stand(prepared: &Rc<Prepared>, group: usize, batch: u32) -> Result<Self> {
+        let mut embedded = Embedded::build(Rc::clone(prepared), group, batch)?;
+        embedded.learn()?;
+        Ok(embedded)
     }
 
-    /// The lab itself, to be kept up.
-    pub fn lab(&self) -> &EmbeddedLab {
+    fn lab(&self) -> &EmbeddedLab {
         &self.lab
     }
 
-    /// Runs one trial.
-    ///
-    /// # Errors
-    /// The trial could not be run at all.
-    pub fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         let Request {
             slot: cell, timing, ..
         } = *request;
         let turn = self.prepare_in_turn(cell, timing)?;
-        let telemetry = request
-            .telemetry
-            .map(|what| (what, self.forwarding(cell).to_vec()));
         let number = self.lane(cell);
         let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
@@ -358,12 +347,7 @@ impl Embedded {
             return Ok(TrialOutcome::failed(fault.clone()));
         }
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
-        let configuration = request.configuration.then_some(cell);
-        let scene = Scene {
-            telemetry,
-            configuration,
-            ..Scene::of_lane(lane)
-        };
+        let scene = scene(&self.prepared, lane, request);
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
@@ -435,6 +419,21 @@ fn with_event<T>(
         result,
         event_run.map(|(done, times)| (done.map_err(|e| e.to_string()), times, ran)),
     ))
+}
+
+/// The lane's device, as a trial wants it observed.
+pub(super) fn scene<'a>(prepared: &Prepared, lane: &'a Lane, request: &Request) -> Scene<'a> {
+    let forwarding = match prepared.mode {
+        Mode::Inline => &prepared.kinds[prepared.kind_of[request.slot]].cpus,
+        Mode::Threaded | Mode::Hosts | Mode::EndHosts => &prepared.roles.dut,
+    };
+    let telemetry = request.telemetry.map(|what| (what, forwarding.clone()));
+    let configuration = request.configuration.then_some(request.slot);
+    Scene {
+        telemetry,
+        configuration,
+        ..Scene::of_lane(lane)
+    }
 }
 
 /// The lab that the cells of a group need.

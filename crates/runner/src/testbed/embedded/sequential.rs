@@ -12,11 +12,37 @@ use linerate_plan::units::Rate;
 use linerate_wire::STREAMS;
 use std::rc::Rc;
 
+/// A lab of a group of lanes, ready for trials.
+pub trait GroupLab: Sized {
+    /// Builds it. `batch`: frames that are handed over at once.
+    ///
+    /// # Errors
+    /// No privilege, or something that this kernel does not have.
+    fn stand(prepared: &Rc<Prepared>, group: usize, batch: u32) -> Result<Self>;
+
+    /// Runs one trial.
+    ///
+    /// # Errors
+    /// The trial could not be run at all.
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome>;
+
+    /// The lab itself, to be kept up.
+    fn lab(&self) -> &EmbeddedLab;
+}
+
 /// One lab for each group of lanes; the one that was needed last is up.
-pub struct SequentialLabs {
+pub struct SequentialLabs<L = Embedded> {
     prepared: Rc<Prepared>,
     batch: u32,
-    standing: Option<(usize, Embedded)>,
+    standing: Option<(usize, L)>,
+}
+
+/// The batch of a campaign that is resumed, or else the plan's.
+fn known(prepared: &Prepared, resumed: Option<u32>) -> Option<u32> {
+    resumed.or(match prepared.plan.lab {
+        Lab::Embedded { batch, .. } => batch,
+        Lab::File { .. } => None,
+    })
 }
 
 impl SequentialLabs {
@@ -31,21 +57,14 @@ impl SequentialLabs {
         for group in distinct(prepared.measured().map(|cell| prepared.group(cell))) {
             check(prepared.backend, &kinds(prepared, prepared.in_group(group)))?;
         }
-        let known = batch.or(match plan.lab {
-            Lab::Embedded { batch, .. } => batch,
-            Lab::File { .. } => None,
-        });
+        let known = known(prepared, batch);
         let fastest = |cell: &usize| !plan.is_ceiling(*cell) && plan.cells[*cell].rate == Rate::Max;
         let to_try = prepared
             .measured()
             .find(fastest)
             .filter(|_| known.is_none());
         let batch = known.unwrap_or(if to_try.is_some() { 64 } else { PACED_BATCH });
-        let mut labs = SequentialLabs {
-            prepared: Rc::new(prepared.clone()),
-            batch,
-            standing: None,
-        };
+        let mut labs = Self::of(prepared, batch);
         if let Some(cell) = to_try {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
@@ -55,26 +74,36 @@ impl SequentialLabs {
         }
         Ok(labs)
     }
+}
+
+impl<L: GroupLab> SequentialLabs<L> {
+    fn of(prepared: &Prepared, batch: u32) -> Self {
+        SequentialLabs {
+            prepared: Rc::new(prepared.clone()),
+            batch,
+            standing: None,
+        }
+    }
+
+    /// The labs of a plan, built when they are needed. `batch`: that of the campaign that is resumed; otherwise it is the plan's, or `usual`.
+    pub fn with_batch(prepared: &Prepared, batch: Option<u32>, usual: u32) -> Self {
+        SequentialLabs::of(prepared, known(prepared, batch).unwrap_or(usual))
+    }
 
     /// The lab of a cell, built if another one stood.
-    fn stand(&mut self, cell: usize) -> Result<&mut Embedded> {
+    fn stand(&mut self, cell: usize) -> Result<&mut L> {
         let group = self.prepared.group(cell);
-        if self
-            .standing
-            .as_ref()
-            .is_none_or(|(standing, _)| *standing != group)
-        {
+        let stands = |(standing, _): &(usize, L)| *standing == group;
+        if !self.standing.as_ref().is_some_and(stands) {
             // Down before the next one is up: each puts the host back as it was.
             self.standing = None;
-            let mut embedded = Embedded::build(Rc::clone(&self.prepared), group, self.batch)?;
-            embedded.learn()?;
-            self.standing = Some((group, embedded));
+            self.standing = Some((group, L::stand(&self.prepared, group, self.batch)?));
         }
         Ok(&mut self.standing.as_mut().expect("it stands now").1)
     }
 }
 
-impl Testbed for SequentialLabs {
+impl<L: GroupLab> Testbed for SequentialLabs<L> {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         self.stand(request.slot)?.run(request)
     }
@@ -89,7 +118,7 @@ impl Testbed for SequentialLabs {
     }
 
     fn lab(&self) -> Option<&EmbeddedLab> {
-        self.standing.as_ref().map(|(_, embedded)| embedded.lab())
+        self.standing.as_ref().map(|(_, standing)| standing.lab())
     }
 }
 
