@@ -1,6 +1,5 @@
 //! The pipes of a session: its input with linerate's signs of life, and its output with the lines of the supervising shell in it.
 
-use crate::would_block;
 use linerate_linux::process::pipes;
 use memchr::memmem;
 use std::fs::File;
@@ -37,6 +36,11 @@ pub fn end_within(child: &mut Child, within: Duration) {
         }
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Whether a call was put off only because nothing was there.
+pub fn would_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
 }
 
 /// How often the thread looks around at least.

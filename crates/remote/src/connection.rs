@@ -297,11 +297,6 @@ pub(super) fn allow_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Whether a call was put off only because nothing was there.
-pub(super) fn would_block(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
-}
-
 /// Beginning of a folder's name; the number of its process follows.
 const FOLDER: &str = "linerate-ssh-";
 /// The longest path of a folder: ssh adds a name of its own, and a socket's path has 107 bytes.

@@ -31,10 +31,12 @@ pub mod watch;
 
 pub use boot::mark;
 pub use changes::{Changes, Undone};
-pub(crate) use channel::{Control, Part, Scanner, end_within, fresh_mark, spawn_piped};
+pub(crate) use channel::{
+    Control, Part, Scanner, end_within, fresh_mark, spawn_piped, would_block,
+};
 pub use collectors::{AfterLoad, Busy, Configured, Observed, UnderLoad};
 pub use connection::Connection;
-pub(crate) use connection::{Need, Slot, allow_files, would_block};
+pub(crate) use connection::{Need, Slot, allow_files};
 pub use driver::{Driver, Notice, Started};
 pub use error::{Fault, Interrupt, Left, RemoteError, Result};
 pub(crate) use error::{classify, not_started};

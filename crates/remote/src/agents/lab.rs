@@ -2,7 +2,8 @@
 //!
 //! Frames go in one direction, or in both at once: then each end sends and counts, and every count is kept by direction.
 
-use super::{Agent, Member, Ports, Trial};
+use super::agent::Agent;
+use super::trial::{Member, Ports, Trial};
 use crate::{RemoteError, Result, TrialResult};
 use linerate_hosts::agent::message::{Port, Role};
 use linerate_measure::record::Direction;

@@ -2,7 +2,7 @@
 
 mod drain;
 
-use super::Agent;
+use super::agent::Agent;
 use crate::{Result, TrialResult};
 use linerate_hosts::agent::merge::{Series, Window};
 use linerate_hosts::agent::message::{Order, Reply, Sample};

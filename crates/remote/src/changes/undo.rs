@@ -1,6 +1,6 @@
 //! Undoing changes, the last first: what was undone, what waits, and what could not be undone.
 
-use super::{BACK, Changes, OWED, unjournalled};
+use super::making::{BACK, Changes, OWED, unjournalled};
 use crate::boot::is_other_boot;
 use crate::{Fault, Left, Result};
 use linerate_hosts::dut_changes::{Input, Program, Undoing};

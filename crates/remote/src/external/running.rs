@@ -1,6 +1,5 @@
 //! One tool on one host: its step and its output.
 
-use super::{SECOND_NS, UP_WITHIN_S};
 use crate::error::{Fault as Why, RemoteError};
 use crate::{ExecutionTarget, Result, Start, line};
 use linerate_hosts::agent::merge::Series;
@@ -13,6 +12,9 @@ use linerate_hosts::words::unless_empty;
 use linerate_plan::Backend;
 use std::sync::Arc;
 
+/// How much longer than it should a tool may take to come up.
+pub(super) const UP_WITHIN_S: u64 = 10;
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Most bytes that a tool may print, and most for each sample. Beyond, it is ended.
 const MOST_LINES: u64 = 8 << 20;
 const MOST_SAMPLE: u64 = 512;

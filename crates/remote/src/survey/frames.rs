@@ -1,6 +1,6 @@
 //! A few frames over each cable of a lab and through its DUT, and the counters of the interfaces where they must arrive.
 
-use super::{ask, ask_again, everywhere, is_root_by_sudo, put};
+use super::asking::{ask, ask_again, everywhere, is_root_by_sudo, put};
 use crate::{ExecutionTarget, Interrupt};
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::frames::{self, PortTried, Probe, Skipped, Tried};
