@@ -1,6 +1,7 @@
 //! The state machine of a campaign over hosts.
 
-use super::{Action, Cause, Design, End, Event, Mode, Phase, Report, StepId, Undone, Verdict};
+use super::design::{Action, Design, End, Event, Mode, Phase, Report, StepId, Undone, Verdict};
+use super::supervision::Cause;
 use std::collections::BTreeSet;
 
 /// Where a campaign is.

@@ -1,7 +1,8 @@
-//! How long a command may run, how it is ended, and how much of its output is kept. The clock is the caller's.
+//! How long a command may run, how it ends, and how much of its output is kept. The clock is the caller's.
 
-use super::{Outcome, Status};
+use serde::Serialize;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// Ways to end a command, from mild to hard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,67 @@ pub enum Due {
     Send(Signal),
     /// The command could not be killed: stop waiting for it.
     GiveUp,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// With this exit status; 127 without such a command.
+    Exit(i32),
+    /// By this signal; if a shell reported it, it may also be the exit status of that number plus 128.
+    Signal(i32),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Status::Exit(status) => write!(f, "ended with status {status}"),
+            Status::Signal(signal) => write!(f, "was ended by signal {signal}"),
+        }
+    }
+}
+
+impl Status {
+    /// The most likely meaning of a shell's exit status: it does not distinguish a signal from a command that ended with 130.
+    pub fn of_shell(number: i32) -> Status {
+        match number {
+            129..=159 => Status::Signal(number - 128),
+            _ => Status::Exit(number),
+        }
+    }
+
+    /// The exit status in the form of a shell.
+    pub fn as_shells_say(self) -> i32 {
+        match self {
+            Status::Exit(number) => number,
+            Status::Signal(number) => 128 + number,
+        }
+    }
+
+    /// The signal, if it was one.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Status::Exit(_) => None,
+            Status::Signal(number) => Some(number),
+        }
+    }
+}
+
+/// The outcome of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The command ended by itself.
+    Ended(Status),
+    /// The command was ended at its limit.
+    TimedOut,
+    /// The command was ended because the user wants to stop.
+    Interrupted,
+    /// The command was ended because the trial was over for its host: a step in the background, or a host was lost.
+    Stopped,
+    /// The connection was lost while it ran.
+    Lost,
 }
 
 /// A command that runs, or is about to.
