@@ -104,7 +104,7 @@ impl Window {
         Window { began, from, to }
     }
 
-    /// Its samples, with times since the load began: at both its ends and wherever the first sender reported in between. None if it has no
+    /// Samples of the window, with times since the load began: at both its ends and wherever the first sender reported in between. None if it has no
     /// duration.
     pub fn samples(&self, senders: &[Series], receivers: &[Series]) -> Vec<Sample> {
         if self.to <= self.from {

@@ -1,4 +1,4 @@
-//! What is done on which hosts, and what comes of it.
+//! A campaign over hosts, its events, its orders, and its results.
 
 use super::supervision::{Cause, Outcome, Output, Signal, Status};
 use crate::words::{one_line, unless_empty};

@@ -37,7 +37,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Those that send (0), or those that count (1).
+    /// Ports that send (0), or that count (1).
     fn of(&self, end: usize) -> &[String] {
         [&self.generators, &self.receivers][end]
     }
