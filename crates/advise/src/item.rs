@@ -1,5 +1,6 @@
 //! An item of advice: what is now, what should be, how it is changed now and for good, and why.
 
+use linerate_hosts::dut_changes::Runtime;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -177,46 +178,6 @@ pub struct Setting {
     /// Where a person makes it stay, on a host whose own program writes the files: `System > Settings > Tunables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-}
-
-/// A change of the running system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "kebab-case")]
-pub enum Runtime {
-    /// sysctl(8).
-    Sysctl { name: String, value: String },
-    /// ethtool(8) with these arguments.
-    Ethtool { arguments: Vec<String> },
-    /// ifconfig(8) with these arguments.
-    Ifconfig { arguments: Vec<String> },
-    /// cpuset(1): the CPUs that may take an interrupt.
-    CpuSet { irq: u32, cpus: String },
-    /// A value written to a file of the kernel.
-    File { path: String, value: String },
-}
-
-impl Runtime {
-    /// The program with its arguments.
-    ///
-    /// # Errors
-    /// No program makes the change: the path and the value of a file.
-    pub fn argv(&self) -> Result<Vec<String>, (&str, &str)> {
-        let with = |program: &str, arguments: &[String]| {
-            Ok(std::iter::once(program.to_string())
-                .chain(arguments.iter().cloned())
-                .collect())
-        };
-        match self {
-            Runtime::Sysctl { name, value } => with("sysctl", &[format!("{name}={value}")]),
-            Runtime::Ethtool { arguments } => with("ethtool", arguments),
-            Runtime::Ifconfig { arguments } => with("ifconfig", arguments),
-            Runtime::CpuSet { irq, cpus } => with(
-                "cpuset",
-                &["-l", cpus, "-x", &irq.to_string()].map(String::from),
-            ),
-            Runtime::File { path, value } => Err((path, value)),
-        }
-    }
 }
 
 /// A change of a file.

@@ -13,10 +13,11 @@ mod rules;
 mod setting;
 
 pub use host::{Demands, Host, version};
-pub use item::{Basis, Item, Lasting, Measured, ROLES, Role, Runtime, Setting, State, Topic};
+pub use item::{Basis, Item, Lasting, Measured, ROLES, Role, Setting, State, Topic};
 pub use rules::{EXCLUDED, SOURCES, all};
 
 use linerate_hosts::configuration::{Configuration, Release};
+pub use linerate_hosts::dut_changes::Runtime;
 use serde::{Deserialize, Serialize};
 
 /// The version of [`Advice`] that this program writes.

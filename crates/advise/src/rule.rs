@@ -2,8 +2,9 @@
 
 mod effects;
 
+use crate::Runtime;
 use crate::host::{Demands, Host, Version, driver};
-use crate::item::{Basis, Item, Role, Runtime, Setting, State, Topic};
+use crate::item::{Basis, Item, Role, Setting, State, Topic};
 use effects::UNMEASURED;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_hosts::systems::Kernel;

@@ -1,7 +1,8 @@
 //! A setting of a rule on a host: its present value, and how it is changed.
 
+use crate::Runtime;
 use crate::host::{ALL, Host};
-use crate::item::{Lasting, Runtime, Setting};
+use crate::item::{Lasting, Setting};
 use crate::rule::{Place, Scope, Set, Want, Worked, worked};
 use linerate_hosts::configuration::Interrupt;
 use linerate_hosts::systems::Kernel;

@@ -23,7 +23,7 @@ mod tests;
 pub use event::event;
 pub use form::Form;
 pub use kinds::{NESTED, routes_by};
-pub use single::{Single, content, content_of};
+pub use single::{Runtime, content, content_of, file};
 
 use linerate_measure::experiment::System;
 use linerate_plan::placeholders::fill;

@@ -3,7 +3,7 @@
 use linerate_hosts::agent::merge::{self, Seen};
 use linerate_hosts::configuration::{Configuration, label, questions};
 use linerate_hosts::counters;
-use linerate_hosts::dut_changes::Single;
+use linerate_hosts::dut_changes::Runtime;
 use linerate_hosts::systems::{Facts, Kernel, Question};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Collected, Direction};
@@ -286,7 +286,7 @@ fn a_host_s_own_addresses_are_no_neighbours() {
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn large_receive_offload_is_refused_on_a_card_without_it() {
     let read = |name: &str, given: &str| {
-        let single = Single::Ifconfig {
+        let single = Runtime::Ifconfig {
             arguments: [name, given].map(String::from).into(),
         };
         let read = single.step(Kernel::OpenBsd).unwrap().read.unwrap();

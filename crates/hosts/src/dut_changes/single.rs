@@ -1,4 +1,4 @@
-//! Single changes of a host, outside of any variant: each with the question before it, and its undoing.
+//! Single changes of a running host, outside of any variant: each with the question before it, and its undoing.
 
 use super::cards::{ethtool, interrupt};
 use super::shared::{FILE_READ, FILES_READ, LINES_BACK, file_write, sysctl, writable};
@@ -7,6 +7,7 @@ use crate::configuration::mask_of;
 use crate::systems::Kernel;
 use linerate_measure::experiment::System;
 use linerate_plan::settings::cpu_list;
+use serde::{Deserialize, Serialize};
 
 /// Writes a value into these files.
 const FILES_PUT: &str = r#"for f in $1; do printf '%s\n' "$2" >"$f" || exit 1; done"#;
@@ -37,36 +38,20 @@ rm -f "$1.linerate"
 /// Bytes of a file that is changed: its text becomes an argument.
 const MOST: usize = 96 << 10;
 
-/// A change of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Single {
-    Sysctl {
-        name: String,
-        value: String,
-    },
-    /// A value for one of the kernel's files, or for all that a pattern of the shell means.
-    KernelFiles {
-        pattern: String,
-        value: String,
-    },
-    /// Option, interface, and a name with its value: `-K eth0 lro off`, `-N eth0 rx-flow-hash udp4 sdfn`, `-X eth0 equal 4`.
-    Ethtool {
-        arguments: Vec<String>,
-    },
-    /// An interrupt of FreeBSD and the CPUs that may take it.
-    CpuSet {
-        irq: u32,
-        cpus: String,
-    },
-    /// Interface and flag: `ix0 -lro`.
-    Ifconfig {
-        arguments: Vec<String>,
-    },
-    /// A file gets this text.
-    Text {
-        path: String,
-        text: String,
-    },
+/// A change of the running system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Runtime {
+    /// sysctl(8).
+    Sysctl { name: String, value: String },
+    /// ethtool(8) with option, interface, and a name with its value: `-K eth0 lro off`, `-N eth0 rx-flow-hash udp4 sdfn`, `-X eth0 equal 4`.
+    Ethtool { arguments: Vec<String> },
+    /// ifconfig(8) with interface and flag: `ix0 -lro`.
+    Ifconfig { arguments: Vec<String> },
+    /// cpuset(1): an interrupt of FreeBSD and the CPUs that may take it.
+    CpuSet { irq: u32, cpus: String },
+    /// A value written to a file of the kernel, or to all that a pattern of the shell means.
+    File { path: String, value: String },
 }
 
 /// The question for the content of a file.
@@ -82,7 +67,42 @@ pub fn content(answer: &str) -> Option<&str> {
     answer.strip_prefix("present\n")
 }
 
-impl Single {
+/// A file gets this text.
+///
+/// # Errors
+/// The reason why its undoing would not be known.
+pub fn file(path: &str, text: String) -> Result<Step, String> {
+    if text.len() > MOST || text.contains('\0') {
+        return Err(format!("{path} is larger than {MOST} bytes, or no text"));
+    }
+    let back = Program::script(FILE_TAKEN_BACK, [path, &text]).reading(Input::Was);
+    let apply = Program::script(TEXT_WRITE, [path]).reading(Input::Text(text));
+    Ok(Step::change(path, content_of(path), apply, back))
+}
+
+impl Runtime {
+    /// The program with its arguments.
+    ///
+    /// # Errors
+    /// No program makes the change: the path and the value of a file.
+    pub fn argv(&self) -> Result<Vec<String>, (&str, &str)> {
+        let with = |program: &str, arguments: &[String]| {
+            Ok(std::iter::once(program.to_string())
+                .chain(arguments.iter().cloned())
+                .collect())
+        };
+        match self {
+            Runtime::Sysctl { name, value } => with("sysctl", &[format!("{name}={value}")]),
+            Runtime::Ethtool { arguments } => with("ethtool", arguments),
+            Runtime::Ifconfig { arguments } => with("ifconfig", arguments),
+            Runtime::CpuSet { irq, cpus } => with(
+                "cpuset",
+                &["-l", cpus, "-x", &irq.to_string()].map(String::from),
+            ),
+            Runtime::File { path, value } => Err((path, value)),
+        }
+    }
+
     /// The change as a step.
     ///
     /// # Errors
@@ -94,9 +114,9 @@ impl Single {
             _ => System::Linux,
         };
         match self {
-            Single::Sysctl { name, value } => Ok(sysctl(system, name, value)),
-            Single::KernelFiles { pattern, value } => Ok(kernel_files(pattern, value)),
-            Single::CpuSet { irq, cpus } => {
+            Runtime::Sysctl { name, value } => Ok(sysctl(system, name, value)),
+            Runtime::File { path, value } => Ok(kernel_files(path, value)),
+            Runtime::CpuSet { irq, cpus } => {
                 let irq = irq.to_string();
                 let read = Read {
                     program: Program::new(["cpuset", "-g", "-x", &irq]),
@@ -110,8 +130,8 @@ impl Single {
                     cpus,
                 ))
             }
-            Single::Ethtool { arguments } => of_ethtool(arguments),
-            Single::Ifconfig { arguments } => match &arguments[..] {
+            Runtime::Ethtool { arguments } => of_ethtool(arguments),
+            Runtime::Ifconfig { arguments } => match &arguments[..] {
                 [name, given] => super::bsd::ifconfig(system, name, given),
                 _ => None,
             }
@@ -121,14 +141,6 @@ impl Single {
                     arguments.join(" ")
                 )
             }),
-            Single::Text { path, text } if text.len() <= MOST && !text.contains('\0') => {
-                let apply = Program::script(TEXT_WRITE, [path]).reading(Input::Text(text.clone()));
-                let back = Program::script(FILE_TAKEN_BACK, [path, text]).reading(Input::Was);
-                Ok(Step::change(path, content_of(path), apply, back))
-            }
-            Single::Text { path, .. } => {
-                Err(format!("{path} is larger than {MOST} bytes, or no text"))
-            }
         }
     }
 }

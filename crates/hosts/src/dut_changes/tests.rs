@@ -371,7 +371,7 @@ fn a_bridge_of_the_host_s_own_is_not_destroyed() {
 fn hash_fields_tables_and_interrupts_are_put_back() {
     let step = |words: &str| {
         let arguments = words.split(' ').map(String::from).collect();
-        Single::Ethtool { arguments }
+        Runtime::Ethtool { arguments }
             .step(crate::systems::Kernel::Linux)
             .unwrap()
     };
@@ -414,7 +414,7 @@ fn hash_fields_tables_and_interrupts_are_put_back() {
         None
     );
     assert_eq!(restored(""), None);
-    let pin = Single::CpuSet {
+    let pin = Runtime::CpuSet {
         irq: 264,
         cpus: "3".into(),
     }

@@ -6,8 +6,8 @@ use crate::args::Printed;
 use crate::output::{INTERRUPTED, result, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use linerate_advise::{Item, Runtime, State, lines};
-use linerate_hosts::dut_changes::{Read, Single, Step, content, content_of};
+use linerate_advise::{Item, State, lines};
+use linerate_hosts::dut_changes::{Read, Step, content, content_of, file};
 use linerate_hosts::systems::Kernel;
 use linerate_remote::{Changes, ExecutionTarget, Order, mark};
 use linerate_report::pages::{self, Applied, FileChange, Recommended, ValueChange};
@@ -283,8 +283,7 @@ impl Host {
                     applied.at_boot |= setting.lasting.is_some() && !args.until_boot;
                     continue;
                 };
-                let single = single(runtime);
-                let step = single
+                let step = runtime
                     .step(self.kernel)
                     .map_err(|why| anyhow!("{}: {why}", item.id))?;
                 let now = step
@@ -311,12 +310,7 @@ impl Host {
                 continue;
             }
             applied.files.push(FileChange::between(path, before, &text));
-            let step = Single::Text {
-                path: path.into(),
-                text,
-            }
-            .step(self.kernel);
-            steps.push(step.map_err(|why| anyhow!(why))?);
+            steps.push(file(path, text).map_err(|why| anyhow!(why))?);
         }
         Ok((steps, applied))
     }
@@ -362,18 +356,5 @@ impl Host {
             let said = errors.lines().next().unwrap_or("no value");
             format!("{what}: the present value cannot be read ({said}), so nothing is changed")
         })
-    }
-}
-
-fn single(runtime: &Runtime) -> Single {
-    match runtime.clone() {
-        Runtime::Sysctl { name, value } => Single::Sysctl { name, value },
-        Runtime::Ethtool { arguments } => Single::Ethtool { arguments },
-        Runtime::Ifconfig { arguments } => Single::Ifconfig { arguments },
-        Runtime::CpuSet { irq, cpus } => Single::CpuSet { irq, cpus },
-        Runtime::File { path, value } => Single::KernelFiles {
-            pattern: path,
-            value,
-        },
     }
 }

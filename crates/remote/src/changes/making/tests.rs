@@ -307,7 +307,7 @@ proptest! {
 /// The kernel takes what is written, and forgets it.
 #[test]
 fn a_setting_that_did_not_take_fails() {
-    use linerate_hosts::dut_changes::Single;
+    use linerate_hosts::dut_changes::Runtime;
     use linerate_hosts::systems::Kernel;
     let folder = folder("untaken");
     let place = Arc::new(ExecutionTarget::Here {
@@ -319,9 +319,12 @@ fn a_setting_that_did_not_take_fails() {
     std::fs::write(&file, "7\n").unwrap();
     let step = |pattern: &str, value: &str| {
         let (pattern, value) = (pattern.into(), value.into());
-        Single::KernelFiles { pattern, value }
-            .step(Kernel::Linux)
-            .unwrap()
+        Runtime::File {
+            path: pattern,
+            value,
+        }
+        .step(Kernel::Linux)
+        .unwrap()
     };
     let file = file.to_str().unwrap();
     let error = changes
