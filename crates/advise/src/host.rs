@@ -2,7 +2,8 @@
 
 use crate::item::Role;
 use linerate_hosts::configuration::{Card, Configuration};
-use linerate_hosts::systems::{Kernel, question::forwarding};
+use linerate_hosts::systems::Kernel;
+use linerate_plan::sysctl::{FORWARDING, Lasts, forwarding, lasts};
 
 /// The wishes of a person.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,10 +60,8 @@ impl<'a> Host<'a> {
 
     /// The role that the facts show.
     fn seems(&self) -> Role {
-        let forwarding = forwarding(self.kernel);
-        let gateway = ["gateway_enable", "ipv6_gateway_enable"];
         let on = |name: &&str| self.value(name).is_some_and(|value| value == "1");
-        if forwarding.iter().any(on) || gateway.iter().any(|name| self.is_yes(name)) {
+        if forwarding(self.kernel.into()).iter().any(on) || self.is_gateway() {
             let filters = ["pf_enable", "firewall_enable", "ipfilter_enable"]
                 .iter()
                 .any(|name| self.is_yes(name));
@@ -103,12 +102,37 @@ impl<'a> Host<'a> {
             .is_some_and(|(_, value)| value.eq_ignore_ascii_case("yes"))
     }
 
+    /// Whether it forwards from the next boot on, by rc.conf(5).
+    pub fn is_gateway(&self) -> bool {
+        FORWARDING
+            .iter()
+            .any(|name| self.is_yes(self.variable(name)))
+    }
+
+    /// Where a setting of the kernel is written down for the next boot.
+    pub fn lasts(&self, name: &str) -> Lasts {
+        match self.kernel {
+            Kernel::FreeBsd => lasts(name),
+            _ => Lasts::Sysctl,
+        }
+    }
+
+    /// The name by which a setting is written down there.
+    pub fn variable<'n>(&self, name: &'n str) -> &'n str {
+        match self.lasts(name) {
+            Lasts::Rc(variable) | Lasts::RcYes(variable) => variable,
+            Lasts::Sysctl | Lasts::Loader => name,
+        }
+    }
+
     /// A setting: the running value, else that of the next boot.
     pub fn value(&self, name: &str) -> Option<&str> {
         let running = self.found.sysctls.get(name).map(String::as_str);
-        running
-            .or_else(|| self.of_device(name))
-            .or_else(|| self.found.written(name).map(|(_, value)| value))
+        let written = || match self.lasts(name) {
+            Lasts::RcYes(variable) => self.is_yes(variable).then_some("1"),
+            _ => Some(self.found.written(self.variable(name))?.1),
+        };
+        running.or_else(|| self.of_device(name)).or_else(written)
     }
 
     /// `dev.igb.0.fc` of igb0.
@@ -151,7 +175,7 @@ impl<'a> Host<'a> {
     }
 
     /// Whether an interface of [`Host::each`] is there at the next boot: a container's is not.
-    pub fn lasts(&self, each: &str) -> bool {
+    pub fn stays(&self, each: &str) -> bool {
         let name = each.replace('/', ".");
         let card = self
             .found

@@ -79,16 +79,8 @@ pub struct Set {
 /// Where a setting is, and how it is changed.
 #[derive(Clone, Copy)]
 pub enum Place {
-    /// sysctl(8), and the system's file for it.
-    Sysctl,
-    /// sysctl(8), and this variable of rc.conf(5).
-    SysctlInRc(&'static str),
-    /// sysctl(8), and this variable of rc.conf(5), which is YES for 1.
-    SysctlYes(&'static str),
-    /// loader.conf(5): the next boot.
-    Loader,
-    /// rc.conf(5).
-    Rc,
+    /// The kernel's, by its name: `linerate_plan::sysctl` says where it lasts.
+    Kernel,
     /// An offload: ethtool(8) and systemd.link(5), or ifconfig(8).
     Offload(&'static Offload),
     /// Another option of ethtool(8): its letter, its word, the key of systemd.link(5), and the present value.
@@ -136,27 +128,28 @@ pub(crate) const fn set(name: &'static str, place: Place, want: Want) -> Set {
     Set { name, place, want }
 }
 
-pub(crate) const fn sysctl(name: &'static str, value: &'static str) -> Set {
-    set(name, Place::Sysctl, Want::Is(value))
+pub(crate) const fn is(name: &'static str, value: &'static str) -> Set {
+    set(name, Place::Kernel, Want::Is(value))
 }
 
-/// A sysctl that is at least this number.
+/// A value that depends on the host.
+pub(crate) const fn by(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
+    set(name, Place::Kernel, Want::By(by))
+}
+
+/// At least this number.
 pub(crate) const fn least(name: &'static str, value: &'static str) -> Set {
-    set(name, Place::Sysctl, Want::Least(value))
+    set(name, Place::Kernel, Want::Least(value))
 }
 
-/// A sysctl that is at least a number that depends on the host.
+/// At least a number that depends on the host.
 pub(crate) const fn least_by(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
-    set(name, Place::Sysctl, Want::LeastBy(by))
+    set(name, Place::Kernel, Want::LeastBy(by))
 }
 
 /// A setting whose line goes, in whatever file it is.
 pub(crate) const fn gone(name: &'static str) -> Set {
-    set(name, Place::Sysctl, Want::Gone)
-}
-
-pub(crate) const fn loader(name: &'static str, value: &'static str) -> Set {
-    set(name, Place::Loader, Want::Is(value))
+    set(name, Place::Kernel, Want::Gone)
 }
 
 /// Facts that a value is computed from.
@@ -509,7 +502,7 @@ impl Set {
 
     /// Whether a change of it reaches a card while that runs.
     fn is_of_running_card(&self) -> bool {
-        self.is_of_card() && !matches!(self.place, Place::Loader | Place::Rc)
+        self.is_of_card() && !self.is_of_loader()
     }
 }
 

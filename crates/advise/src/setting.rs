@@ -7,6 +7,7 @@ use crate::rule::{Place, Scope, Set, Want, Worked, worked};
 use linerate_hosts::configuration::Interrupt;
 use linerate_hosts::systems::Kernel;
 use linerate_plan::offload::{OFFLOADS, Offload};
+use linerate_plan::sysctl::{Lasts, lasts};
 use serde_json::{Map, Value, json};
 
 impl Set {
@@ -19,8 +20,8 @@ impl Set {
     ) -> Option<(Setting, Option<String>)> {
         let host = scope.host;
         let name = self.name_on(scope);
-        let variable = self.key().map_or(name.clone(), String::from);
-        let written = host.found.written(&variable);
+        let variable = host.variable(&name);
+        let written = host.found.written(variable);
         if gone || matches!(self.want, Want::Gone) {
             let (file, was) = written?;
             let lasting = Lasting {
@@ -118,8 +119,9 @@ impl Set {
         }
     }
 
-    fn is_of_loader(&self) -> bool {
-        matches!(self.place, Place::Loader)
+    /// Whether the next boot alone can change it.
+    pub(crate) fn is_of_loader(&self) -> bool {
+        lasts(self.name) == Lasts::Loader
     }
 
     /// The menu of OPNsense or pfSense that has the setting: what these write into /etc is gone at the next boot, or when somebody saves
@@ -130,12 +132,9 @@ impl Set {
             return None;
         }
         match self.place {
-            Place::Sysctl | Place::SysctlInRc(_) | Place::SysctlYes(_) if is_opnsense => {
-                Some("System > Settings > Tunables")
-            }
-            Place::Sysctl | Place::SysctlInRc(_) | Place::SysctlYes(_) => {
-                Some("System > Advanced > System Tunables")
-            }
+            Place::Kernel if self.is_of_loader() => None,
+            Place::Kernel if is_opnsense => Some("System > Settings > Tunables"),
+            Place::Kernel => Some("System > Advanced > System Tunables"),
             Place::Pf if is_opnsense => {
                 Some("Firewall > Settings > Advanced > Firewall Maximum States")
             }
@@ -146,28 +145,10 @@ impl Set {
         }
     }
 
-    /// The variable of rc.conf, where that is not the setting's name.
-    fn key(&self) -> Option<&'static str> {
-        match self.place {
-            Place::SysctlInRc(variable) | Place::SysctlYes(variable) => Some(variable),
-            _ => None,
-        }
-    }
-
     fn now(&self, scope: &Scope, name: &str) -> Option<String> {
         let host = scope.host;
-        let written = |name: &str| host.found.written(name).map(|(_, value)| value.to_string());
         match self.place {
-            Place::Sysctl | Place::Loader => host.value(name).map(String::from),
-            Place::SysctlInRc(variable) => host
-                .value(name)
-                .map(String::from)
-                .or_else(|| written(variable)),
-            Place::SysctlYes(variable) => {
-                let yes = || host.is_yes(variable).then(|| "1".to_string());
-                host.value(name).map(String::from).or_else(yes)
-            }
-            Place::Rc => written(name),
+            Place::Kernel => host.value(name).map(String::from),
             Place::Offload(offload) => scope
                 .card?
                 .features
@@ -184,12 +165,6 @@ impl Set {
     fn change(&self, scope: &Scope, name: &str, wanted: &str, flags: &[&Set]) -> Change {
         let host = scope.host;
         let is_linux = host.kernel == Kernel::Linux;
-        let sysctl = || {
-            Some(Runtime::Sysctl {
-                name: name.into(),
-                value: wanted.into(),
-            })
-        };
         let plain = |file: &str, key: &str, line: String| {
             Some(Lasting {
                 file: file.into(),
@@ -199,26 +174,25 @@ impl Set {
             })
         };
         match self.place {
-            Place::Sysctl => {
-                let file = if is_linux {
-                    "/etc/sysctl.d/90-linerate.conf"
-                } else {
-                    "/etc/sysctl.conf"
+            Place::Kernel => {
+                let at_once = Runtime::Sysctl {
+                    name: name.into(),
+                    value: wanted.into(),
                 };
-                let equals = if is_linux { " = " } else { "=" };
-                let lasts = scope.each.is_empty() || host.lasts(scope.each);
-                (
-                    sysctl(),
-                    Some(scope.line(file, name, format!("{name}{equals}{wanted}")))
-                        .filter(|_| lasts),
-                )
+                let sysctl = |file, equals| {
+                    let line = format!("{name}{equals}{wanted}");
+                    Some(scope.line(file, name, line))
+                };
+                let lasting = match host.lasts(self.name) {
+                    Lasts::Sysctl if !scope.each.is_empty() && !host.stays(scope.each) => None,
+                    Lasts::Sysctl if is_linux => sysctl("/etc/sysctl.d/90-linerate.conf", " = "),
+                    Lasts::Sysctl => sysctl("/etc/sysctl.conf", "="),
+                    Lasts::Rc(variable) => scope.quoted("/etc/rc.conf", variable, wanted),
+                    Lasts::RcYes(variable) => scope.quoted("/etc/rc.conf", variable, "YES"),
+                    Lasts::Loader => scope.quoted("/boot/loader.conf", name, wanted),
+                };
+                (Some(at_once).filter(|_| !self.is_of_loader()), lasting)
             }
-            Place::SysctlInRc(variable) => {
-                (sysctl(), scope.quoted("/etc/rc.conf", variable, wanted))
-            }
-            Place::SysctlYes(variable) => (sysctl(), scope.quoted("/etc/rc.conf", variable, "YES")),
-            Place::Loader => (None, scope.quoted("/boot/loader.conf", name, wanted)),
-            Place::Rc => (None, scope.quoted("/etc/rc.conf", name, wanted)),
             Place::Pf => {
                 let lasting = plain("/etc/pf.conf", name, format!("{name} {wanted}"));
                 (

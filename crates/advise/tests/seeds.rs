@@ -2,6 +2,7 @@
 
 use linerate_advise::rule::{Place, Rule};
 use linerate_advise::{EXCLUDED, all};
+use linerate_plan::sysctl::{Lasts, is_asked, lasts};
 use std::collections::BTreeSet;
 
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/seeds");
@@ -89,16 +90,19 @@ fn names(rule: &Rule) -> Vec<String> {
             ]
         }
         Place::Ethtool { letter, word, .. } => vec![format!("ethtool {letter} {word}")],
-        Place::SysctlInRc(variable) | Place::SysctlYes(variable) => {
-            vec![set.name.into(), variable.into()]
-        }
         _ => ["all", "default"]
             .map(|each| set.name.replace("{each}", each))
             .into(),
     };
+    let variable = |set: &linerate_advise::rule::Set| match lasts(set.name) {
+        Lasts::Rc(variable) | Lasts::RcYes(variable) => Some(variable.into()),
+        Lasts::Sysctl | Lasts::Loader => None,
+    };
+    let variables = rule.sets.iter().filter_map(variable);
     rule.sets
         .iter()
         .flat_map(of)
+        .chain(variables)
         .chain(rule.covers.iter().map(|name| (*name).to_string()))
         .collect()
 }
@@ -185,4 +189,20 @@ fn rules_are_whole() {
             rule.id
         );
     }
+}
+
+#[test]
+fn each_setting_of_a_rule_is_asked_for() {
+    let sets = all().flat_map(|rule| rule.sets.iter().map(|set| (rule.on, set)));
+    let mut number = 0;
+    for (kernel, set) in sets.filter(|(_, set)| matches!(set.place, Place::Kernel)) {
+        number += 1;
+        // Those of a card are asked for by its node.
+        let name = set.name.replace("{each}", "eth0");
+        assert!(
+            name.starts_with("dev.{dev}.") || is_asked(kernel.into(), &name),
+            "{name} is no setting of plan/src/sysctl.rs"
+        );
+    }
+    assert!(number > 60, "{number}");
 }

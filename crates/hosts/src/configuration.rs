@@ -20,7 +20,6 @@ pub(crate) use questions::{INTERFACES, script, valid};
 pub use questions::{label, listing, questions};
 pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};
-pub use settings::OF_MACHINE;
 
 use crate::systems::bsd::{interfaces as bsd_interfaces, is_stacked, kind};
 use crate::systems::text::{lines, sections, shown};

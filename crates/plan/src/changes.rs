@@ -2,8 +2,8 @@
 
 use super::campaign::{Campaign, Lab};
 use super::forms::duration_text;
-use super::needs::is_namespaced;
 use super::settings::{End, Interface, Settings, cpu_list};
+use super::sysctl::is_namespaced;
 use super::value::label;
 use crate::rules::{Kind, RuleSet};
 use linerate_wire::units::{counted, grouped};

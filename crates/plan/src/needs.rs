@@ -2,34 +2,9 @@
 
 use super::campaign::Requirement;
 use super::settings::{CardSetting, Cpus, Dut, Settings};
+use super::sysctl::is_namespaced;
 use crate::rules::{Kind, RuleSet};
 use std::collections::BTreeSet;
-
-/// Settings of the whole host although their names begin with `net.`: a namespace sees them read-only or not at all (net/core/sysctl_net_core.c
-/// and net/netfilter/nf_conntrack_standalone.c of Linux 6).
-const HOST_WIDE: [&str; 13] = [
-    "net.netfilter.nf_conntrack_max",
-    "net.netfilter.nf_conntrack_buckets",
-    "net.netfilter.nf_conntrack_expect_max",
-    "net.nf_conntrack_max",
-    "net.core.netdev_budget",
-    "net.core.netdev_budget_usecs",
-    "net.core.netdev_max_backlog",
-    "net.core.dev_weight",
-    "net.core.dev_weight_rx_bias",
-    "net.core.dev_weight_tx_bias",
-    "net.core.rps_sock_flow_entries",
-    "net.core.flow_limit_cpu_bitmap",
-    "net.core.busy_poll",
-];
-
-/// Whether a Linux kernel setting belongs to a network namespace.
-pub fn is_namespaced(sysctl: &str) -> bool {
-    let dotted = sysctl.replace('/', ".");
-    dotted.starts_with("net.")
-        && !HOST_WIDE.contains(&dotted.as_str())
-        && !dotted.starts_with("net.bpf")
-}
 
 /// Settings on which lanes of one group must agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,15 +163,7 @@ mod tests {
     use crate::settings::{Image, Interface};
 
     #[test]
-    fn settings_of_a_namespace_and_of_the_host() {
-        assert!(
-            is_namespaced("net.ipv4.ip_forward") && is_namespaced("net/ipv6/conf/all/forwarding")
-        );
-        assert!(
-            !is_namespaced("net.netfilter.nf_conntrack_max")
-                && !is_namespaced("kernel.numa_balancing")
-        );
-        assert!(!is_namespaced("net/core/netdev_budget"));
+    fn lanes_share_the_settings_of_the_host() {
         let mut settings = Settings::default();
         settings
             .sysctls
@@ -204,11 +171,8 @@ mod tests {
         assert!(host_wide(&settings).settings.is_empty());
         settings
             .sysctls
-            .insert("net.core.netdev_budget".into(), "600".into());
-        assert_eq!(
-            host_wide(&settings).settings,
-            ["net.core.netdev_budget=600"]
-        );
+            .insert("net.core.rmem_max".into(), "600".into());
+        assert_eq!(host_wide(&settings).settings, ["net.core.rmem_max=600"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! How a host is configured: its interfaces, then the questions of `linerate_hosts::configuration`. Nothing is changed there.
 
 use crate::{ExecutionTarget, Fault, Interrupt, Order, Result, survey};
-use linerate_hosts::configuration::{MOST_BYTES, OF_MACHINE, interfaces, listing, questions};
+use linerate_hosts::configuration::{MOST_BYTES, interfaces, listing, questions};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::record::{Collected, SlotFacts, VERSION};
+use linerate_plan::sysctl::HIDDEN;
 
 /// Asks a host about itself and these interfaces; without any, about its cards. `sudo`: by `sudo -n`.
 ///
@@ -70,7 +71,7 @@ fn sysctls_of_machine() -> Collected {
             std::fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
         Some(format!("{name} = {}\n", value.trim_end()))
     };
-    let names = OF_MACHINE.split_ascii_whitespace();
+    let names = HIDDEN.split_ascii_whitespace();
     Collected {
         command: "sysctl of the machine".into(),
         output: Ok(names.filter_map(read).collect()),

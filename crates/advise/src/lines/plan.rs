@@ -1,6 +1,7 @@
 //! Advice as a plan that tests it.
 
 use super::*;
+use linerate_plan::sysctl::FORWARDING;
 
 /// Settings that the host of an embedded lab can also try, though no fact of a host decides about them: name, sentence, and key of an interface.
 const TRIED: [(&str, &str, &str, bool); 2] = [
@@ -50,7 +51,7 @@ pub fn plan(chosen: &Chosen) -> String {
             return of_end_hosts(&patch);
         }
         if let Some(sysctls) = patch.get_mut("sysctls").and_then(Value::as_object_mut) {
-            sysctls.retain(|name, _| !FORWARD.contains(&name.as_str()));
+            sysctls.retain(|name, _| !FORWARDING.contains(&name.as_str()));
             if sysctls.is_empty() {
                 patch.remove("sysctls");
             }
@@ -134,14 +135,6 @@ pub fn plan(chosen: &Chosen) -> String {
     };
     out
 }
-
-/// Settings that make a host forward: the DUT of every lab does.
-const FORWARD: [&str; 4] = [
-    "net.ipv4.ip_forward",
-    "net.ipv6.conf.all.forwarding",
-    "net.inet.ip.forwarding",
-    "net.inet6.ip6.forwarding",
-];
 
 /// Whether a patch hands received frames to other CPUs.
 fn steers(patch: &Map<String, Value>) -> bool {

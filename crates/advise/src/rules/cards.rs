@@ -6,7 +6,7 @@ use crate::item::Role;
 use crate::item::Topic::{Cards, EndHost};
 use crate::rule::Kind::{ByHand, Undo};
 use crate::rule::Want::Is;
-use crate::rule::{EVERY, Place, RULE, Rule, Scope, Set, Study, gone, loader, set, sysctl};
+use crate::rule::{EVERY, Place, RULE, Rule, Scope, Set, Study, gone, is, set};
 use linerate_calc::bus::Slot;
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel::Linux;
@@ -64,9 +64,9 @@ pub const RULES: &[Rule] = &[
         drivers: &["igb", "em", "ix"],
         title: "Let Intel's drivers process all received frames at once",
         sets: &[
-            loader("hw.igb.rx_process_limit", "-1"),
-            loader("hw.em.rx_process_limit", "-1"),
-            loader("hw.ix.rx_process_limit", "-1"),
+            is("hw.igb.rx_process_limit", "-1"),
+            is("hw.em.rx_process_limit", "-1"),
+            is("hw.ix.rx_process_limit", "-1"),
         ],
         why: "The driver leaves after 100 (igb, em) or 256 (ix) frames and has to be scheduled again.",
         measured: PROCESS_LIMIT,
@@ -163,10 +163,10 @@ pub const RULES: &[Rule] = &[
         drivers: &["cxl", "cc"],
         title: "Let Chelsio's card reserve nothing for offloads that a router does not use",
         sets: &[
-            loader("hw.cxgbe.toecaps_allowed", "0"),
-            loader("hw.cxgbe.rdmacaps_allowed", "0"),
-            loader("hw.cxgbe.iscsicaps_allowed", "0"),
-            loader("hw.cxgbe.fcoecaps_allowed", "0"),
+            is("hw.cxgbe.toecaps_allowed", "0"),
+            is("hw.cxgbe.rdmacaps_allowed", "0"),
+            is("hw.cxgbe.iscsicaps_allowed", "0"),
+            is("hw.cxgbe.fcoecaps_allowed", "0"),
         ],
         why: "The firmware divides the card's memory between the features that it may have.",
         measured: &[(paper!("21"), &[(19.23, "2 x Xeon E5-2650v4, Chelsio T520")])],
@@ -245,7 +245,7 @@ pub const RULES: &[Rule] = &[
         id: "freebsd-flow-control",
         drivers: &["igb", "em", "ix", "ixl"],
         title: "Turn Ethernet flow control off",
-        sets: &[sysctl("dev.{dev}.fc", "0")],
+        sets: &[is("dev.{dev}.fc", "0")],
         covers: &["dev.igb.2.fc", "dev.igb.3.fc"],
         why: PAUSE,
         prior: 0.02,

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::item::Topic::{Cpus, Release};
 use crate::rule::Kind::{ByHand, Measure};
 use crate::rule::Want::Is;
-use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, Study, loader, set};
+use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, Study, is, set};
 use linerate_hosts::systems::Kernel::Linux;
 
 const CPU: Rule = Rule {
@@ -58,7 +58,7 @@ const NUMA: Rule = Rule {
 pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-hyper-threading",
-        sets: &[loader("machdep.hyperthreading_allowed", "0")],
+        sets: &[is("machdep.hyperthreading_allowed", "0")],
         when: |host| match host.threads_per_core() {
             0 => host
                 .found

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::item::Role;
 use crate::item::Topic::EndHost;
 use crate::rule::Kind::{Measure, Undo};
-use crate::rule::{RULE, Rule, Scope, Study, Worked, gone, least, least_by, sysctl, worked};
+use crate::rule::{RULE, Rule, Scope, Study, Worked, gone, is, least, least_by, worked};
 use linerate_calc::tcp::bdp_bytes;
 use linerate_hosts::systems::Kernel::{FreeBsd, Linux};
 
@@ -71,8 +71,8 @@ pub const RULES: &[Rule] = &[
         kind: Measure,
         title: "Keep the congestion window over pauses, and save no metrics of closed connections",
         sets: &[
-            sysctl("net.ipv4.tcp_slow_start_after_idle", "0"),
-            sysctl("net.ipv4.tcp_no_metrics_save", "1"),
+            is("net.ipv4.tcp_slow_start_after_idle", "0"),
+            is("net.ipv4.tcp_no_metrics_save", "1"),
         ],
         why: "After a pause, a connection need not begin with slow start. Losses of one connection do not slow the next ones to the same host.",
         prior: 0.05,
@@ -84,7 +84,7 @@ pub const RULES: &[Rule] = &[
         id: "linux-tcp-htcp",
         kind: Measure,
         title: "Try another congestion control: htcp",
-        sets: &[sysctl("net.ipv4.tcp_congestion_control", "htcp")],
+        sets: &[is("net.ipv4.tcp_congestion_control", "htcp")],
         when: |host| {
             // Whoever has chosen bbr has measured.
             if host.value("net.ipv4.tcp_congestion_control") == Some("bbr") {
@@ -111,9 +111,9 @@ pub const RULES: &[Rule] = &[
         id: "linux-tcp-options",
         title: "Keep window scaling, selective acknowledgements and time stamps on",
         sets: &[
-            sysctl("net.ipv4.tcp_window_scaling", "1"),
-            sysctl("net.ipv4.tcp_sack", "1"),
-            sysctl("net.ipv4.tcp_timestamps", "1"),
+            is("net.ipv4.tcp_window_scaling", "1"),
+            is("net.ipv4.tcp_sack", "1"),
+            is("net.ipv4.tcp_timestamps", "1"),
             least("net.ipv4.tcp_ecn", "1"),
         ],
         why: "Without scaling a window has 64 KiB at most; without SACK a loss costs a whole window. ECN 2 answers those who ask for it.",
@@ -126,7 +126,7 @@ pub const RULES: &[Rule] = &[
         kind: Measure,
         title: "Have more local ports for outgoing connections",
         sets: &[
-            sysctl("net.ipv4.ip_local_port_range", "1024 65535"),
+            is("net.ipv4.ip_local_port_range", "1024 65535"),
             least("net.ipv4.tcp_tw_reuse", "1"),
         ],
         why: "A host that opens many connections a second runs out of ports: they wait a minute before they are used again. The first and the last port must have different parity: with 1024, connect() looks at even ports first, bind() at odd ones, so that each has half of the range (ip-sysctl.rst of Linux). calomel.org's guide has 1024 65000.",
@@ -155,8 +155,8 @@ pub const RULES: &[Rule] = &[
         id: "linux-path-mtu",
         title: "Keep path MTU discovery on",
         sets: &[
-            sysctl("net.ipv4.ip_no_pmtu_disc", "0"),
-            sysctl("net.ipv4.tcp_mtu_probing", "1"),
+            is("net.ipv4.ip_no_pmtu_disc", "0"),
+            is("net.ipv4.tcp_mtu_probing", "1"),
         ],
         covers: &["net.ipv4.tcp_base_mss"],
         when: |host| {

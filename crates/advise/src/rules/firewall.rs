@@ -7,7 +7,7 @@ use crate::item::Topic::Firewall;
 use crate::rule::Kind::ByHand;
 use crate::rule::Want::LeastBy;
 use crate::rule::{
-    FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, least_by, set, sysctl, worked,
+    FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, is, least_by, set, worked,
 };
 use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
 use linerate_hosts::configuration::RuleSet;
@@ -32,11 +32,7 @@ pub const RULES: &[Rule] = &[
         title: "Size pf's table of states and its hash for the connections",
         sets: &[
             set("set limit states", Place::Pf, LeastBy(pf_states)),
-            set(
-                "net.pf.states_hashsize",
-                Place::Loader,
-                LeastBy(pf_hash_size),
-            ),
+            least_by("net.pf.states_hashsize", pf_hash_size),
         ],
         covers: &["net.pf.pf_states_hashsize"],
         when: |host| {
@@ -244,9 +240,9 @@ pub const RULES: &[Rule] = &[
         roles: FORWARDING,
         title: "Keep bridged frames out of iptables",
         sets: &[
-            sysctl("net.bridge.bridge-nf-call-iptables", "0"),
-            sysctl("net.bridge.bridge-nf-call-ip6tables", "0"),
-            sysctl("net.bridge.bridge-nf-call-arptables", "0"),
+            is("net.bridge.bridge-nf-call-iptables", "0"),
+            is("net.bridge.bridge-nf-call-ip6tables", "0"),
+            is("net.bridge.bridge-nf-call-arptables", "0"),
         ],
         when: |host| {
             let names = host.found.links.iter().map(|link| link.kind.as_str());

@@ -4,10 +4,10 @@ use super::{P2015, paper};
 use crate::host::Host;
 use crate::item::Topic::{Queues, Release};
 use crate::rule::Kind::{ByHand, Measure};
-use crate::rule::Want::{By, Is};
-use crate::rule::{EVERY, Place, ROUTING, RULE, Rule, Scope, Worked, set, sysctl, worked};
+use crate::rule::{EVERY, ROUTING, RULE, Rule, Scope, Worked, by, is, worked};
 use linerate_calc::harvest::{COSTLY, Mask};
 use linerate_hosts::systems::Kernel::{Linux, OpenBsd};
+use linerate_plan::sysctl::FORWARDING;
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -16,7 +16,7 @@ pub const RULES: &[Rule] = &[
         outside: "tryforward has taken its place in 11.0, without a switch; see freebsd-redirect.",
         roles: ROUTING,
         title: "Turn the fast path for forwarded packets on",
-        sets: &[sysctl("net.inet.ip.fastforwarding", "1")],
+        sets: &[is("net.inet.ip.fastforwarding", "1")],
         why: "A packet for another host passes ip_fastforward() instead of ip_input(), ip_forward() and ip_output(), which check much that does not matter for it.",
         measured: &[(
             P2015,
@@ -37,8 +37,8 @@ pub const RULES: &[Rule] = &[
         roles: ROUTING,
         title: "Send no ICMP redirects, so that packets take the fast path",
         sets: &[
-            set("net.inet.ip.redirect", Place::Sysctl, By(no_redirect)),
-            sysctl("net.inet6.ip6.redirect", "0"),
+            by("net.inet.ip.redirect", no_redirect),
+            is("net.inet6.ip6.redirect", "0"),
         ],
         when: |host| match host.since((13, 0)) {
             Some(true) => Some("this release needs it for IPv6 alone".into()),
@@ -59,11 +59,7 @@ pub const RULES: &[Rule] = &[
         since: Some((11, 0)),
         outside: "Before 11.0: kern.random.sys.harvest.ethernet=0 and kern.random.sys.harvest.interrupt=0.",
         title: "Take no entropy from frames and interrupts",
-        sets: &[set(
-            "kern.random.harvest.mask",
-            Place::SysctlInRc("harvest_mask"),
-            By(harvest),
-        )],
+        sets: &[by("kern.random.harvest.mask", harvest)],
         covers: &[
             "kern.random.harvest",
             "kern.random.harvest.mask_bin",
@@ -106,16 +102,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "freebsd-forwarding",
         sets: &[
-            set(
-                "net.inet.ip.forwarding",
-                Place::SysctlYes("gateway_enable"),
-                Is("1"),
-            ),
-            set(
-                "net.inet6.ip6.forwarding",
-                Place::SysctlYes("ipv6_gateway_enable"),
-                Is("1"),
-            ),
+            is("net.inet.ip.forwarding", "1"),
+            is("net.inet6.ip6.forwarding", "1"),
         ],
         covers: &["gateway_enable", "ipv6_gateway_enable"],
         ..FORWARD
@@ -232,8 +220,8 @@ pub const RULES: &[Rule] = &[
         id: "linux-forwarding",
         on: Linux,
         sets: &[
-            sysctl("net.ipv4.ip_forward", "1"),
-            sysctl("net.ipv6.conf.all.forwarding", "1"),
+            is("net.ipv4.ip_forward", "1"),
+            is("net.ipv6.conf.all.forwarding", "1"),
         ],
         cost: "Router advertisements no longer configure its IPv6 addresses.",
         plan: "forwarding",
@@ -242,7 +230,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "openbsd-forwarding",
         on: OpenBsd,
-        sets: &[sysctl("net.inet.ip.forwarding", "1")],
+        sets: &[is("net.inet.ip.forwarding", "1")],
         plan: "lab/forwarding",
         ..FORWARD
     },
@@ -259,19 +247,8 @@ const FORWARD: Rule = Rule {
 
 /// Nothing is said where one family is forwarded: the other is then off on purpose.
 fn idle(host: &Host) -> Option<String> {
-    const NAMES: [&str; 4] = [
-        "net.inet.ip.forwarding",
-        "net.inet6.ip6.forwarding",
-        "net.ipv4.ip_forward",
-        "net.ipv6.conf.all.forwarding",
-    ];
-    let yes = ["gateway_enable", "ipv6_gateway_enable"]
-        .iter()
-        .any(|name| host.is_yes(name));
-    let on = yes
-        || NAMES
-            .iter()
-            .any(|name| host.value(name).is_some_and(|value| value != "0"));
+    let is_on = |name: &&str| host.value(name).is_some_and(|value| value != "0");
+    let on = host.is_gateway() || FORWARDING.iter().any(is_on);
     (!on).then(|| "it forwards neither IPv4 nor IPv6".into())
 }
 
@@ -285,11 +262,7 @@ fn no_redirect(scope: &Scope) -> Option<Worked> {
 }
 
 fn mask(host: &Host) -> Option<Mask> {
-    let written = || host.found.written("harvest_mask").map(|(_, value)| value);
-    host.value("kern.random.harvest.mask")
-        .or_else(written)?
-        .parse()
-        .ok()
+    host.value("kern.random.harvest.mask")?.parse().ok()
 }
 
 /// Whether frames feed no entropy.

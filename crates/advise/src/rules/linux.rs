@@ -6,7 +6,7 @@ use crate::item::Role;
 use crate::item::Topic::{EndHost, Queues, Release};
 use crate::rule::Kind::{ByHand, Measure};
 use crate::rule::Want::By;
-use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, least, set, sysctl, worked};
+use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, is, least, set, worked};
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel::Linux;
 use linerate_plan::settings::cpu_mask;
@@ -107,7 +107,7 @@ pub const RULES: &[Rule] = &[
         roles: ROUTING,
         kind: Measure,
         title: "Leave the check of source addresses to the firewall",
-        sets: &[sysctl("net.ipv4.conf.{each}.rp_filter", "0")],
+        sets: &[is("net.ipv4.conf.{each}.rp_filter", "0")],
         when: |host| on(host, "net.ipv4.conf.{each}.rp_filter"),
         why: "The reverse-path filter looks the source up for each packet, and drops packets that come by another way than they would leave. An interface uses the larger of its own value and that of all.",
         prior: 0.03,
@@ -151,7 +151,7 @@ pub const RULES: &[Rule] = &[
         id: "linux-martians",
         roles: FORWARDING,
         title: "Do not log packets with impossible addresses",
-        sets: &[sysctl("net.ipv4.conf.{each}.log_martians", "0")],
+        sets: &[is("net.ipv4.conf.{each}.log_martians", "0")],
         when: |host| on(host, "net.ipv4.conf.{each}.log_martians"),
         why: "Each such packet writes a line: a sender can fill the log and hold a CPU.",
         prior: 0.02,
@@ -164,11 +164,11 @@ pub const RULES: &[Rule] = &[
         roles: EVERY,
         title: "Turn ICMP redirects and source routes off",
         sets: &[
-            sysctl("net.ipv4.conf.{each}.accept_redirects", "0"),
-            sysctl("net.ipv6.conf.{each}.accept_redirects", "0"),
-            sysctl("net.ipv4.conf.{each}.send_redirects", "0"),
-            sysctl("net.ipv4.conf.all.accept_source_route", "0"),
-            sysctl("net.ipv6.conf.all.accept_source_route", "0"),
+            is("net.ipv4.conf.{each}.accept_redirects", "0"),
+            is("net.ipv6.conf.{each}.accept_redirects", "0"),
+            is("net.ipv4.conf.{each}.send_redirects", "0"),
+            is("net.ipv4.conf.all.accept_source_route", "0"),
+            is("net.ipv6.conf.all.accept_source_route", "0"),
         ],
         covers: &[
             "net.ipv4.conf.all.secure_redirects",

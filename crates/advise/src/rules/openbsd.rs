@@ -5,7 +5,7 @@ use crate::item::Role;
 use crate::item::Topic::{EndHost, Queues, Release};
 use crate::rule::Kind::Undo;
 use crate::rule::{
-    EVERY, FORWARDING, RULE, Rule, Scope, Worked, gone, least, least_by, sysctl, worked,
+    EVERY, FORWARDING, RULE, Rule, Scope, Worked, gone, is, least, least_by, worked,
 };
 use linerate_hosts::systems::Kernel::OpenBsd;
 
@@ -76,8 +76,8 @@ pub const RULES: &[Rule] = &[
         id: "openbsd-tcp-options",
         title: "Keep window scaling, SACK and larger first windows on",
         sets: &[
-            sysctl("net.inet.tcp.rfc1323", "1"),
-            sysctl("net.inet.tcp.sack", "1"),
+            is("net.inet.tcp.rfc1323", "1"),
+            is("net.inet.tcp.sack", "1"),
             least("net.inet.tcp.rfc3390", "1"),
         ],
         why: "All are on by default. 2 of rfc3390 is a first window of 10 segments (RFC 6928).",

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::item::Topic::Queues;
 use crate::rule::Kind::{ByHand, Measure, Undo};
 use crate::rule::Want::By;
-use crate::rule::{Place, RULE, Rule, Scope, Study, Worked, gone, set, worked};
+use crate::rule::{Place, RULE, Rule, Scope, Study, Worked, by, gone, set, worked};
 use crate::setting::cpus;
 use linerate_calc::queues::best;
 use linerate_hosts::configuration::{Card, ethtool};
@@ -23,26 +23,10 @@ pub const RULES: &[Rule] = &[
         drivers: &["cxl", "cc"],
         title: "Give Chelsio's card more than 8 queues, a power of two",
         sets: &[
-            set(
-                "hw.cxgbe.nrxq10g",
-                Place::Loader,
-                By(|scope| queues_of(scope, false)),
-            ),
-            set(
-                "hw.cxgbe.ntxq10g",
-                Place::Loader,
-                By(|scope| queues_of(scope, false)),
-            ),
-            set(
-                "hw.cxgbe.nrxq",
-                Place::Loader,
-                By(|scope| queues_of(scope, true)),
-            ),
-            set(
-                "hw.cxgbe.ntxq",
-                Place::Loader,
-                By(|scope| queues_of(scope, true)),
-            ),
+            by("hw.cxgbe.nrxq10g", |scope| queues_of(scope, false)),
+            by("hw.cxgbe.ntxq10g", |scope| queues_of(scope, false)),
+            by("hw.cxgbe.nrxq", |scope| queues_of(scope, true)),
+            by("hw.cxgbe.ntxq", |scope| queues_of(scope, true)),
         ],
         when: many_cores,
         notes: &[((12, 0), "The names end in 10g up to 11.4.")],
@@ -58,7 +42,7 @@ pub const RULES: &[Rule] = &[
         outside: "From 12.0 on: dev.ix.N.iflib.override_nrxqs, see freebsd-iflib-queues.",
         drivers: &["ix"],
         title: "Give Intel's 10 Gbit/s card more than 8 queues",
-        sets: &[set("hw.ix.num_queues", Place::Loader, By(queues))],
+        sets: &[by("hw.ix.num_queues", queues)],
         when: many_cores,
         measured: IX,
         ..MORE_QUEUES
@@ -69,8 +53,8 @@ pub const RULES: &[Rule] = &[
         drivers: &["ix", "ixl", "ice"],
         title: "Give Intel's card more than 8 queues",
         sets: &[
-            set("dev.{dev}.iflib.override_nrxqs", Place::Loader, By(queues)),
-            set("dev.{dev}.iflib.override_ntxqs", Place::Loader, By(queues)),
+            by("dev.{dev}.iflib.override_nrxqs", queues),
+            by("dev.{dev}.iflib.override_ntxqs", queues),
         ],
         when: |host| host.release.and_then(|_| many_cores(host)),
         measured: IX,

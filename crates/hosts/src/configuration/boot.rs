@@ -174,6 +174,22 @@ fn limits(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_plan::sysctl::{ELSEWHERE, Lasts};
+
+    #[test]
+    fn settings_are_read_from_the_files_where_they_last() {
+        for (name, lasts) in ELSEWHERE {
+            let (file, name) = match lasts {
+                Lasts::Sysctl => ("/etc/sysctl.conf", name),
+                Lasts::Rc(variable) | Lasts::RcYes(variable) => ("/etc/rc.conf", variable),
+                Lasts::Loader => ("/boot/loader.conf", name),
+            };
+            assert!(
+                is_asked(Kernel::FreeBsd, file, &format!("{name}=1")),
+                "{file}: {name}"
+            );
+        }
+    }
 
     #[test]
     fn saved_files_are_known_by_their_names() {

@@ -5,6 +5,7 @@ use super::{Family, Form, Input, List, Program, Read, Step, Steps, Target, Undo}
 use linerate_measure::experiment::System;
 use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Dut, End, Event, EventKind, Settings};
+use linerate_plan::sysctl::forwarding;
 use linerate_wire::Family as IpVersion;
 use std::borrow::Cow;
 
@@ -36,7 +37,8 @@ pub fn event(
     match event.what {
         EventKind::ForwardingOff => {
             for family in families {
-                list.sysctl(forwarding(*family, linux), "0");
+                let of = usize::from(*family == IpVersion::V6);
+                list.sysctl(forwarding(target.system)[of], "0");
             }
         }
         EventKind::LinkDown if linux => link_down(&mut list, event.end.unwrap_or(End::In)),
@@ -79,15 +81,6 @@ pub fn event(
         Ok(list.steps.steps)
     } else {
         Err(list.unsupported.join("; "))
-    }
-}
-
-fn forwarding(family: IpVersion, linux: bool) -> &'static str {
-    match (family, linux) {
-        (IpVersion::V4, true) => "net.ipv4.ip_forward",
-        (IpVersion::V6, true) => "net.ipv6.conf.all.forwarding",
-        (IpVersion::V4, false) => "net.inet.ip.forwarding",
-        (IpVersion::V6, false) => "net.inet6.ip6.forwarding",
     }
 }
 

@@ -438,7 +438,7 @@ impl List<'_> {
         }
         let linux = matches!(self.target.system, System::Linux | System::Vyos);
         let apply = match linux {
-            true if !linerate_plan::is_namespaced(name) => return,
+            true if !linerate_plan::sysctl::is_namespaced(name) => return,
             true => Program::new([
                 "ip",
                 "netns",

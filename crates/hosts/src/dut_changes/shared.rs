@@ -6,6 +6,7 @@ use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, RuleSet};
 use linerate_plan::settings::{Dut, End, Settings};
+use linerate_plan::sysctl::with_others;
 
 /// A link stays a link: its target is written, and is `$1` from here on. The root of a router made by nanobsd is mounted
 /// read-only: it is mounted read-write while a file there is written (mount(8) of FreeBSD).
@@ -114,19 +115,6 @@ const FORWARDING_READ: &str = concat!(
 );
 const FORWARDING_BACK: &str = concat!(lines_back!(), offloads!(), offloads_back!());
 
-/// Files that Linux changes with a setting, beside its own: those of each interface (`inet_forward_change` in net/ipv4/devinet.c,
-/// `addrconf_forward_change` in net/ipv6/addrconf.c). In the order in which they are restored.
-const WITH_OTHERS: [(&[&str], &str); 2] = [
-    (
-        &["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"],
-        "/proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects",
-    ),
-    (
-        &["net.ipv6.conf.all.forwarding"],
-        "/proc/sys/net/ipv6/conf/all/forwarding /proc/sys/net/ipv6/conf/*/forwarding",
-    ),
-];
-
 /// A kernel setting.
 pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
     let is_linux = matches!(system, System::Linux | System::Vyos);
@@ -144,15 +132,7 @@ pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
         )
     };
     let what = format!("sysctl {name}");
-    let known = WITH_OTHERS.iter().find(|(names, _)| names.contains(&name));
-    // Interfaces without a value of their own follow (`devinet_copy_dflt_conf`).
-    let follow = name
-        .strip_prefix("net.ipv4.conf.default.")
-        .map(|of| format!("/proc/sys/net/ipv4/conf/*/{of}"));
-    let others = known
-        .map(|(_, pattern)| (*pattern).to_string())
-        .or(follow)
-        .filter(|_| is_linux);
+    let others = is_linux.then(|| with_others(name)).flatten();
     let shown = Read {
         program: Program::new(["sysctl", "-n", name]),
         form: Form::Trimmed,

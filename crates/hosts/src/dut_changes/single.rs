@@ -108,11 +108,7 @@ impl Runtime {
     /// # Errors
     /// The reason why its undoing would not be known.
     pub fn step(&self, kernel: Kernel) -> Result<Step, String> {
-        let system = match kernel {
-            Kernel::FreeBsd => System::FreeBsd,
-            Kernel::OpenBsd => System::OpenBsd,
-            _ => System::Linux,
-        };
+        let system = System::from(kernel);
         match self {
             Runtime::Sysctl { name, value } => Ok(sysctl(system, name, value)),
             Runtime::File { path, value } => Ok(kernel_files(path, value)),

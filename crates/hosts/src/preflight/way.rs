@@ -2,11 +2,11 @@
 
 use super::{Findings, Station, alike, is_link_local, ports};
 use crate::systems::Kernel;
-use crate::systems::question::forwarding;
 use crate::systems::{Facts, Interface};
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, HostAddress, Lab, Role};
 use linerate_plan::settings::End;
+use linerate_plan::sysctl::forwarding;
 use linerate_wire::Family;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -141,7 +141,7 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
         ends.flat_map(|i| &i.addresses)
             .any(|a| a.address.is_ipv4() == v4 && !is_link_local(a.address))
     };
-    for (key, wanted) in forwarding(kernel)
+    for (key, wanted) in forwarding(kernel.into())
         .into_iter()
         .zip([carries(true), six && carries(false)])
     {

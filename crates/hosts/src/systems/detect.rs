@@ -2,6 +2,7 @@
 
 use super::ALL;
 use super::text::{bounded, lines, pairs, sections, shown};
+use linerate_measure::experiment;
 use linerate_plan::lab::OperatingSystem;
 
 /// The kernel, which decides the form of commands.
@@ -59,6 +60,17 @@ impl Kernel {
             Kernel::OpenBsd => OperatingSystem::OpenBsd,
             Kernel::NetBsd => OperatingSystem::NetBsd,
             Kernel::Linux => OperatingSystem::Linux,
+        }
+    }
+}
+
+/// The system of plans that has it; NetBSD is most like OpenBSD.
+impl From<Kernel> for experiment::System {
+    fn from(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Linux => experiment::System::Linux,
+            Kernel::FreeBsd => experiment::System::FreeBsd,
+            Kernel::OpenBsd | Kernel::NetBsd => experiment::System::OpenBsd,
         }
     }
 }

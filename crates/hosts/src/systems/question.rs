@@ -2,6 +2,7 @@
 
 use super::detect::{FILES, Kernel};
 use crate::dut_changes::NESTED;
+use linerate_plan::sysctl::forwarding;
 use std::net::IpAddr;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Question {
 
     /// Questions after that, for hosts of all roles.
     pub fn second(kernel: Kernel) -> Vec<Question> {
-        let sysctls = Question::Sysctls(forwarding(kernel).map(String::from).to_vec());
+        let sysctls = Question::Sysctls(forwarding(kernel.into()).map(String::from).to_vec());
         let all = [
             Question::Cpus,
             Question::Interfaces,
@@ -202,12 +203,4 @@ pub fn device(name: &str) -> Option<String> {
         && driver.chars().all(|c| c.is_ascii_lowercase())
         && unit.parse::<u32>().is_ok();
     whole.then(|| format!("dev.{driver}.{unit}"))
-}
-
-/// The settings that make a host forward, IPv4 and IPv6.
-pub fn forwarding(kernel: Kernel) -> [&'static str; 2] {
-    match kernel {
-        Kernel::Linux => ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"],
-        _ => ["net.inet.ip.forwarding", "net.inet6.ip6.forwarding"],
-    }
 }

@@ -79,7 +79,11 @@ impl Setup {
     /// The name of a sysctl is not valid.
     pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, Error> {
         let mut changes = self.sysctls()?;
-        changes.retain(|change| !change.key().is_some_and(linerate_plan::is_namespaced));
+        changes.retain(|change| {
+            !change
+                .key()
+                .is_some_and(linerate_plan::sysctl::is_namespaced)
+        });
         changes.extend(self.host_changes()?);
         let states = self
             .room

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use linerate_hosts::configuration::{Bounded, Card, Configuration};
+use linerate_plan::sysctl::FORWARDING;
 
 /// Settings of the next boot that are shown. The JSON has all.
 const SETTINGS: usize = 24;
@@ -108,13 +109,7 @@ fn machine(page: &mut Document, found: &Configuration) {
 }
 
 fn forwarding(page: &mut Document, found: &Configuration) {
-    let names = [
-        "net.ipv4.ip_forward",
-        "net.ipv6.conf.all.forwarding",
-        "net.inet.ip.forwarding",
-        "net.inet6.ip6.forwarding",
-    ];
-    let known: Vec<String> = names
+    let known: Vec<String> = FORWARDING
         .iter()
         .filter_map(|name| Some(format!("{name} {}", found.sysctls.get(*name)?)))
         .collect();
