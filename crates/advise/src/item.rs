@@ -163,7 +163,7 @@ pub struct Measured {
 }
 
 /// A setting with its change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// As administrators write it: `net.inet.ip.redirect`, `ethtool -K eth0 lro`.
     pub name: String,

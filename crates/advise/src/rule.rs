@@ -438,12 +438,7 @@ impl Rule {
 impl Set {
     /// The parts of a host that have it each.
     fn scopes<'a>(&self, host: &'a Host, cards: &[&'a Card]) -> Vec<Scope<'a>> {
-        let plain = Scope {
-            host,
-            card: None,
-            nth: 0,
-            each: "",
-        };
+        let plain = Scope::of(host);
         if let Some((before, after)) = self.name.split_once("{each}") {
             return host
                 .each(before, after)

@@ -30,18 +30,13 @@ impl Set {
                 was: Some(format!("{variable}={was}")),
                 ..Lasting::default()
             };
-            let now = Some(was.into());
-            return Some((
-                Setting {
-                    name,
-                    now,
-                    wanted: None,
-                    runtime: None,
-                    lasting: Some(lasting),
-                    place: None,
-                },
-                None,
-            ));
+            let gone = Setting {
+                name,
+                now: Some(was.into()),
+                lasting: Some(lasting),
+                ..Setting::default()
+            };
+            return Some((gone, None));
         }
         if let (Place::Offload(offload), Some(card)) = (self.place, scope.card)
             && card.fixed.iter().any(|fixed| fixed == offload.name)
@@ -65,9 +60,7 @@ impl Set {
             name: label,
             now,
             wanted: Some(wanted.clone()),
-            runtime: None,
-            lasting: None,
-            place: None,
+            ..Setting::default()
         };
         if !setting.now.as_ref().is_some_and(enough) {
             (setting.runtime, setting.lasting) = self.change(scope, &name, &wanted, flags);
@@ -243,6 +236,16 @@ fn flag(ifconfig: &str, is_off: bool) -> String {
 }
 
 impl<'a> Scope<'a> {
+    /// The whole host.
+    pub(crate) fn of(host: &'a Host<'a>) -> Scope<'a> {
+        Scope {
+            host,
+            card: None,
+            nth: 0,
+            each: "",
+        }
+    }
+
     /// Empty where the setting is not a card's.
     fn card_name(&self) -> &'a str {
         self.card.map_or("", |card| &card.name)

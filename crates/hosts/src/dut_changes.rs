@@ -74,6 +74,17 @@ impl Program {
         )
     }
 
+    /// A constant script that restores the text that was read.
+    fn back(script: &'static str) -> Self {
+        Program::script(script, [""; 0]).reading(Input::Was)
+    }
+
+    /// The question that has its value there in the program's output.
+    fn asking(self, form: Form) -> Read {
+        let program = self;
+        Read { program, form }
+    }
+
     /// The program that loads a part of a rule set.
     fn loading(set: &RuleSet, load: &Load) -> Self {
         let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
@@ -487,15 +498,8 @@ impl List<'_> {
         apply: Program,
         back: Program,
     ) {
-        self.steps.steps.push(Step::change(
-            what,
-            Read {
-                program: read,
-                form,
-            },
-            apply,
-            back,
-        ));
+        let step = Step::change(what, read.asking(form), apply, back);
+        self.steps.steps.push(step);
     }
 
     /// A value that is set in the same form as it is restored.
@@ -507,15 +511,8 @@ impl List<'_> {
         set: impl Fn(&str) -> Program,
         to: &str,
     ) {
-        self.steps.steps.push(Step::value(
-            what,
-            Read {
-                program: read,
-                form,
-            },
-            set,
-            to,
-        ));
+        let step = Step::value(what, read.asking(form), set, to);
+        self.steps.steps.push(step);
     }
 
     /// A change whose undoing is known beforehand.

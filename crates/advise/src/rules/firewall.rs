@@ -49,12 +49,7 @@ pub const RULES: &[Rule] = &[
         },
         missing: |host| has_pf(host).then(|| room(host)),
         reserve: |host| {
-            let scope = Scope {
-                host,
-                card: None,
-                nth: 0,
-                each: "",
-            };
+            let scope = Scope::of(host);
             let (states, _) = entries(&scope, "pf", 2)?;
             let (bytes, all) = (hash_bytes(&scope, states), host.found.machine.memory?);
             (bytes > all / 10).then(|| {

@@ -1,9 +1,9 @@
 //! The BSDs. OpenBSD has pf as a part of it, and nearly always on; pfSense and OPNsense are made of FreeBSD.
 
 use super::shared::writable;
-use super::{Family, Form, Input, List, Modules, Program, Read, Step, WAS};
+use super::{Family, Form, Input, List, Modules, Program, Step, WAS};
 use linerate_measure::experiment::System;
-use linerate_plan::offload::{Flag, OFFLOADS, Offload};
+use linerate_plan::offload::{OFFLOADS, Offload};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::{CardSetting, CardValue, Interface, Settings};
@@ -117,13 +117,10 @@ pub(super) fn ifconfig(system: System, name: &str, given: &str) -> Option<Step> 
         .iter()
         .filter_map(|offload| offload.flag(system))
         .find(|[_, known]| *known == plain)?;
-    let read = Read {
-        program: flags_of(system, name, given),
-        form: Form::Flag {
-            shown,
-            given: plain,
-        },
-    };
+    let read = flags_of(system, name, given).asking(Form::Flag {
+        shown,
+        given: plain,
+    });
     let set = |to: &str| Program::new(["ifconfig", name, to]);
     Some(Step::value(format!("{plain} of {name}"), read, set, given))
 }
@@ -154,12 +151,17 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         }
     }
     for (setting, value) in &wanted.set {
-        let flags: Vec<Flag> = Offload::of(*setting)
-            .filter_map(|offload| offload.flag(system))
+        let sign = match value {
+            CardValue::Switch(true) => "",
+            _ => "-",
+        };
+        let flags = Offload::of(*setting).filter_map(|offload| offload.flag(system));
+        let steps: Vec<Step> = flags
+            .filter_map(|[_, given]| ifconfig(system, name, &format!("{sign}{given}")))
             .collect();
-        let on = *value == CardValue::Switch(true);
-        flags.iter().for_each(|flag| list.flag(name, *flag, on));
-        if flags.is_empty() {
+        let has_none = steps.is_empty();
+        list.steps.steps.extend(steps);
+        if has_none {
             list.refuse(
                 format!("{} of {name}", setting.key()),
                 format!(
@@ -318,21 +320,6 @@ impl List<'_> {
             set,
             &mtu.to_string(),
         );
-    }
-
-    /// An offload, by ifconfig.
-    fn flag(&mut self, name: &str, [shown, given]: Flag, on: bool) {
-        let set = |to: &str| Program::new(["ifconfig", name, to]);
-        let wanted = if on {
-            given.to_string()
-        } else {
-            format!("-{given}")
-        };
-        let (read, form) = (
-            flags_of(self.target.system, name, &wanted),
-            Form::Flag { shown, given },
-        );
-        self.value(format!("{given} of {name}"), read, form, set, &wanted);
     }
 
     /// A bridge of both interfaces.

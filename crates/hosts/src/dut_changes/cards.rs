@@ -215,10 +215,7 @@ fn shown<'a>(option: &str, given: &'a str) -> &'a str {
 pub(super) fn ethtool(what: String, option: &str, name: &str, given: &str, to: &str) -> Step {
     let set = |value: &str| Program::new(["ethtool", option, name, given, value]);
     let program = Program::new(["ethtool", &option.to_lowercase(), name]);
-    let shown = Read {
-        program,
-        form: Form::Line(shown(option, given).into()),
-    };
+    let shown = program.asking(Form::Line(shown(option, given).into()));
     match option {
         OFFLOADS => {
             let (read, back) = kept_offloads(&[name]);
@@ -231,23 +228,14 @@ pub(super) fn ethtool(what: String, option: &str, name: &str, given: &str, to: &
 
 /// A change of pause frames, whose undoing restores all of their settings.
 fn pause(what: String, name: &str, apply: Program) -> Step {
-    let read = Read {
-        program: Program::new(["ethtool", "-a", name]),
-        form: Form::Lines(PAUSES),
-    };
+    let read = Program::new(["ethtool", "-a", name]).asking(Form::Lines(PAUSES));
     Step::change(what, read, apply, Program::script(PAUSE_BACK, [name, WAS]))
 }
 
 /// The question for all offloads of interfaces, and the program that restores them: one drags others along.
 fn kept_offloads(names: &[&str]) -> (Read, Program) {
-    let read = Read {
-        program: Program::script(OFFLOADS_READ, names.iter().copied()),
-        form: Form::Whole,
-    };
-    (
-        read,
-        Program::script(OFFLOADS_BACK, [""; 0]).reading(Input::Was),
-    )
+    let read = Program::script(OFFLOADS_READ, names.iter().copied()).asking(Form::Whole);
+    (read, Program::back(OFFLOADS_BACK))
 }
 
 impl List<'_> {
@@ -327,28 +315,16 @@ pub(super) fn all_interrupts(list: &mut List<'_>, name: &str) {
 
 /// The question for the interrupts of an interface's queues, and the program that restores them.
 fn interrupts(name: &str) -> (Read, Program) {
-    let read = Read {
-        program: Program::script(INTERFACES, [name]),
-        form: Form::Interrupts(name.into()),
-    };
-    (
-        read,
-        Program::script(IRQS_BACK, [""; 0]).reading(Input::Was),
-    )
+    let read = Program::script(INTERFACES, [name]).asking(Form::Interrupts(name.into()));
+    (read, Program::back(IRQS_BACK))
 }
 
 /// One interrupt, by number, on these CPUs.
 pub(super) fn interrupt(what: &str, number: &str, cpus: &str) -> Step {
-    let read = Read {
-        program: Program::script(IRQ_READ, [number]),
-        form: Form::Whole,
-    };
+    let read = Program::script(IRQ_READ, [number]).asking(Form::Whole);
     let apply = Program::script(IRQS_PUT, [cpus]).reading(Input::Was);
-    let may = Read {
-        program: Program::new(["cat", what]),
-        form: Form::Trimmed,
-    };
-    let back = Program::script(IRQS_BACK, [""; 0]).reading(Input::Was);
+    let may = Program::new(["cat", what]).asking(Form::Trimmed);
+    let back = Program::back(IRQS_BACK);
     Step::change(what, read, apply, back).checked(may, [cpus])
 }
 
@@ -361,20 +337,14 @@ fn queues(
     wanted: Vec<String>,
 ) {
     let arguments = which.into_iter().map(String::from).chain(values);
-    let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-    let read = Read {
-        program: Program::script(QUEUES_READ, which),
-        form: Form::Whole,
-    };
+    let back = Program::back(LINES_BACK);
+    let read = Program::script(QUEUES_READ, which).asking(Form::Whole);
     let form = if which[2] == "rps_flow_cnt" {
         Form::Values
     } else {
         Form::Masks
     };
-    let shown = Read {
-        program: Program::script(QUEUES_SHOWN, which),
-        form,
-    };
+    let shown = Program::script(QUEUES_SHOWN, which).asking(form);
     let step = Step::change(what, read, Program::script(QUEUES_PUT, arguments), back);
     list.steps.steps.push(step.checked(shown, wanted));
 }
@@ -412,10 +382,7 @@ fn set(list: &mut List<'_>, name: &str, setting: CardSetting, value: CardValue) 
         Linux::Pauses => {
             let to = value.per(1);
             let apply = Program::script(PAUSE_PUT, [name, &to]);
-            let shown = Read {
-                program: Program::new(["ethtool", "-a", name]),
-                form: Form::Lines(&PAUSES[1..]),
-            };
+            let shown = Program::new(["ethtool", "-a", name]).asking(Form::Lines(&PAUSES[1..]));
             let step = pause(what, name, apply);
             list.steps
                 .steps

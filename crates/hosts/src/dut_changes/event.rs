@@ -1,7 +1,7 @@
 //! Events on a host while a load runs, as steps that are journalled and undone.
 
 use super::shared::NFT_BACK;
-use super::{Family, Form, Input, List, Program, Read, Step, Steps, Target, Undo};
+use super::{Family, Form, Input, List, Program, Step, Steps, Target, Undo};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Dut, End, Event, EventKind, Settings};
@@ -55,10 +55,7 @@ pub fn event(
             let find = Program::new(["pgrep", "-x", name]);
             let kill = Program::new(["pkill", "-KILL", "-x", name]);
             // One that does not run is not started either.
-            let found = Some(Read {
-                program: find,
-                form: Form::Whole,
-            });
+            let found = Some(find.asking(Form::Whole));
             let started = event
                 .run
                 .as_ref()
@@ -107,10 +104,7 @@ const LINK_BACK: &str = r#"{ echo "link set dev $1 up"; cat; } | ip -batch -"#;
 
 fn link_down(list: &mut List<'_>, end: End) {
     let name = list.target.end(end).name.clone();
-    let read = Read {
-        program: Program::script(LINK_READ, [&name]),
-        form: Form::Whole,
-    };
+    let read = Program::script(LINK_READ, [&name]).asking(Form::Whole);
     let down = Program::new(["ip", "link", "set", "dev", &name, "down"]);
     let up = Program::script(LINK_BACK, [&name]).reading(Input::Was);
     list.steps

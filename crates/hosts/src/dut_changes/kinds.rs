@@ -321,7 +321,7 @@ impl List<'_> {
                 self.keep_offloads();
                 for name in &names {
                     let pattern = CONF.replace("IF", name);
-                    let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+                    let back = Program::back(LINES_BACK);
                     let read = Program::script(FILES_READ, [pattern]);
                     self.change(
                         format!("settings of {name}"),

@@ -1,5 +1,6 @@
 //! The firewalls that a host runs, off for a variant, and afterwards as they were.
 
+use super::shared::{nft_back, nft_read};
 use super::{Firewall, Form, Input, List, Program, Read, Step};
 use linerate_measure::experiment::System;
 
@@ -42,7 +43,8 @@ fi"#;
 
 /// The rules of nftables, which are those of the newer iptables, too: `read`, `off`, `back`, `is`. The question itself would load the
 /// module.
-const NFT: &str = r#"no() { [ "$1" != is ] || echo off; exit 0; }
+const NFT: &str = concat!(
+    r#"no() { [ "$1" != is ] || echo off; exit 0; }
 command -v nft >/dev/null || no "$1"
 if [ -e /proc/modules ]; then
 	read -r release </proc/sys/kernel/osrelease
@@ -50,16 +52,17 @@ if [ -e /proc/modules ]; then
 fi
 case $1 in
 read)
-	was=$(nft list ruleset) || exit 1
-	printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
-		echo "nft cannot read its own listing, so its rules could not be put back" >&2; exit 1
-	}
-	printf '%s\n' "$was"
+"#,
+    nft_read!(),
+    r#"
 	;;
 off) nft flush ruleset ;;
-back) { echo 'flush ruleset'; cat; } | nft -f - ;;
+back) "#,
+    nft_back!(),
+    r#" ;;
 is) [ -z "$(nft list ruleset)" ] && echo off || echo "nftables has rules" ;;
-esac"#;
+esac"#
+);
 
 /// The tables of the older iptables, `ip` or `ip6`: the same. They stay, without a rule.
 const LEGACY: &str = r#"mode=$1

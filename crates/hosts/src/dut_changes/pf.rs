@@ -4,7 +4,7 @@
 //! gives them. So `read` decides before the change what puts the running rules back, and fails where nothing does. `back` compares what
 //! then runs with what ran before; where it differs, a pf that was on is left closed.
 
-use super::{Form, Input, List, Program, Read, Step, Undo};
+use super::{Form, Input, List, Program, Step, Undo};
 use linerate_plan::rules::own::{LabEnd, RuleFile};
 
 /// See its first lines.
@@ -17,14 +17,8 @@ pub(super) fn turn(list: &mut List<'_>, on: bool) {
     let pf = |mode: &str| Program::script(PF, [mode]);
     let back = Program::script(PF, std::iter::once("back".into()).chain(networks(list)));
     let apply = pf(if on { "on" } else { "off" });
-    let read = Read {
-        program: pf("read"),
-        form: Form::Whole,
-    };
-    let is = Read {
-        program: pf("is"),
-        form: Form::Trimmed,
-    };
+    let read = pf("read").asking(Form::Whole);
+    let is = pf("is").asking(Form::Trimmed);
     // Whoever has no state when pf goes on is cut: see `turn_on` of pf.sh, which does what it can.
     list.steps.steps.push(Step {
         cuts: true,

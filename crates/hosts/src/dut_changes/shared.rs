@@ -1,7 +1,7 @@
 //! Changes that all systems have: sysctls, files, commands, modules.
 
 use super::cards::{all_interrupts, offloads, offloads_back};
-use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Read, Step, Undo, WAS};
+use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Step, Undo, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, RuleSet};
@@ -32,6 +32,15 @@ pub(super) use writable;
 /// Prints whether a file exists, then its content. Without its folder, it cannot be written.
 pub(super) const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; elif [ -d "${1%/*}/" ]; then echo absent
 else echo "there is no folder ${1%/*}" >&2; exit 1; fi"#;
+/// Writes its input into a second file, which has the owner and the mode of the first, if that is there.
+macro_rules! beside {
+    () => {
+        r#"
+if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
+cat >"$1.linerate"
+"#
+    };
+}
 /// Writes its input, by way of a second file, so that the file is never incomplete. An existing file keeps its owner and mode, another
 /// gets the mode that this umask leaves.
 macro_rules! file_write {
@@ -40,15 +49,13 @@ macro_rules! file_write {
             writable!(),
             "set -e\numask ",
             $umask,
-            r#"
-if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
-cat >"$1.linerate"
-mv -f "$1.linerate" "$1""#
+            beside!(),
+            r#"mv -f "$1.linerate" "$1""#
         )
     };
 }
 
-pub(super) use file_write;
+pub(super) use {beside, file_write};
 
 /// A plan's file may hold a key.
 const FILE_WRITE: &str = file_write!("077");
@@ -61,10 +68,9 @@ const FILE_BACK: &str = concat!(
     r#"set -e
 IFS= read -r was
 if [ "$was" != present ]; then rm -f "$1"; exit 0; fi
-umask 077
-if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
-cat >"$1.linerate"
-mv -f "$1.linerate" "$1""#
+umask 077"#,
+    beside!(),
+    r#"mv -f "$1.linerate" "$1""#
 );
 /// Passes its input to a shell line: as many bytes as its first line says. If fewer come (the connection was cut, linerate was
 /// killed) or more, the line is killed with all its processes before it sees an end, so that it never installs half of an image.
@@ -133,19 +139,13 @@ pub(super) fn sysctl(system: System, name: &str, value: &str) -> Step {
     };
     let what = format!("sysctl {name}");
     let others = is_linux.then(|| with_others(name)).flatten();
-    let shown = Read {
-        program: Program::new(["sysctl", "-n", name]),
-        form: Form::Trimmed,
-    };
+    let shown = Program::new(["sysctl", "-n", name]).asking(Form::Trimmed);
     if let Some(pattern) = others {
         let [read, back] = match name.ends_with("forward") || name.ends_with(".forwarding") {
             true => [FORWARDING_READ, FORWARDING_BACK],
             false => [FILES_READ, LINES_BACK],
         };
-        let read = Read {
-            program: Program::script(read, [pattern]),
-            form: Form::Whole,
-        };
+        let read = Program::script(read, [pattern]).asking(Form::Whole);
         let back = Program::script(back, [""; 0]).reading(Input::Was);
         return Step::change(what, read, set(value), back).checked(shown, [value]);
     }
@@ -371,13 +371,24 @@ impl List<'_> {
 /// The name of the steps that save the configuration.
 const SAVED: &str = "saved configuration";
 /// Prints all rules of nftables, if their output can be loaded again: that of iptables' extensions cannot.
-const NFT_READ: &str = r#"was=$(nft list ruleset) || exit 1
+macro_rules! nft_read {
+    () => {
+        r#"was=$(nft list ruleset) || exit 1
 printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
 	echo "nft cannot read its own listing, so its rules could not be put back" >&2; exit 1
 }
-printf '%s\n' "$was""#;
-/// Restores the rules that [`NFT_READ`] printed, at once.
-pub(super) const NFT_BACK: &str = r#"{ echo 'flush ruleset'; cat; } | nft -f -"#;
+printf '%s\n' "$was""#
+    };
+}
+macro_rules! nft_back {
+    () => {
+        r#"{ echo 'flush ruleset'; cat; } | nft -f -"#
+    };
+}
+pub(super) use {nft_back, nft_read};
+
+/// Restores these rules at once.
+pub(super) const NFT_BACK: &str = nft_back!();
 /// The firewall with the rules of a file, where this system has it.
 pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
     let ends = [&list.target.inside, &list.target.outside].map(|port| port.in_rule_files());
@@ -389,10 +400,10 @@ pub fn load_rule_file(list: &mut List<'_>, file: &RuleFile) {
         return super::pf::load_file(list, what, file, &ends);
     }
     if file.firewall == Firewall::Nftables {
-        let back = Program::script(NFT_BACK, [""; 0]).reading(Input::Was);
+        let back = Program::back(NFT_BACK);
         return list.change(
             what,
-            Program::script(NFT_READ, [""; 0]),
+            Program::script(nft_read!(), [""; 0]),
             Form::Whole,
             apply,
             back,

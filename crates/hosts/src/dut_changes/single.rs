@@ -1,7 +1,7 @@
 //! Single changes of a running host, outside of any variant: each with the question before it, and its undoing.
 
 use super::cards::{ethtool, interrupt};
-use super::shared::{FILE_READ, FILES_READ, LINES_BACK, file_write, sysctl, writable};
+use super::shared::{FILE_READ, FILES_READ, LINES_BACK, beside, file_write, sysctl, writable};
 use super::{Form, Input, Program, Read, Step};
 use crate::configuration::mask_of;
 use crate::systems::Kernel;
@@ -21,10 +21,9 @@ const FILE_TAKEN_BACK: &str = concat!(
     writable!(),
     r#"set -e
 umask 077
-IFS= read -r was
-if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
-cat >"$1.linerate"
-if [ -e "$1" ] && printf %s "$new" | cmp -s - "$1"; then
+IFS= read -r was"#,
+    beside!(),
+    r#"if [ -e "$1" ] && printf %s "$new" | cmp -s - "$1"; then
 	if [ "$was" = present ]; then mv -f "$1.linerate" "$1"; else rm -f "$1" "$1.linerate"; fi
 	exit 0
 fi
@@ -56,10 +55,7 @@ pub enum Runtime {
 
 /// The question for the content of a file.
 pub fn content_of(path: &str) -> Read {
-    Read {
-        program: Program::script(FILE_READ, [path]),
-        form: Form::Whole,
-    }
+    Program::script(FILE_READ, [path]).asking(Form::Whole)
 }
 
 /// The content in the answer; `None` where there is no file.
@@ -114,10 +110,7 @@ impl Runtime {
             Runtime::File { path, value } => Ok(kernel_files(path, value)),
             Runtime::CpuSet { irq, cpus } => {
                 let irq = irq.to_string();
-                let read = Read {
-                    program: Program::new(["cpuset", "-g", "-x", &irq]),
-                    form: Form::CpuSet,
-                };
+                let read = Program::new(["cpuset", "-g", "-x", &irq]).asking(Form::CpuSet);
                 let set = |cpus: &str| Program::new(["cpuset", "-l", cpus, "-x", &irq]);
                 Ok(Step::value(
                     format!("CPUs of interrupt {irq}"),
@@ -146,11 +139,8 @@ fn kernel_files(pattern: &str, value: &str) -> Step {
     if let Some(number) = number.and_then(|rest| rest.strip_suffix("/smp_affinity_list")) {
         return interrupt(pattern, number, value);
     }
-    let read = Read {
-        program: Program::script(FILES_READ, [pattern]),
-        form: Form::Whole,
-    };
-    let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+    let read = Program::script(FILES_READ, [pattern]).asking(Form::Whole);
+    let back = Program::back(LINES_BACK);
     let step = Step::change(
         pattern,
         read.clone(),
@@ -180,10 +170,7 @@ fn kernel_files(pattern: &str, value: &str) -> Step {
 fn of_ethtool(arguments: &[String]) -> Result<Step, String> {
     match arguments {
         [option, name, hash, flow, letters] if option == "-N" && hash == "rx-flow-hash" => {
-            let read = Read {
-                program: Program::new(["ethtool", "-n", name, hash, flow]),
-                form: Form::HashFields,
-            };
+            let read = Program::new(["ethtool", "-n", name, hash, flow]).asking(Form::HashFields);
             let set = |letters: &str| Program::new(["ethtool", "-N", name, hash, flow, letters]);
             Ok(Step::value(
                 format!("hash of {flow} of {name}"),
@@ -193,10 +180,7 @@ fn of_ethtool(arguments: &[String]) -> Result<Step, String> {
             ))
         }
         [option, name, equal, queues] if option == "-X" && equal == "equal" => {
-            let read = Read {
-                program: Program::new(["ethtool", "-x", name]),
-                form: Form::Indirection,
-            };
+            let read = Program::new(["ethtool", "-x", name]).asking(Form::Indirection);
             let set = |words: &str| Program::script(SPREAD, [name, words]);
             Ok(Step::value(
                 format!("queues of {name}'s hash"),
