@@ -196,3 +196,15 @@ pub struct Lasting {
     #[serde(default)]
     pub option: bool,
 }
+
+impl Lasting {
+    /// The line that takes the place of those that begin with `key`.
+    pub(crate) fn of(file: &str, key: &str, line: String) -> Lasting {
+        Lasting {
+            file: file.into(),
+            key: key.into(),
+            line: Some(line),
+            ..Lasting::default()
+        }
+    }
+}

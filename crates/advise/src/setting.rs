@@ -4,8 +4,10 @@ use crate::Runtime;
 use crate::host::{ALL, Host};
 use crate::item::{Lasting, Setting};
 use crate::rule::{Place, Scope, Set, Want, Worked, worked};
-use linerate_hosts::configuration::Interrupt;
+use linerate_hosts::configuration::{Interrupt, mask_of};
+use linerate_hosts::dut_changes::same;
 use linerate_hosts::systems::Kernel;
+use linerate_plan::card::CardValue;
 use linerate_plan::offload::{OFFLOADS, Offload};
 use linerate_plan::sysctl::{Lasts, lasts};
 use serde_json::{Map, Value, json};
@@ -120,22 +122,26 @@ impl Set {
     /// The menu of OPNsense or pfSense that has the setting: what these write into /etc is gone at the next boot, or when somebody saves
     /// a page.
     fn menu(&self, host: &Host) -> Option<&'static str> {
-        let is_opnsense = host.is_of("OPNsense");
         if !host.is_appliance() {
             return None;
         }
-        match self.place {
-            Place::Kernel if self.is_of_loader() => None,
-            Place::Kernel if is_opnsense => Some("System > Settings > Tunables"),
-            Place::Kernel => Some("System > Advanced > System Tunables"),
-            Place::Pf if is_opnsense => {
-                Some("Firewall > Settings > Advanced > Firewall Maximum States")
-            }
-            Place::Pf => Some("System > Advanced > Firewall & NAT > Firewall Maximum States"),
-            Place::Offload(_) if is_opnsense => Some("Interfaces > Settings"),
-            Place::Offload(_) => Some("System > Advanced > Networking"),
-            _ => None,
-        }
+        let [opnsense, pfsense] = match self.place {
+            Place::Kernel if !self.is_of_loader() => [
+                "System > Settings > Tunables",
+                "System > Advanced > System Tunables",
+            ],
+            Place::Pf => [
+                "Firewall > Settings > Advanced > Firewall Maximum States",
+                "System > Advanced > Firewall & NAT > Firewall Maximum States",
+            ],
+            Place::Offload(_) => ["Interfaces > Settings", "System > Advanced > Networking"],
+            _ => return None,
+        };
+        Some(if host.is_of("OPNsense") {
+            opnsense
+        } else {
+            pfsense
+        })
     }
 
     fn now(&self, scope: &Scope, name: &str) -> Option<String> {
@@ -146,7 +152,7 @@ impl Set {
                 .card?
                 .features
                 .get(offload.name)
-                .map(|on| if *on { "on".into() } else { "off".into() }),
+                .map(|on| CardValue::Switch(*on).per(1)),
             Place::Ethtool { now, .. } | Place::Sys(now) => now(scope),
             Place::CpuSet => {
                 Some(cpus(&scope.interrupt()?.1.allowed)).filter(|cpus| !cpus.is_empty())
@@ -158,14 +164,6 @@ impl Set {
     fn change(&self, scope: &Scope, name: &str, wanted: &str, flags: &[&Set]) -> Change {
         let host = scope.host;
         let is_linux = host.kernel == Kernel::Linux;
-        let plain = |file: &str, key: &str, line: String| {
-            Some(Lasting {
-                file: file.into(),
-                key: key.into(),
-                line: Some(line),
-                ..Lasting::default()
-            })
-        };
         match self.place {
             Place::Kernel => {
                 let at_once = Runtime::Sysctl {
@@ -187,14 +185,9 @@ impl Set {
                 (Some(at_once).filter(|_| !self.is_of_loader()), lasting)
             }
             Place::Pf => {
-                let lasting = plain("/etc/pf.conf", name, format!("{name} {wanted}"));
-                (
-                    None,
-                    lasting.map(|line| Lasting {
-                        option: true,
-                        ..line
-                    }),
-                )
+                let line = Lasting::of("/etc/pf.conf", name, format!("{name} {wanted}"));
+                let option = true;
+                (None, Some(Lasting { option, ..line }))
             }
             Place::Offload(offload) if is_linux => {
                 scope.ethtool("-K", offload.ethtool, offload.link, wanted)
@@ -214,13 +207,14 @@ impl Set {
                 // Numbers of interrupts change.
                 let lasts = !name.starts_with("/proc/irq/");
                 let line = format!("w {name} - - - - {wanted}");
-                let lasting = plain("/etc/tmpfiles.d/linerate.conf", &format!("w {name} "), line);
+                let key = format!("w {name} ");
+                let lasting = Lasting::of("/etc/tmpfiles.d/linerate.conf", &key, line);
                 (
                     Some(Runtime::File {
                         path: name.into(),
                         value: wanted.into(),
                     }),
-                    lasting.filter(|_| lasts),
+                    Some(lasting).filter(|_| lasts),
                 )
             }
         }
@@ -268,14 +262,9 @@ impl<'a> Scope<'a> {
             .written(key)
             .filter(|(known, _)| known.starts_with(stem));
         let was = written.map(|(_, was)| format!("{key}={was}"));
-        let file = written.map_or(file, |(known, _)| known).into();
-        Lasting {
-            file,
-            key: format!("{key}="),
-            line: Some(line),
-            was,
-            ..Lasting::default()
-        }
+        let file = written.map_or(file, |(known, _)| known);
+        let line = Lasting::of(file, &format!("{key}="), line);
+        Lasting { was, ..line }
     }
 
     fn quoted(&self, file: &str, key: &str, value: &str) -> Option<Lasting> {
@@ -333,12 +322,11 @@ impl<'a> Scope<'a> {
         let heading = format!(
             "[Match]\n{matches}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent"
         );
+        let file = format!("/etc/systemd/network/50-linerate-{}.link", card.name);
+        let line = Lasting::of(&file, &format!("{key}="), format!("{key}={value}"));
         Some(Lasting {
-            file: format!("/etc/systemd/network/50-linerate-{}.link", card.name),
-            key: format!("{key}="),
-            line: Some(format!("{key}={value}")),
             heading: Some(heading),
-            ..Lasting::default()
+            ..line
         })
     }
 }
@@ -349,27 +337,6 @@ pub(crate) fn cpus(cpus: &[u32]) -> String {
         .map(u32::to_string)
         .collect::<Vec<_>>()
         .join(",")
-}
-
-/// The CPUs of a mask of the kernel as a list of them: `00000000,00000003` is 0,1.
-fn of_mask(mask: &str) -> Option<String> {
-    let words: Vec<u32> = mask
-        .rsplit(',')
-        .map(|word| u32::from_str_radix(word.trim(), 16).ok())
-        .collect::<Option<_>>()?;
-    let of_word = |(at, word): (u32, u32)| {
-        (0..32)
-            .filter(move |bit| word >> bit & 1 == 1)
-            .map(move |bit| 32 * at + bit)
-    };
-    let all: Vec<u32> = (0..).zip(words).flat_map(of_word).collect();
-    (!all.is_empty()).then(|| cpus(&all))
-}
-
-/// Whether both are the same value, blanks aside.
-fn same(now: &str, wanted: &str) -> bool {
-    now.split_ascii_whitespace()
-        .eq(wanted.split_ascii_whitespace())
 }
 
 /// The larger of each two numbers of two lists; the wanted text where they are none, or not equally many.
@@ -420,7 +387,8 @@ pub(crate) fn patch(settings: &[Setting]) -> Option<Value> {
             }
             (Some(Runtime::File { path, value: mask }), _) if path.ends_with("/rps_cpus") => {
                 // The lab's interfaces have one queue.
-                interface.extend(of_mask(mask).map(|list| ("rps".into(), json!(list))));
+                let list = Some(cpus(&mask_of(mask))).filter(|list| !list.is_empty());
+                interface.extend(list.map(|list| ("rps".into(), json!(list))));
             }
             (None, Some(Lasting { file, .. })) if file.contains("loader.conf") => {
                 drop(boot.insert(setting.name.clone(), value))

@@ -368,6 +368,7 @@ fn joined<T: Display>(all: impl IntoIterator<Item = T>, sign: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_plan::sysctl::is_asked;
 
     /// The files of the rules, whose functions give values their names.
     const FILES: [&str; 6] = [
@@ -505,6 +506,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn settings_that_a_rule_names_are_asked_for() {
+        let roots = ["net", "kern", "kernel", "hw", "machdep", "vm"];
+        let part = |c: char| !(c.is_ascii_alphanumeric() || "._-{}".contains(c));
+        let mut number = 0;
+        for rule in all() {
+            let keys = tries(rule).filter_map(|tried| match tried {
+                Try::Keys(keys) => Some(keys),
+                _ => None,
+            });
+            let texts = rule.changes.iter().flatten().copied().chain(keys);
+            let words = texts.flat_map(|text| text.split(part));
+            let settings = words.filter(|word| {
+                let root = word.split_once('.').map(|(root, _)| root);
+                root.is_some_and(|root| roots.contains(&root))
+            });
+            for name in settings.map(|name| name.trim_end_matches('.')) {
+                number += 1;
+                let is_known = [System::Linux, System::FreeBsd, System::OpenBsd]
+                    .into_iter()
+                    .any(|system| is_asked(system, name));
+                assert!(
+                    is_known || name.starts_with("hw.IF."),
+                    "{}: {name} is no setting of plan/src/sysctl.rs",
+                    rule.cause
+                );
+            }
+        }
+        assert!(number > 40, "{number}");
     }
 
     #[test]

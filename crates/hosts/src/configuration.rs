@@ -15,7 +15,7 @@ mod rule_sets;
 mod saved;
 mod settings;
 
-pub(crate) use linux::mask as mask_of;
+pub use linux::mask as mask_of;
 pub(crate) use questions::{INTERFACES, script, valid};
 pub use questions::{label, listing, questions};
 pub use rule_sets::{Chain, RuleSet};

@@ -1,6 +1,6 @@
 //! The catalogue of the settings that a kernel knows by name: sysctls, and what the loader sets. It says which part of a machine has each,
 //! in which file it lasts, and what changes with it. A new one is a name in a list; it needs a row of [`ELSEWHERE`] if its file is not that
-//! of sysctl(8), and one of [`WITH_OTHERS`] if the kernel changes others with it. Cards' settings are in [`crate::card`] and
+//! of sysctl(8), and one of `WITH_OTHERS` if the kernel changes others with it. Cards' settings are in [`crate::card`] and
 //! [`crate::offload`].
 
 use linerate_measure::experiment::System;
@@ -21,15 +21,15 @@ const OF_NAMESPACES: &str = "net.ipv4.ip_forward net.ipv6.conf.all.forwarding ne
     net.ipv4.tcp_syncookies net.ipv4.tcp_timestamps net.ipv4.tcp_tw_reuse net.ipv4.tcp_wmem net.ipv4.tcp_mtu_probing \
     net.ipv4.tcp_moderate_rcvbuf net.ipv4.tcp_window_scaling";
 
-/// Those of each interface, `default` and `all`: the kernel combines them in ways of its own. With slashes, the dot of a name is one.
+/// Settings of each interface, `default` and `all`: the kernel combines them in ways of its own. With slashes, the dot of a name is one.
 const OF_INTERFACES: &str = "net/ipv4/conf/*/rp_filter net/ipv4/conf/*/log_martians net/ipv4/conf/*/send_redirects net/ipv4/conf/*/accept_redirects \
     net/ipv4/conf/*/forwarding net/ipv6/conf/*/accept_redirects";
 
-/// Those that the machine has once, and whose value a network namespace shows.
+/// Settings that the machine has once, and whose value a network namespace shows.
 const OF_MACHINE: &str = "net.netfilter.nf_conntrack_max net.netfilter.nf_conntrack_buckets kernel.numa_balancing kernel.nmi_watchdog \
     kernel.timer_migration kernel.bpf_stats_enabled kernel.randomize_va_space kernel.printk";
 
-/// Those that the machine has once, and that a network namespace does not show.
+/// Settings that the machine has once, and that a network namespace does not show.
 pub const HIDDEN: &str = "net.ipv4.neigh.default.gc_thresh1 net.ipv4.neigh.default.gc_thresh2 net.ipv4.neigh.default.gc_thresh3 \
     net.ipv6.neigh.default.gc_thresh1 net.ipv6.neigh.default.gc_thresh2 net.ipv6.neigh.default.gc_thresh3 \
     net.core.netdev_budget net.core.netdev_budget_usecs net.core.netdev_max_backlog net.core.dev_weight \

@@ -10,6 +10,7 @@ use crate::rule::{EVERY, Place, RULE, Rule, Scope, Set, Study, gone, is, set};
 use linerate_calc::bus::Slot;
 use linerate_hosts::configuration::Card;
 use linerate_hosts::systems::Kernel::Linux;
+use linerate_plan::card::CardValue;
 use linerate_plan::offload::{self, Offload};
 
 const CARD: Rule = Rule {
@@ -402,7 +403,7 @@ const SLOT: Rule = Rule {
 const PAUSE: &str = "A card that is paused holds all its queues, also those of other destinations; its drops move to where nobody counts them. Networks of mixed speeds stall at the slowest.";
 
 fn on_off(on: Option<bool>) -> Option<String> {
-    on.map(|on| if on { "on".into() } else { "off".into() })
+    on.map(|on| CardValue::Switch(on).per(1))
 }
 
 /// A slot that carries less than the ports of its card, in writes of 256 bytes.

@@ -1,20 +1,14 @@
 //! Settings by the kernel's names: how those of the catalogue are asked for.
 
 use super::questions::script;
+use crate::systems::question::pass_over;
 use crate::systems::{BSD, Kernel, LINUX};
 use linerate_plan::sysctl;
 
-/// The arguments of sysctl(8) for them; some programs name what is not there, and go on.
+/// The arguments of sysctl(8) for them.
 pub(super) fn of(kernel: Kernel) -> Vec<&'static str> {
-    let option = match kernel {
-        Kernel::Linux => Some("-e"),
-        Kernel::FreeBsd => Some("-i"),
-        Kernel::OpenBsd | Kernel::NetBsd => None,
-    };
-    option
-        .into_iter()
-        .chain(sysctl::asked(kernel.into()))
-        .collect()
+    let names = sysctl::asked(kernel.into());
+    pass_over(kernel).into_iter().chain(names).collect()
 }
 
 /// Whether a setting is one that is asked for. A BSD system may have settings of each other.

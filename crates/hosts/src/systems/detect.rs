@@ -64,7 +64,7 @@ impl Kernel {
     }
 }
 
-/// The system of plans that has it; NetBSD is most like OpenBSD.
+/// The system of plans with this kernel; NetBSD is most like OpenBSD.
 impl From<Kernel> for experiment::System {
     fn from(kernel: Kernel) -> Self {
         match kernel {

@@ -169,17 +169,18 @@ fn sysctls(names: &[String], kernel: Kernel) -> Option<Vec<String>> {
             && n.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "._-%/*".contains(c))
     };
-    // FreeBSD's ignores unknown names with -i, Linux' with -e; OpenBSD's and NetBSD's go on after them anyway.
-    let first: &[&str] = match kernel {
-        Kernel::FreeBsd => &["sysctl", "-i"],
-        Kernel::Linux => &["sysctl", "-e"],
-        Kernel::OpenBsd | Kernel::NetBsd => &["sysctl"],
-    };
-    let argv = first
-        .iter()
-        .map(|w| (*w).to_string())
-        .chain(names.iter().cloned());
+    let first = std::iter::once("sysctl").chain(pass_over(kernel));
+    let argv = first.map(String::from).chain(names.iter().cloned());
     (!names.is_empty() && names.iter().all(plain)).then(|| argv.collect())
+}
+
+/// The option of sysctl(8) that passes over unknown names; OpenBSD's and NetBSD's go on after them anyway.
+pub(crate) fn pass_over(kernel: Kernel) -> Option<&'static str> {
+    match kernel {
+        Kernel::FreeBsd => Some("-i"),
+        Kernel::Linux => Some("-e"),
+        Kernel::OpenBsd | Kernel::NetBsd => None,
+    }
 }
 
 /// Drivers' names for flow control: `fc` of em, igb, ix, ixl, ice; `pause_settings` of cxgbe; two of mlx5en.
