@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     "generator",
     "receiver",
     "connections",
@@ -14,6 +14,7 @@ const PROGRAMS: [&str; 10] = [
     "drops",
     "stages",
     "locks",
+    "switches",
 ];
 const HEADERS: [&str; 3] = ["linerate", "stack", "kernel"];
 

@@ -8,7 +8,7 @@ use linerate_measure::record::{
     Campaign, CpuShare, HostFacts, LabKind, Mode, Row, RulesPassed, Searched, Slot, SlotFacts,
     SlotProfile, Summary, TrialRecord,
 };
-use linerate_measure::summary::{FORWARDS, losses_by_place, of_others};
+use linerate_measure::summary::{FORWARDS, Sending, losses_by_place, of_others};
 use linerate_profile::Profile;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -428,6 +428,16 @@ impl Case<'_> {
     /// The mean share of the time of each CPU of the lab that other programs used.
     pub(crate) fn of_others(&self) -> BTreeMap<u32, f64> {
         self.taken(|cpu| of_others(self.records.campaign, cpu), &self.trials)
+    }
+
+    /// The threads of the embedded lab that sent, by CPU; empty where their time was not recorded.
+    pub(crate) fn senders(&self) -> BTreeMap<u32, Sending> {
+        let times = || self.trials.iter().flat_map(|trial| &trial.senders);
+        let cpus: BTreeSet<u32> = times().map(|time| time.cpu).collect();
+        let of = |cpu: u32| Sending::of(times().filter(|time| time.cpu == cpu));
+        cpus.into_iter()
+            .filter_map(|cpu| Some((cpu, of(cpu)?)))
+            .collect()
     }
 
     /// Of a search: the loads of the trials that show why it found no higher one.

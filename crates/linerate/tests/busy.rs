@@ -2,6 +2,10 @@
 
 use crate::common::{LINERATE, Program, Scratch, linerate};
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A short campaign, whose records are at `$out`.
 const BENCH: &str = "bench --family 4 --variant forwarding --batch 64 --quiet";
@@ -131,4 +135,94 @@ kill -INT $first; wait $first
             "{folder}: {said:?}"
         );
     }
+}
+
+/// A thread of this test that has a CPU for 3 of each 10 ms, before all ordinary programs.
+struct Hog {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<f64>,
+}
+
+impl Hog {
+    fn on(cpu: usize) -> Hog {
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            // SAFETY: the kernel reads the set and the parameters, which live until the calls have ended; 0 is the calling thread.
+            unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(cpu, &mut set);
+                assert_eq!(
+                    libc::sched_setaffinity(0, size_of_val(&set), &raw const set),
+                    0
+                );
+                let priority = libc::sched_param { sched_priority: 1 };
+                let set = libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
+                assert_eq!(set, 0);
+            }
+            let (began, mut periods) = (Instant::now(), 0);
+            let mut busy = Duration::ZERO;
+            while !until.load(Ordering::Relaxed) {
+                let from = Instant::now();
+                while from.elapsed() < Duration::from_millis(3) {
+                    std::hint::spin_loop();
+                }
+                busy += from.elapsed();
+                periods += 1;
+                let next = began + Duration::from_millis(10) * periods;
+                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+            busy.as_secs_f64() / began.elapsed().as_secs_f64()
+        });
+        Hog { over, thread }
+    }
+
+    /// The share of the CPU's time that it had.
+    fn end(self) -> f64 {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_program_that_goes_before_the_load_is_named_with_its_share_of_the_cpu() {
+    let scratch = Scratch::new();
+    let cpu = std::thread::available_parallelism().unwrap().get() - 1;
+    let hog = Hog::on(cpu);
+    let out = scratch.file("records");
+    let line = format!("{BENCH} --cpus {cpu} --trials 8 --duration 100ms --out {out}");
+    let ended = linerate(line.split_whitespace()).run().no_panic();
+    let truth = hog.end();
+    assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
+    let own = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let trials = crate::common::campaign::trials(std::path::Path::new(&out));
+    let senders = trials
+        .iter()
+        .flat_map(|trial| trial["senders"].as_array().unwrap());
+    let (mut all, mut hogs, mut waited) = (0, 0, 0);
+    for sender in senders {
+        assert_eq!(sender["cpu"], cpu);
+        all += sender["load_ns"].as_u64().unwrap();
+        waited += sender["waited_ns"].as_u64().unwrap();
+        let others = sender["others"].as_array().unwrap().iter();
+        let hog = others.filter(|other| other["name"] == own.trim());
+        hogs += hog.map(|other| other["ns"].as_u64().unwrap()).sum::<u64>();
+    }
+    let [found, waited] = [hogs, waited].map(|ns| ns as f64 / all as f64);
+    assert!((found - truth).abs() < 0.03, "{found}, and it had {truth}");
+    // A wait that the load's end cut short is not counted.
+    assert!(waited > truth - 0.06, "{waited}, and others had {truth}");
+    let summary = document(&scratch, "records", "summary.json");
+    let findings = summary["explanations"][0]["findings"].as_array().unwrap();
+    let named = findings.iter().find(|of| of["cause"] == "other-programs");
+    let named = named.unwrap_or_else(|| panic!("{findings:#?}"));
+    let statement = named["statement"].as_str().unwrap();
+    assert!(statement.contains(own.trim()), "{statement}");
+    let evidence = named["evidence"][1].as_str().unwrap();
+    assert!(
+        evidence.contains(&format!("{} for ", own.trim())),
+        "{evidence}"
+    );
+    assert_eq!(summary["programs"][0]["name"], own.trim());
 }

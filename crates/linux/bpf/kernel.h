@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Types of the kernel, each with the members in use: the loader puts in where this kernel has them (CO-RE).
+ * Types of the kernel that frames have.
  */
 #pragma once
 #include "linerate.h"
-
-#define KERNEL_TYPE __attribute__((preserve_access_index))
 
 struct ns_common {
 	u32 inum;

@@ -16,6 +16,8 @@ typedef long long s64;
 #define inline_always static inline __attribute__((always_inline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+/* A type of the kernel with the members in use: the loader puts in where this kernel has them (CO-RE). */
+#define KERNEL_TYPE __attribute__((preserve_access_index))
 #define barrier_var(x) asm volatile("" : "+r"(x))
 
 /* User space gives a map of one entry as many as it needs; comments name the number. */

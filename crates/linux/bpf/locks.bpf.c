@@ -7,7 +7,7 @@
 /* Different stacks, and waits at once, at most. */
 #define STACKS 4096
 #define WAITS 4096
-/* CPUs that can be told apart. */
+/* CPUs that can be told apart. Keep in step with telemetry.rs. */
 #define CPUS 1024
 
 /* Flags of the tracepoint (include/trace/events/lock.h). */

@@ -61,6 +61,12 @@ pub static LOCKS: Object = Object::relocated(
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/locks.bpf.o")),
 );
 
+/// Programs that have a CPU.
+pub static SWITCHES: Object = Object::relocated(
+    "switches",
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switches.bpf.o")),
+);
+
 /// An object file as clang made it. A process keeps its loader: aya parses the types of the whole kernel for each new one (15 ms),
 /// and most of these programs have nothing to relocate against them.
 pub struct Object {

@@ -6,6 +6,7 @@ pub mod drops;
 pub mod locks;
 pub mod profile;
 pub mod stages;
+pub mod switches;
 mod symbols;
 
 use crate::bpf::{kernel_types, program_error};
@@ -91,6 +92,19 @@ pub(crate) fn observed(namespaces: &[&Netns]) -> Vec<u8> {
         .map(|namespace| namespace.inode() as u32)
         .chain([0; MOST]);
     inodes.take(MOST).flat_map(u32::to_ne_bytes).collect()
+}
+
+/// CPUs that locks.bpf.c and switches.bpf.c tell apart.
+const CPUS: usize = 1024;
+
+/// `OBSERVED` of locks.bpf.c and of switches.bpf.c: a bit for each CPU.
+fn observed_cpus(cpus: &[u32]) -> Vec<u8> {
+    let mut observed = [0u64; CPUS / 64];
+    let cpus = cpus.iter().map(|cpu| *cpu as usize);
+    for cpu in cpus.filter(|cpu| *cpu < CPUS) {
+        observed[cpu / 64] |= 1 << (cpu % 64);
+    }
+    observed.into_iter().flat_map(u64::to_ne_bytes).collect()
 }
 
 /// Loads the program of a tracepoint, and lets it run.

@@ -1,6 +1,8 @@
 //! Observations around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
 
-use crate::record::{Collected, CollectorCost, CpuShare, RulesPassed, SlotFacts, StackTimes};
+use crate::record::{
+    Collected, CollectorCost, CpuShare, RulesPassed, SenderTime, SlotFacts, StackTimes,
+};
 use crate::trial::Moment;
 use linerate_profile::{Sampled, Waited};
 use std::collections::BTreeMap;
@@ -13,6 +15,8 @@ pub type Counters = BTreeMap<String, u64>;
 pub enum Artefact {
     /// How busy CPUs were under load.
     Cpus(Vec<CpuShare>),
+    /// The threads that sent.
+    Senders(Vec<SenderTime>),
     /// Counters that have grown, by how much.
     Counters(Counters),
     /// The output of a command.
@@ -60,6 +64,8 @@ pub trait Collector {
 pub struct Collection {
     /// How busy CPUs were under load.
     pub cpus: Vec<CpuShare>,
+    /// The threads that sent.
+    pub senders: Vec<SenderTime>,
     /// Counters that have grown, by how much.
     pub counters: Counters,
     /// The output of commands, and the reasons of collectors that failed.
@@ -167,6 +173,7 @@ impl Collection {
     fn add(&mut self, artefact: Artefact) {
         match artefact {
             Artefact::Cpus(cpus) => self.cpus.extend(cpus),
+            Artefact::Senders(senders) => self.senders.extend(senders),
             Artefact::Counters(counters) => self.counters.extend(counters),
             Artefact::Output(output) => self.collected.push(output),
             Artefact::Facts(facts) => self.facts = Some(facts),

@@ -31,8 +31,8 @@ pub use telemetry::{
     Events, ProgramTime, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits,
 };
 pub use trial_parts::{
-    Clocks, Collected, CollectorCost, Connections, CpuShare, DirectionCounts, RuleCount, Stamped,
-    States,
+    Clocks, Collected, CollectorCost, Connections, CpuHolder, CpuShare, DirectionCounts, RuleCount,
+    SenderTime, Stamped, States,
 };
 pub use verdict::{
     Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat,
@@ -457,6 +457,9 @@ pub struct TrialRecord {
     /// Shares of the load's time of the DUT's CPUs: in a lab of hosts those of the DUT, else those of this machine, which are the
     /// tester's as well.
     pub cpus: Vec<CpuShare>,
+    /// The threads that sent the frames, in the embedded lab.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<SenderTime>,
     /// Shares of the CPUs of the hosts that send and count, by host, where they have linerate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tester_cpus: BTreeMap<String, Vec<CpuShare>>,

@@ -3,10 +3,12 @@
 mod benchmarks;
 mod lacking;
 mod machine;
+mod senders;
 mod throughputs;
 mod warnings;
 
 pub use machine::{FORWARDS, NOTICEABLE, of_others};
+pub use senders::{Holder, Sending, beside as programs_beside};
 
 use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;

@@ -20,7 +20,7 @@ use linerate_measure::record::{
 use linerate_measure::strategy::{
     Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
 };
-use linerate_measure::summary::summarise;
+use linerate_measure::summary::{programs_beside, summarise};
 use linerate_measure::trial::{parts, rates};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::timetable::taking;
@@ -128,8 +128,9 @@ pub fn run(
     let kept = store.finish();
     let mut summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
     let noticeable = |program: &ProgramTime| program.seconds >= NOTICEABLE * took;
-    let beside = beside.into_iter().flatten().filter(noticeable);
-    summary.programs = beside.take(MOST_PROGRAMS).collect();
+    let anywhere = beside.into_iter().flatten().filter(noticeable).collect();
+    summary.programs = programs_beside(&trials, NOTICEABLE).unwrap_or(anywhere);
+    summary.programs.truncate(MOST_PROGRAMS);
     for (slot, rules) in passed {
         match rules {
             Ok(rules) => summary.rules.push(rules),

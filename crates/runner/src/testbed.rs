@@ -204,6 +204,7 @@ impl TrialOutcome {
                 warm_up: outcome.warm_up,
                 dut,
                 cpus: found.cpus,
+                senders: found.senders,
                 collected: found.collected,
                 collectors: found.costs,
                 ..TrialRecord::default()

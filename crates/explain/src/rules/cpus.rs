@@ -3,13 +3,13 @@
 use super::Look::By;
 use super::On::With;
 use super::Try::{InLab, Keys, Not};
-use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, percent};
+use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, joined, percent};
 use crate::case::{Case, FULL};
 use linerate_hosts::configuration::Cpu;
 use linerate_measure::audit::Cause;
 use linerate_measure::experiment::System::Linux;
 use linerate_measure::record::{Mode, Strength};
-use linerate_measure::summary::{NOTICEABLE, of_others};
+use linerate_measure::summary::{Holder, NOTICEABLE, of_others};
 use std::collections::BTreeSet;
 
 pub const RULES: &[Rule] = &[
@@ -47,7 +47,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: "other-programs",
         look: By(other_programs),
-        says: "Another program takes {share} of CPU {cpu}, which forwards.",
+        says: "{who} {share} of CPU {cpu}, which forwards.",
         mechanism: "A program on the CPU of a receive queue takes time from its frames, and empties the CPU's caches.",
         changes: &[[
             "Linux",
@@ -188,6 +188,9 @@ fn other_programs(case: &Case<'_>) -> Looked {
         .filter_map(of)
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let (cpu, share) = most.ok_or(crate::case::UNKNOWN_CPUS)?;
+    if let Some(found) = held(case) {
+        return Ok(Some(found));
+    }
     let absent = case.absent(|cpu| of_others(case.records.campaign, cpu));
     let (strength, (cpu, share)) = match absent {
         _ if share >= NOTICEABLE => (Strength::Observed, (cpu, share)),
@@ -214,10 +217,74 @@ fn other_programs(case: &Case<'_>) -> Looked {
             share,
             [Some(evidence), most].into_iter().flatten(),
         )
+        .with("who", "Another program takes")
         .with("share", percent(share))
         .with("cpu", cpu)
         .with("more", more(share)),
     ))
+}
+
+/// The CPU that sends and forwards of which others had most, where the kernel counted whose time it was.
+fn held(case: &Case<'_>) -> Option<Found> {
+    let forwarding = case.forwarding_cpus();
+    let all = case.senders().into_iter();
+    let disturbed = all.filter_map(|(cpu, sending)| {
+        let share = sending.disturbed();
+        let is_noticeable = share >= NOTICEABLE && sending.waited >= NOTICEABLE;
+        (is_noticeable && forwarding.contains(&cpu)).then_some((cpu, share, sending))
+    });
+    let (cpu, share, sending) = disturbed.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let others = sending.disturbing();
+    let thread = format!(
+        "the thread that sends, on CPU {cpu}, ran for {} of the load's time and waited for {} of it",
+        percent(sending.ran),
+        percent(sending.waited)
+    );
+    let named = others.iter().take(MOST_NAMES);
+    let named = named.map(|other| format!("{} for {}", words(other), percent(other.share)));
+    let meanwhile = format!("others had CPU {cpu} meanwhile: {}", joined(named, ", "));
+    Some(
+        Found::new(Strength::Observed, share, [thread, meanwhile])
+            .with("who", who(&others))
+            .with("share", percent(share))
+            .with("cpu", cpu)
+            .with("more", more(share)),
+    )
+}
+
+/// The name of another linerate: the own time of a campaign is left out.
+const LINERATE: &str = "linerate";
+
+/// A program in words, as the object of a sentence.
+fn words(other: &Holder) -> String {
+    match other.name.as_str() {
+        LINERATE => "another linerate".into(),
+        name if other.of_kernel => format!("{name} (kernel)"),
+        name => name.into(),
+    }
+}
+
+/// Programs that evidence names, at most.
+const MOST_NAMES: usize = 5;
+
+/// Those that had the CPU, as the subject of a sentence with its verb: those that had most of it.
+fn who(others: &[&Holder]) -> String {
+    const MOST: f64 = 0.8;
+    let all = others.iter().map(|other| other.share).sum::<f64>();
+    let mut sum = 0.0;
+    let first = others.iter().take(MOST_NAMES).take_while(|other| {
+        let is_before = sum < MOST * all;
+        sum += other.share;
+        is_before
+    });
+    let first: Vec<&&Holder> = first.collect();
+    let names = joined(first.iter().map(|other| &other.name), ", ");
+    match first[..] {
+        [one] if one.name == LINERATE => "Another linerate takes".into(),
+        [one] if one.of_kernel => format!("A thread of the kernel ({names}) takes"),
+        [_] => format!("Another program ({names}) takes"),
+        _ => format!("Other programs ({names}) take"),
+    }
 }
 
 fn hand_over(case: &Case<'_>) -> Looked {

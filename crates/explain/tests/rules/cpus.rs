@@ -7,8 +7,8 @@ use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::{Experiment, System, Trials};
 use linerate_measure::record::{
-    Collected, CpuShare, Ended, Explanation, LabKind, Mode, Planned, Searched, SearchedGoal,
-    SlotFacts, Strength,
+    Collected, CpuHolder, CpuShare, Ended, Explanation, LabKind, Mode, Planned, Searched,
+    SearchedGoal, SenderTime, SlotFacts, Strength,
 };
 use linerate_profile::Profile;
 use linerate_search::{Goal, Limits, Outcome};
@@ -350,4 +350,72 @@ fn only_linux_tells_of_a_hypervisor() {
     );
     assert_eq!(first(&found), Some("idle-cpus"));
     assert_eq!(found.findings[0].patch, None);
+}
+
+/// A lab whose thread that sends waited while these had its CPU for so many of 100 ms each.
+fn held(others: &[(&str, bool, u64)]) -> Option<linerate_measure::record::Finding> {
+    let made = Made::new(&[1e6], |campaign, trials| {
+        campaign.asked.mode = Mode::Inline;
+        campaign.asked.lab = LabKind::Namespaces;
+        campaign.roles.generator = vec![1];
+        campaign.roles.dut = vec![1];
+        let holder = |(name, of_kernel, ms): &(&str, bool, u64)| CpuHolder {
+            name: (*name).into(),
+            of_kernel: *of_kernel,
+            ns: ms * 1_000_000,
+        };
+        let waited_ns = others.iter().map(|(_, _, ms)| ms * 1_000_000).sum();
+        let sender = SenderTime {
+            cpu: 1,
+            load_ns: 100_000_000,
+            ran_ns: 100_000_000 - waited_ns,
+            waited_ns,
+            slices: 9,
+            others: Some(others.iter().map(holder).collect()),
+        };
+        for trial in trials {
+            trial.senders = vec![sender.clone()];
+            trial.cpus = vec![CpuShare {
+                others: Some(0.0),
+                ..cpu(1, 1.0, 0.0)
+            }];
+        }
+    });
+    let found = explanation(&made).findings.into_iter();
+    found.clone().find(|of| of.cause == "other-programs")
+}
+
+#[test]
+fn those_who_had_the_cpu_while_the_sender_waited_are_named() {
+    let says = |others: &[(&str, bool, u64)]| held(others).map(|found| found.statement);
+    let statement = |who: &str| Some(format!("{who} of CPU 1, which forwards."));
+    assert_eq!(
+        says(&[("sh", false, 12), ("kworker", true, 1)]),
+        statement("Another program (sh) takes 13 %")
+    );
+    assert_eq!(
+        says(&[("ksoftirqd", true, 30)]),
+        statement("A thread of the kernel (ksoftirqd) takes 30 %")
+    );
+    assert_eq!(
+        says(&[("linerate", false, 40)]),
+        statement("Another linerate takes 40 %")
+    );
+    assert_eq!(
+        says(&[("rustc", false, 12), ("cc1", false, 10), ("sh", false, 2)]),
+        statement("Other programs (rustc, cc1) take 24 %")
+    );
+    // The lab's own frames take a little of the kernel's threads for softirqs, and 3 % are not noticed.
+    assert_eq!(says(&[("ksoftirqd", true, 4)]), None);
+    assert_eq!(says(&[("sh", false, 3)]), None);
+    let evidence = held(&[("sh", false, 12), ("kworker", true, 1)])
+        .unwrap()
+        .evidence;
+    assert_eq!(
+        evidence,
+        [
+            "the thread that sends, on CPU 1, ran for 87 % of the load's time and waited for 13 % of it",
+            "others had CPU 1 meanwhile: sh for 12 %, kworker (kernel) for 1.0 %"
+        ]
+    );
 }

@@ -176,7 +176,11 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
         }
         Artefact::Stages(times) => result(&args.printed, || &times, || pages::stack_times(&times)),
         Artefact::Counters(drops) => result(&args.printed, || &drops, || pages::dropped(&drops)),
-        Artefact::Cpus(_) | Artefact::Output(_) | Artefact::Facts(_) | Artefact::Rules(_) => {
+        Artefact::Cpus(_)
+        | Artefact::Senders(_)
+        | Artefact::Output(_)
+        | Artefact::Facts(_)
+        | Artefact::Rules(_) => {
             unreachable!("no probe finds these")
         }
     }

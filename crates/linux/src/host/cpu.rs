@@ -6,7 +6,7 @@ pub use linerate_hosts::cpus::CpuTimes;
 use linerate_hosts::cpus::TICK_NS;
 use linerate_hosts::systems::Kernel;
 pub use linerate_hosts::systems::cpu_list as parse_list;
-use linerate_measure::record::{Mode, Roles};
+use linerate_measure::record::{Mode, Roles, SenderTime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirEntry};
 use std::io;
@@ -33,12 +33,16 @@ pub struct TaskTime {
     /// Nanoseconds that it ran, and that it was ready to run while another one had the CPU.
     pub ran_ns: u64,
     pub waited_ns: u64,
+    /// Time slices that it ran in.
+    pub slices: u64,
     /// Ticks that it ran outside the kernel.
     pub user: u64,
     /// Whether it stays on its CPU.
     pub is_bound: bool,
     /// Whether its time is that of softirqs, and no system time.
     pub is_softirq: bool,
+    /// Whether it is a thread of this process that sends.
+    pub sends: bool,
 }
 
 /// Begins the names of threads that send; each is bound to a CPU.
@@ -164,24 +168,60 @@ static SENDERS: Mutex<BTreeMap<i32, u32>> = Mutex::new(BTreeMap::new());
 
 fn task_time(task: &Path, is_bound: bool) -> Option<(i32, TaskTime)> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
-    let times = read("schedstat")?;
-    let mut times = times.split_whitespace().map(|ns| ns.parse().ok());
     let (stat, name) = (read("stat")?, read("comm")?);
     let field = |number| field(&stat, number);
     let (user, cpu) = (field(14)?, field(39)? as u32);
-    let is_bound = is_bound || name.starts_with(GENERATOR);
     let pid = task.file_name()?.to_str()?.parse().ok()?;
+    let is_sender = name.starts_with(GENERATOR);
+    let sends = is_sender && bring_up_to_date(pid);
+    let times = read("schedstat")?;
+    let mut times = times.split_whitespace().map(|ns| ns.parse().ok());
+    let is_bound = is_bound || is_sender;
     Some((
         pid,
         TaskTime {
             cpu,
             ran_ns: times.next()??,
             waited_ns: times.next()??,
+            slices: times.next()??,
             user,
             is_bound,
             is_softirq: name.starts_with(SOFTIRQS),
+            sends,
         },
     ))
+}
+
+/// The kernel adds the time of a running thread at its ticks, and whenever its clock is read. Returns false if it is no thread of this
+/// process.
+fn bring_up_to_date(thread: i32) -> bool {
+    /// `CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED` of the kernel, below the inverted number of the thread.
+    const OF_THREAD: libc::clockid_t = 6;
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes the time into `now`, which lives until the call has ended.
+    unsafe { libc::clock_gettime(!thread << 3 | OF_THREAD, &raw mut now) == 0 }
+}
+
+/// The times of the threads that sent between two readings of [`own_tasks`], without those who had their CPUs meanwhile.
+pub fn senders(load_ns: u64, [then, now]: [&BTreeMap<i32, TaskTime>; 2]) -> Vec<SenderTime> {
+    let of_sender = |(pid, task): (&i32, &TaskTime)| {
+        let before = then.get(pid).copied().unwrap_or_default();
+        SenderTime {
+            cpu: task.cpu,
+            load_ns,
+            ran_ns: task.ran_ns.saturating_sub(before.ran_ns),
+            waited_ns: task.waited_ns.saturating_sub(before.waited_ns),
+            slices: task.slices.saturating_sub(before.slices),
+            others: None,
+        }
+    };
+    let senders = now
+        .iter()
+        .filter(|(pid, task)| task.sends && then.contains_key(pid));
+    senders.map(of_sender).collect()
 }
 
 /// A number of a line such as /proc/self/stat, by proc(5)'s count; the name, field 2, may have brackets and blanks.
@@ -388,6 +428,8 @@ mod tests {
             user: 0,
             is_bound,
             is_softirq: false,
+            slices: 0,
+            sends: false,
         };
         let others = |times: CpuTimes, tasks: &[TaskTime]| {
             let now = (0..).zip(tasks.iter().copied()).collect();

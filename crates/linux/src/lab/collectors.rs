@@ -4,10 +4,12 @@ use super::{DutEnd, Interface, Lane};
 use crate::error::Error;
 use crate::host::cpu::{self, CpuTimes, TaskTime, frequency, times};
 use crate::net::procnet;
+use crate::ports::monotonic_ns;
 use crate::process::{Input, Job};
+use crate::telemetry::switches::Switches;
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
-use linerate_measure::record::RulesPassed;
+use linerate_measure::record::{CpuHolder, RulesPassed, SenderTime};
 use linerate_measure::trial::Moment;
 use linerate_plan::rules::Firewall;
 use linerate_plan::rules::own::RuleFile;
@@ -25,10 +27,13 @@ pub enum Own {
 }
 
 /// How busy each CPU is under load, by `proc/stat` below `root`.
-pub fn cpus(root: &Path, own: Own) -> impl Collector {
+/// `switches`: count who has the CPUs of the threads that send.
+pub fn cpus<'a>(root: &Path, own: Own, switches: Option<&'a Switches>) -> impl Collector + 'a {
     Cpus {
         root: root.into(),
         own,
+        switches,
+        held: None,
         readings: [None, None],
         frequencies: BTreeMap::new(),
     }
@@ -43,9 +48,12 @@ pub fn threads(lane: &Lane) -> Vec<i32> {
     devices.flat_map(of).map(|thread| thread.pid).collect()
 }
 
-struct Cpus {
+struct Cpus<'a> {
     root: PathBuf,
     own: Own,
+    switches: Option<&'a Switches>,
+    /// Who had each CPU under the load.
+    held: Option<BTreeMap<u32, Vec<CpuHolder>>>,
     /// When the load began, and when it ended.
     readings: [Option<Reading>; 2],
     /// Hz of each CPU when it ended.
@@ -54,18 +62,21 @@ struct Cpus {
 
 /// Times of the CPUs and of linerate's own tasks and processes.
 struct Reading {
+    at_ns: u64,
     cpus: CpuTimes,
     tasks: BTreeMap<i32, TaskTime>,
     processes: [u64; 2],
 }
 
-impl Cpus {
+impl Cpus<'_> {
     fn read(&self) -> Option<Reading> {
+        let at_ns = monotonic_ns();
         let tasks = match &self.own {
             Own::Threads(devices) => cpu::own_tasks(devices, &[]),
             Own::Processes => BTreeMap::new(),
         };
         Some(Reading {
+            at_ns,
             cpus: times(&self.root).ok()?,
             tasks,
             processes: cpu::own_ticks(),
@@ -87,12 +98,41 @@ impl Cpus {
     }
 }
 
-impl Collector for Cpus {
+impl Cpus<'_> {
+    /// The threads that sent, with those who had their CPUs meanwhile.
+    fn senders(&self, [before, after]: [&Reading; 2]) -> Vec<SenderTime> {
+        let load_ns = after.at_ns.saturating_sub(before.at_ns);
+        let mut senders = cpu::senders(load_ns, [&before.tasks, &after.tasks]);
+        for sender in &mut senders {
+            let held = self.held.as_ref();
+            sender.others = held.map(|held| held.get(&sender.cpu).cloned().unwrap_or_default());
+        }
+        senders
+    }
+
+    /// Counts who has the CPUs from the beginning of the load on, and keeps the counts at its end.
+    fn count(&mut self, moment: Moment) {
+        let (Some(switches), Own::Threads(devices)) = (self.switches, &self.own) else {
+            return;
+        };
+        match moment {
+            Moment::Began => self.held = switches.begin().is_ok().then(BTreeMap::new),
+            Moment::Ended => {
+                let held = self.held.is_some().then(|| switches.held(devices));
+                self.held = held;
+            }
+        }
+    }
+}
+
+impl Collector for Cpus<'_> {
     fn name(&self) -> &'static str {
         "cpus"
     }
 
     fn during(&mut self, moment: Moment) {
+        // At once, so that both times are of the load.
+        self.count(moment);
         let reading = self.read();
         if moment == Moment::Ended {
             let cpus = reading.iter().flat_map(|reading| reading.cpus.cpus());
@@ -113,7 +153,8 @@ impl Collector for Cpus {
             share.frequency = self.frequencies.get(&share.cpu).copied();
             share.others = others.get(&share.cpu).copied();
         }
-        Ok(vec![Artefact::Cpus(shares)])
+        let senders = self.senders([before, after]);
+        Ok(vec![Artefact::Cpus(shares), Artefact::Senders(senders)])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Waits for the kernel's locks, by the stack that wanted the lock.
 
 use super::symbols::Symbols;
-use super::{Probe, attach, count, detach, map};
+use super::{Probe, attach, count, detach, map, observed_cpus};
 use crate::bpf::LOCKS;
 use crate::error::Error;
 use aya::Ebpf;
@@ -12,8 +12,7 @@ use linerate_profile::{Profile, Waited};
 /// The name of the collector.
 pub const NAME: &str = "locks";
 
-/// CPUs that locks.bpf.c tells apart, and addresses of a stack.
-const CPUS: usize = 1024;
+/// Addresses of a stack.
 const DEEPEST: usize = 64;
 
 /// Measures waits, once.
@@ -27,17 +26,8 @@ impl Locks {
     /// # Errors
     /// No privilege, or a kernel without type information.
     pub fn load(cpus: &[u32]) -> Result<Box<dyn Probe>, Error> {
-        let mut observed = [0u64; CPUS / 64];
-        for cpu in cpus
-            .iter()
-            .map(|cpu| *cpu as usize)
-            .filter(|cpu| *cpu < CPUS)
-        {
-            observed[cpu / 64] |= 1 << (cpu % 64);
-        }
-        let observed: Vec<u8> = observed.into_iter().flat_map(u64::to_ne_bytes).collect();
         Ok(Box::new(Locks {
-            ebpf: LOCKS.load(&[], &[("OBSERVED", &observed)], &[])?,
+            ebpf: LOCKS.load(&[], &[("OBSERVED", &observed_cpus(cpus))], &[])?,
         }))
     }
 }

@@ -1,16 +1,22 @@
 //! The kernel's account of the frames of a DUT: drops with their reasons, times in the stack, waits for locks.
 
 use super::bench::{Frames, ask, lab, send, spec};
+use linerate_linux::host::cpu::online_cpus;
+use linerate_linux::lab::collectors::threads;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::Netns;
 use linerate_linux::telemetry::Probe;
 use linerate_linux::telemetry::counting::{Counting, EVENTS, Event};
-use linerate_linux::telemetry::{drops::Drops, locks::Locks, stages::Stages};
+use linerate_linux::telemetry::{drops::Drops, locks::Locks, stages::Stages, switches::Switches};
 use linerate_measure::collector::{Artefact, Counters};
-use linerate_measure::record::{StackTimes, Step};
+use linerate_measure::record::{CpuHolder, Mode, StackTimes, Step};
 use linerate_plan::settings::Dut;
 use linerate_profile::Waited;
 use linerate_wire::Family;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
 
 fn namespaces(lab: &EmbeddedLab) -> Vec<&Netns> {
     lab.lanes[0].dut.as_ref().unwrap().namespaces()
@@ -269,4 +275,88 @@ fn cpus_count_what_happens_between_two_readings() {
             .unwrap()
             .contains("context-switches")
     );
+}
+
+/// Nanoseconds that a task ran, as the scheduler counts them: at its ticks, 4 ms apart, and at each switch.
+fn ran(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    stat.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The time of a program on a CPU.
+fn time_of<'h>(held: &'h BTreeMap<u32, Vec<CpuHolder>>, cpu: u32, name: &str) -> &'h CpuHolder {
+    let held = held.get(&cpu).into_iter().flatten();
+    let found = held.clone().find(|holder| holder.name == name);
+    found.unwrap_or_else(|| panic!("{:?}", held.collect::<Vec<_>>()))
+}
+
+/// Two ticks of a kernel with 100 of them a second.
+const TICKS_NS: u64 = 20_000_000;
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn programs_that_have_a_cpu_are_counted_as_the_scheduler_counts_them() {
+    let cpu = *online_cpus().unwrap().last().unwrap();
+    let switches = Switches::load(&[cpu]).unwrap();
+    let mut program = Command::new("taskset");
+    program.args([
+        "-c",
+        &cpu.to_string(),
+        "dd",
+        "if=/dev/zero",
+        "of=/dev/null",
+        "bs=64k",
+    ]);
+    let mut program = program.spawn().unwrap();
+    let pid = program.id();
+    let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    while name() != "dd\n" {
+        std::thread::yield_now();
+    }
+    let before = ran(pid);
+    switches.begin().unwrap();
+    while ran(pid) - before < 200_000_000 {
+        std::thread::yield_now();
+    }
+    let held = switches.held(&[]);
+    let counted = ran(pid) - before;
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let dd = time_of(&held, cpu, "dd");
+    assert!(
+        !dd.of_kernel && dd.ns.abs_diff(counted) < TICKS_NS,
+        "{dd:?}, {counted}"
+    );
+    // This process is none of the others, whatever it does.
+    let own = fs::read_to_string("/proc/self/comm").unwrap();
+    let all = held.values().flatten();
+    assert!(
+        all.clone().all(|holder| holder.name != own.trim()),
+        "{held:?}"
+    );
+}
+
+/// The thread of the kernel that polls the DUT's card is the lab's; without knowing that, it is another's.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn threads_of_the_kernel_are_named_and_told_from_those_of_the_lab() {
+    let cpu = *online_cpus().unwrap().last().unwrap();
+    let spec = LabSpec {
+        mode: Mode::Threaded,
+        dut_cpus: vec![cpu],
+        ..spec()
+    };
+    let lab = EmbeddedLab::build(spec, &[Setup::of(Dut::Forwarding)]).unwrap();
+    let threads = threads(&lab.lanes[0]);
+    let switches = Switches::load(&[cpu]).unwrap();
+    let began = Instant::now();
+    switches.begin().unwrap();
+    send(&lab, Frames::of(Family::V4));
+    let (held, apart) = (switches.held(&[]), switches.held(&threads));
+    let napi = time_of(&held, cpu, "napi");
+    let all = u128::from(held[&cpu].iter().map(|holder| holder.ns).sum::<u64>());
+    assert!(napi.of_kernel && napi.ns > 0, "{napi:?}");
+    assert!(all <= began.elapsed().as_nanos(), "{held:?}");
+    let apart = apart.get(&cpu).into_iter().flatten();
+    assert_eq!(apart.filter(|holder| holder.name == "napi").count(), 0);
 }

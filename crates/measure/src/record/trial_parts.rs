@@ -130,6 +130,36 @@ pub struct Collected {
     pub output: Result<String, String>,
 }
 
+/// A thread that sent the frames of a trial, from the first frame to the end of the load, as the kernel's scheduler counts it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SenderTime {
+    /// The CPU that it is bound to.
+    pub cpu: u32,
+    /// Time between the two readings, in nanoseconds.
+    pub load_ns: u64,
+    /// Time that it ran.
+    pub ran_ns: u64,
+    /// Time that it was ready to run while another task had its CPU.
+    pub waited_ns: u64,
+    /// Time slices that it ran in.
+    pub slices: u64,
+    /// Programs that had its CPU meanwhile, the longest time first; `None` where the kernel does not let linerate count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Vec<CpuHolder>>,
+}
+
+/// A program that had a CPU while frames were sent on it: none of linerate's own, nor the idle CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuHolder {
+    /// Name, as the system shows it, without the CPU's number.
+    pub name: String,
+    /// Whether it is a thread of the kernel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_kernel: bool,
+    /// Time that it had the CPU, in nanoseconds.
+    pub ns: u64,
+}
+
 /// How busy a CPU was during a trial, as shares of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuShare {

@@ -42,7 +42,8 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// Where the time of frames went, of slots that were profiled.
     pub profiles: Vec<SlotProfile>,
-    /// Other programs that used most CPU time meanwhile, in the embedded lab.
+    /// Other programs that used most CPU time meanwhile, in the embedded lab: on the CPUs of the threads that send and under load, where
+    /// that was counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramTime>,
     /// How far frames go through rule files.

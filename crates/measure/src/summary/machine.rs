@@ -1,5 +1,6 @@
 //! Warnings about the machines that measured: time that their CPUs spent on others, and turns with another linerate.
 
+use super::senders::Sending;
 use super::warnings::Said;
 use crate::record::{Campaign, CpuShare, LabKind, Mode, TrialRecord};
 use linerate_stats::median;
@@ -54,7 +55,13 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
     let most =
         |cpus: &[CpuShare], of: &dyn Fn(&CpuShare) -> f64| cpus.iter().map(of).fold(0.0, f64::max);
     let hosts = campaign.asked.lab == LabKind::Hosts;
-    let of_dut = mean(&|trial| most(&trial.cpus, &|cpu| of_others(campaign, cpu).unwrap_or(0.0)));
+    let of_dut = mean(&|trial| {
+        let senders = trial.senders.iter().filter_map(|time| Sending::of([time]));
+        senders.map(|sending| sending.disturbed()).fold(
+            most(&trial.cpus, &|cpu| of_others(campaign, cpu).unwrap_or(0.0)),
+            f64::max,
+        )
+    });
     let of_tester = |host: &str| {
         let of = |cpu: &CpuShare| cpu.others.unwrap_or(0.0);
         mean(&|trial| {

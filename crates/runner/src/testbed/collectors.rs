@@ -5,6 +5,7 @@ use linerate_hosts::systems::Kernel;
 use linerate_linux::lab::collectors::{Own, counters, cpus, rules, threads};
 use linerate_linux::lab::{DutEnd, Lane};
 use linerate_linux::ports::monotonic_ns;
+use linerate_linux::telemetry::switches::Switches;
 use linerate_linux::telemetry::{self, drops, locks, profile, stages};
 use linerate_measure::collector::{Collector, Collectors};
 use linerate_plan::campaign::Collect;
@@ -20,6 +21,8 @@ pub struct Scene<'a> {
     pub host: Option<Observed>,
     /// Lane of the DUT, in the embedded lab: then this machine is the DUT's.
     pub lane: Option<&'a Lane>,
+    /// Counts who has the CPUs of the threads that send.
+    pub switches: Option<&'a Switches>,
     /// Whether programs of this machine are both ends of the load, and its CPUs the DUT's.
     pub of_programs: bool,
     /// Kernel of the DUT.
@@ -40,7 +43,7 @@ type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 /// The collectors of every trial, whatever a plan's `collect.what` names: warnings of a summary rest on how busy CPUs were, findings on the
 /// counters and the configuration. The receiver counts latencies itself.
 static COLLECTORS: [Make; 3] = [
-    |scene| Some(Box::new(cpus(Path::new("/"), scene.own()?))),
+    |scene| Some(Box::new(cpus(Path::new("/"), scene.own()?, scene.switches))),
     // Counters of a host are read with the account of frames.
     |scene| Some(Box::new(counters(scene.lane?))),
     |scene| {
@@ -67,6 +70,7 @@ impl<'a> Scene<'a> {
         Scene {
             host,
             lane: Some(lane),
+            switches: None,
             of_programs: false,
             kernel: Kernel::Linux,
             ends,

@@ -18,6 +18,7 @@ use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, support};
 use linerate_linux::net::conntrack;
 use linerate_linux::ports::Target;
+use linerate_linux::telemetry::switches::Switches;
 use linerate_linux::trial::{self, NOTHING_LEFT};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Connections, Direction, Mode, Roles, States};
@@ -41,6 +42,8 @@ pub struct Embedded {
     /// Before the lab: dropped in this order.
     tester: Tester,
     lab: EmbeddedLab,
+    /// Counts who has the CPUs of the threads that send; `None` where the kernel does not let it.
+    switches: Option<Switches>,
     /// Frames handed over at once.
     batch: u32,
     /// Frames/s that each cell's DUT took while it learned.
@@ -64,7 +67,10 @@ impl Embedded {
                 .context("giving the receiver its CPU")?;
         }
         let (pace, fresh) = (BTreeMap::new(), BTreeMap::new());
+        let cpus = kinds.iter().flat_map(|(_, kind)| &kind.cpus);
+        let switches = Switches::load(&cpus.copied().collect::<Vec<_>>()).ok();
         Ok(Embedded {
+            switches,
             group,
             lanes,
             tester,
@@ -347,7 +353,10 @@ impl GroupLab for Embedded {
             return Ok(TrialOutcome::failed(fault.clone()));
         }
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
-        let scene = scene(&self.prepared, lane, request);
+        let scene = Scene {
+            switches: self.switches.as_ref(),
+            ..scene(&self.prepared, lane, request)
+        };
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());

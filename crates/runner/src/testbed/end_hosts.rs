@@ -185,6 +185,7 @@ fn scene(lab: &Lab, name: &str, configuration: Option<usize>) -> Scene<'static> 
             sudo: false,
         }),
         lane: None,
+        switches: None,
         of_programs: true,
         kernel: Kernel::Linux,
         ends: ["path".into(), "path".into()],

@@ -106,6 +106,7 @@ impl Device {
         Scene {
             host,
             lane: None,
+            switches: None,
             of_programs: false,
             kernel,
             ends,
