@@ -70,7 +70,7 @@ pub(crate) enum On {
 pub(crate) enum Try {
     /// Keys of a plan's variant, as JSON.
     Keys(&'static str),
-    /// A command in a DUT of the embedded lab, which disappears with all that it was set to.
+    /// A command in a DUT of the embedded lab, which disappears with all that it was set to. It names devices by [`in_lab`].
     InLab(&'static str),
     /// There is none, with the reason.
     Not(&'static str),
@@ -219,10 +219,13 @@ impl Found {
         };
         match tried {
             Try::Keys(keys) => (serde_json::from_str(&self.fill(keys, in_json)).ok(), None),
-            Try::InLab(command) if case.is_embedded() => (
-                Some(json!({ "commands": [{ "run": command, "undo": "true" }] })),
-                None,
-            ),
+            Try::InLab(command) if case.is_embedded() => {
+                let run = self.text(command);
+                (
+                    Some(json!({ "commands": [{ "run": run, "undo": "true" }] })),
+                    None,
+                )
+            }
             Try::InLab(_) => (None, Some(BY_HAND.into())),
             Try::Not(why) => (None, Some(why.into())),
         }
@@ -357,6 +360,22 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{percent:.digits$} %")
 }
 
+/// A device of the embedded lab as a plan names it, whatever the number of its lane: `card-{in}` for the card below the macvlan `in3`.
+fn in_lab(device: &str) -> String {
+    let (below, name) = match device.strip_prefix("card-") {
+        Some(name) => ("card-", name),
+        None => ("", device),
+    };
+    let of_lane = |end: &str| {
+        let number = name.strip_prefix(end)?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| format!("{below}{{{end}}}"))
+    };
+    of_lane("in")
+        .or_else(|| of_lane("out"))
+        .unwrap_or_else(|| device.into())
+}
+
 /// Numbers with this sign between them.
 fn joined<T: Display>(all: impl IntoIterator<Item = T>, sign: &str) -> String {
     all.into_iter()
@@ -458,12 +477,9 @@ mod tests {
                     .any(|file| given.iter().any(|given| file.contains(given)))
         };
         for rule in all() {
-            let keys = tries(rule).filter_map(|tried| {
-                if let Try::Keys(keys) = tried {
-                    Some(keys)
-                } else {
-                    None
-                }
+            let keys = tries(rule).filter_map(|tried| match tried {
+                Try::Keys(text) | Try::InLab(text) => Some(text),
+                Try::Not(_) => None,
             });
             let conditions = rule.tries.iter().filter_map(|(on, _)| {
                 if let On::With(name) = on {
@@ -537,6 +553,34 @@ mod tests {
             }
         }
         assert!(number > 40, "{number}");
+    }
+
+    #[test]
+    fn devices_of_the_lab_are_named_as_in_plans() {
+        let named = [
+            "in0",
+            "out12",
+            "card-in3",
+            "card-out0",
+            "ifb0",
+            "in",
+            "inside",
+            "card-x1",
+        ];
+        let named = named.map(in_lab);
+        assert_eq!(
+            named,
+            [
+                "{in}",
+                "{out}",
+                "card-{in}",
+                "card-{out}",
+                "ifb0",
+                "in",
+                "inside",
+                "card-x1"
+            ]
+        );
     }
 
     #[test]

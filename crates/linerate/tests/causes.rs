@@ -1,6 +1,8 @@
 //! Causes of a low rate are put into the DUT one at a time, and `linerate explain` must name them. The DUT without one must have
 //! no finding. docs/explain.md has the hit rate.
 
+mod proofs;
+
 use crate::common::{Scratch, linerate};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::Look::By;
 use super::On::With;
 use super::Try::{InLab, Keys, Not};
-use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, joined, percent};
+use super::{Found, Looked, PROGRAM, RULE, Rule, WHOLE_MACHINE, in_lab, joined, percent};
 use crate::case::{Case, FULL};
 use linerate_hosts::configuration::Cpu;
 use linerate_measure::audit::Cause;
@@ -77,7 +77,7 @@ pub const RULES: &[Rule] = &[
             (With("set"), Keys(r#"{"interface": {"in": {"rps": null}}}"#)),
         ],
         otherwise: InLab(
-            "for queue in /sys/class/net/{in}/queues/rx-*; do echo 0 > $queue/rps_cpus; done",
+            "for queue in /sys/class/net/{device}/queues/rx-*; do echo 0 > $queue/rps_cpus; done",
         ),
     },
     Rule {
@@ -241,6 +241,7 @@ fn held(case: &Case<'_>) -> Option<Found> {
         percent(sending.waited)
     );
     let named = others.iter().take(MOST_NAMES);
+    let named = named.filter(|other| other.share >= TOLD);
     let named = named.map(|other| format!("{} for {}", words(other), percent(other.share)));
     let meanwhile = format!("others had CPU {cpu} meanwhile: {}", joined(named, ", "));
     Some(
@@ -264,8 +265,9 @@ fn words(other: &Holder) -> String {
     }
 }
 
-/// Programs that evidence names, at most.
+/// Programs that evidence names, at most, and the least share of the time of each.
 const MOST_NAMES: usize = 5;
+const TOLD: f64 = 0.005;
 
 /// Those that had the CPU, as the subject of a sentence with its verb: those that had most of it.
 fn who(others: &[&Holder]) -> String {
@@ -324,6 +326,7 @@ fn hand_over(case: &Case<'_>) -> Looked {
         .with("inline", inline);
     let found = found
         .with("card", &card.name)
+        .with("device", in_lab(&card.name))
         .with("more", percent(share / (1.0 - share).max(0.001)));
     Ok(Some(
         found

@@ -5,7 +5,7 @@ use super::On::With;
 use super::Setting::{self, Asked};
 use super::Try::{InLab, Keys, Not};
 use super::path::SLOW_PATHS;
-use super::{Found, Looked, RULE, Rule, Try, Ways, cost, judged, percent};
+use super::{Found, Looked, RULE, Rule, Try, Ways, cost, in_lab, joined, judged, percent};
 use crate::case::Case;
 use linerate_hosts::configuration::Card;
 use linerate_measure::record::Strength;
@@ -143,6 +143,31 @@ pub const RULES: &[Rule] = &[
         ..RULE
     },
     Rule {
+        cause: "traffic-filters",
+        look: By(traffic_filters),
+        says: "Filters of traffic control (tc filter) classify each frame.",
+        mechanism: "Filters of an interface are tried one after the other, in the order of their preference, until one of them decides.",
+        changes: &[[
+            "Linux",
+            "tc filter del dev IF ingress (or egress); a hash of u32, a map of eBPF or a set of nftables instead of many filters",
+            "tc filter add with the former filters",
+        ]],
+        tries: &[
+            (
+                With("classes"),
+                Not(
+                    "the filters choose classes of a queueing discipline: only their author knows which can go",
+                ),
+            ),
+            (
+                With("elsewhere"),
+                Not("the filters are not at the DUT's interfaces: only their author knows them"),
+            ),
+        ],
+        otherwise: InLab(WITHOUT_FILTERS),
+        ..RULE
+    },
+    Rule {
         cause: "logging",
         look: By(logging),
         says: "The firewall logs frames under load.",
@@ -207,10 +232,11 @@ const LOGGING: &[&str] = &[
     "pflog_packet",
 ];
 
-/// Takes the rules out that log and do nothing else.
-const WITHOUT_LOGGING: &str = "nft -a list ruleset | awk '$1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2 } \
+/// Takes the rules out that log and do nothing else. Words in quotation marks are an author's: comments and prefixes.
+const WITHOUT_LOGGING: &str = "nft -a list ruleset | awk '{ gsub(/\"[^\"]*\"/, \"\") } $1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2 } \
     /[[:space:]]log .*# handle/ && !/(accept|drop|reject|queue|jump .*|goto .*) # handle/ { print \"delete rule\", table, chain, \"handle\", $NF }' | nft -f -; \
-    if iptables-save 2> /dev/null | grep -q LOG; then iptables-save | sed '/-j N\\?F\\?LOG/d' | iptables-restore; fi";
+    for ip in iptables ip6tables; do if $ip-save 2> /dev/null | grep -qE -e '-j (NF)?LOG( |$)'; \
+    then $ip-save | sed -E '/-j (NF)?LOG( |$)/d' | $ip-restore; fi; done";
 
 fn linear_rules(case: &Case<'_>) -> Looked {
     /// A short rule set takes a few percent of a frame's time.
@@ -513,4 +539,40 @@ fn reverse_path(case: &Case<'_>) -> Looked {
         0.005,
         setting,
     )
+}
+
+/// Takes the filters out that decide nothing: each says by an action, or by an eBPF program, what becomes of a frame. `{places}`: interface
+/// and direction of the filters.
+const WITHOUT_FILTERS: &str = "for place in {places}; do dev=${place%:*} way=${place#*:}; \
+    tc filter show dev $dev $way | awk '/^filter/ { pref = 0; for (i = 1; i < NF; i++) if ($i == \"pref\") pref = $(i + 1); all[pref] } \
+    /^filter .* bpf / || /[[:space:]]action order / && !/ gact action pass/ { decides[pref] } \
+    END { for (pref in all) if (!(pref in decides)) print pref }' | while read pref; do tc filter del dev $dev $way pref $pref; done; done";
+
+/// Filters without the actions and eBPF programs that they call, which are other causes.
+fn traffic_filters(case: &Case<'_>) -> Looked {
+    let setting = Asked(&["tc"], |found| {
+        found.cards.iter().find_map(|card| {
+            let number: u64 = card.filters.values().sum();
+            (number > 0).then(|| format!("{} has {number} filters of traffic control", card.name))
+        })
+    });
+    let functions = ["tcf_classify*", "tc_run", "tcx_run*", "sch_handle_*"];
+    let Some(found) = cost(case, case.spent_usually(&functions, &[]), 0.02, setting)? else {
+        return Ok(None);
+    };
+    let cards = case.configuration().map_or(&[][..], |found| &found.cards);
+    let places = |of: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let ways = cards.iter().flat_map(|card| {
+            let own = card.filters.iter().filter(|(way, n)| **n > 0 && of(way));
+            own.map(|(way, _)| format!("{}:{way}", in_lab(&card.name)))
+        });
+        ways.collect()
+    };
+    let own = places(&|way| way != "root");
+    Ok(Some(
+        found
+            .when(own.is_empty() && !places(&|_| true).is_empty(), "classes")
+            .when(own.is_empty(), "elsewhere")
+            .with("places", joined(own, " ")),
+    ))
 }

@@ -169,7 +169,9 @@ const REASONS: &[Reason] = &[
         why: "an XDP program drops them",
         ways: (
             &[["Linux", "ip link set IF xdp off", FORMER]],
-            InLab("for dev in {in} {out}; do ip link set $dev xdp off; done"),
+            InLab(
+                "for dev in {in} {out}; do ip link set $dev xdpgeneric off; ip link set $dev xdp off 2> /dev/null; done; true",
+            ),
         ),
     },
     Reason {

@@ -4,22 +4,20 @@ use super::Look::{By, Cost};
 use super::On::{Embedded, System, With};
 use super::Setting::{Asked, Offload, Unasked};
 use super::Try::{InLab, Keys, Not};
-use super::{Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, cost, joined, percent};
+use super::{
+    Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, cost, in_lab, joined, percent,
+};
 use crate::case::Case;
 use crate::spent::{Spent, is_called};
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System::{FreeBsd, Linux, OpenBsd};
 use linerate_measure::record::Strength;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub const RULES: &[Rule] = &[
     Rule {
         cause: "policy-routing",
-        look: Cost(
-            &["fib_rules_lookup"],
-            0.02,
-            Unasked("linerate does not read the DUT's routing rules"),
-        ),
+        look: By(policies),
         says: "Routing rules (ip rule) are compared with each frame, one after the other.",
         mechanism: "With rules of your own, each lookup of a route first walks through the list of rules, and each frame needs the route of its source as well.",
         changes: &[[
@@ -27,6 +25,7 @@ pub const RULES: &[Rule] = &[
             "ip rule del for rules that can be routes, a VRF or a mark of the firewall; most frequent rules first",
             "ip rule add with the former rules (ip rule save)",
         ]],
+        tries: &[(With("own"), Keys(r#"{"commands": null}"#))],
         otherwise: InLab(
             "ip rule flush; ip rule add lookup main; ip -6 rule flush; ip -6 rule add lookup main",
         ),
@@ -67,22 +66,11 @@ pub const RULES: &[Rule] = &[
             "tc qdisc replace dev IF root noqueue (virtual interfaces), mq (cards)",
             "tc qdisc replace dev IF root OLD",
         ]],
+        tries: &[(
+            With("devices"),
+            InLab("for dev in {devices}; do tc qdisc del dev $dev root; done"),
+        )],
         otherwise: NO_QUEUE,
-        ..RULE
-    },
-    Rule {
-        cause: "traffic-filters",
-        look: By(traffic_filters),
-        says: "Filters of traffic control (tc filter) classify each frame.",
-        mechanism: "Filters of an interface are tried one after the other, in the order of their preference, until one of them decides.",
-        changes: &[[
-            "Linux",
-            "tc filter del dev IF ingress (or egress); a hash of u32, a map of eBPF or a set of nftables instead of many filters",
-            "tc filter add with the former filters",
-        ]],
-        otherwise: InLab(
-            "for dev in {in} {out}; do for way in ingress egress; do tc filter del dev $dev $way 2> /dev/null; done; done; true",
-        ),
         ..RULE
     },
     Rule {
@@ -184,7 +172,9 @@ pub const RULES: &[Rule] = &[
             "ip link set IF xdpgeneric off; ip link set IF xdp obj FILE (a driver with XDP), or no program",
             "ip link set IF xdpgeneric obj FILE",
         ]],
-        otherwise: InLab("for dev in {in} {out}; do ip link set $dev xdpgeneric off; done"),
+        otherwise: InLab(
+            "for dev in /sys/class/net/*; do ip link set ${dev##*/} xdpgeneric off; done",
+        ),
         ..RULE
     },
     Rule {
@@ -290,8 +280,11 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-pub const NO_QUEUE: Try =
-    InLab("for dev in {in} {out}; do tc qdisc replace dev $dev root noqueue; done");
+/// For a discipline that is not at the DUT's interfaces: at devices that filters hand frames to, at tunnels. Each gets its usual one, which
+/// has no handle, in the place of one that was set.
+pub const NO_QUEUE: Try = InLab(
+    "for dev in $(tc qdisc show | awk '/ root / && $3 != \"0:\" { print $5 }'); do tc qdisc del dev $dev root; done",
+);
 
 /// Functions that wait for a lock which another CPU holds.
 pub const SLOW_PATHS: &[&str] = &[
@@ -366,7 +359,19 @@ fn queueing(case: &Case<'_>) -> Looked {
         &["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"],
         &apart,
     );
-    cost(case, spent, 0.02, setting)
+    let named = case.configuration().map_or(Vec::new(), |found| {
+        let cards = found.cards.iter();
+        let slow = cards.filter(|card| {
+            let mut own = card.qdiscs.iter();
+            own.any(|qdisc| !USUAL.contains(&qdisc.kind.as_str()))
+        });
+        slow.map(|card| in_lab(&card.name)).collect()
+    });
+    let found = cost(case, spent, 0.02, setting)?;
+    Ok(found.map(|found| match named[..] {
+        [] => found,
+        _ => found.with("devices", joined(&named, " ")),
+    }))
 }
 
 fn checksums(case: &Case<'_>) -> Looked {
@@ -521,14 +526,64 @@ fn mitigations(case: &Case<'_>) -> Looked {
     }))
 }
 
-/// Filters without the actions and eBPF programs that they call, which are other causes.
-fn traffic_filters(case: &Case<'_>) -> Looked {
-    let setting = Asked(&["tc"], |found| {
-        found.cards.iter().find_map(|card| {
-            let number: u64 = card.filters.values().sum();
-            (number > 0).then(|| format!("{} has {number} filters of traffic control", card.name))
-        })
-    });
-    let functions = ["tcf_classify*", "tc_run", "tcx_run*", "sch_handle_*"];
-    cost(case, case.spent_usually(&functions, &[]), 0.02, setting)
+/// A kernel that has had one routing rule goes on looking rules up, in a namespace for good: only a DUT that never has one is without them.
+fn policies(case: &Case<'_>) -> Looked {
+    let setting = Unasked("linerate does not read the DUT's routing rules");
+    let found = cost(case, case.spent(&["fib_rules_lookup"]), 0.02, setting)?;
+    let commands = case.setting("/commands").and_then(Value::as_array);
+    let adds = |command: &Value| only_adds_rules(command["run"].as_str().unwrap_or_default());
+    let own = commands.is_some_and(|all| !all.is_empty() && all.iter().all(adds));
+    Ok(found.map(|found| found.when(own, "own")))
+}
+
+/// Whether a line of the shell adds routing rules, and sets nothing else.
+fn only_adds_rules(line: &str) -> bool {
+    /// Programs that set something else.
+    const OTHERS: [&str; 8] = [
+        "tc",
+        "nft",
+        "iptables",
+        "ip6tables",
+        "sysctl",
+        "ethtool",
+        "bridge",
+        "echo",
+    ];
+    let mut words = line.split([' ', ';', '\n']).filter(|word| !word.is_empty());
+    let mut rules = 0;
+    while let Some(word) = words.next() {
+        let is_other = match word {
+            "ip" => words.find(|word| !word.starts_with('-')) != Some("rule"),
+            word => OTHERS.contains(&word),
+        };
+        if is_other {
+            return false;
+        }
+        rules += usize::from(word == "ip");
+    }
+    rules > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_adds_rules;
+
+    #[test]
+    fn commands_that_only_add_routing_rules_are_told_from_others() {
+        for line in [
+            "ip rule add from 203.0.113.1 lookup 100",
+            "for i in $(seq 30); do ip -6 rule add from fd00:$i::/32 lookup 100; done",
+        ] {
+            assert!(only_adds_rules(line), "{line}");
+        }
+        for line in [
+            "",
+            "true",
+            "ip route add 203.0.113.0/24 via 198.19.1.2",
+            "ip rule add from 203.0.113.1 lookup 100; ip route add default via 198.19.1.2 table 100",
+            "ip rule add from 203.0.113.1 lookup 100; tc qdisc del dev in0 root",
+        ] {
+            assert!(!only_adds_rules(line), "{line}");
+        }
+    }
 }

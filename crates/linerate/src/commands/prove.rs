@@ -5,7 +5,7 @@ use crate::args::CampaignArgs;
 use crate::output::tell;
 use anyhow::{Context, Result};
 use linerate_linux::host;
-use linerate_measure::record::{After, Campaign, Explanation, Finding, HostFacts, LabKind, Proof};
+use linerate_measure::record::{After, Campaign, Explanation, HostFacts, LabKind, Proof};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::proof::Change;
 use linerate_runner::interrupt::interrupted;
@@ -25,31 +25,29 @@ pub struct Experiment {
     place: (usize, usize),
     /// The cause that it is about.
     cause: String,
+    /// The cause, and the cell where several have it.
+    name: String,
     /// The plan, or the reason why there is none.
     plan: Result<linerate_plan::Proof, String>,
 }
 
-/// The experiments of all findings whose change a plan can make: of those with one cause and one statement, for the slot where it is strongest.
+/// The experiments of all findings whose change a plan can make, in each slot: slots differ in their frames and settings, even where their
+/// findings say the same.
 pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Experiment> {
-    let mut strongest: Vec<(usize, usize)> = Vec::new();
     let finding = |(e, f): (usize, usize)| &explanations[e].findings[f];
-    let rank = |finding: &Finding| (finding.strength, finding.weight);
-    let says = |at| (&finding(at).cause, &finding(at).statement);
-    for (e, explanation) in explanations.iter().enumerate() {
-        for place in (0..explanation.findings.len()).map(|f| (e, f)) {
-            if finding(place).patch.is_none() {
-                continue;
-            }
-            match strongest
-                .iter_mut()
-                .find(|known| says(**known) == says(place))
-            {
-                Some(known) if rank(finding(place)) > rank(finding(*known)) => *known = place,
-                Some(_) => {}
-                None => strongest.push(place),
-            }
-        }
-    }
+    let of_slot =
+        |(e, of): (usize, &Explanation)| (0..of.findings.len()).map(|f| (e, f)).collect::<Vec<_>>();
+    let all = explanations.iter().enumerate().flat_map(of_slot);
+    let all: Vec<(usize, usize)> = all.filter(|at| finding(*at).patch.is_some()).collect();
+    // The cell is part of the name where the cause has several.
+    let is_alone = |at: (usize, usize)| {
+        let same = |other: &&(usize, usize)| finding(**other).cause == finding(at).cause;
+        all.iter().filter(same).count() == 1
+    };
+    let name = |at: (usize, usize)| match is_alone(at) {
+        true => finding(at).cause.clone(),
+        false => format!("{}-cell-{}", finding(at).cause, explanations[at.0].slot + 1),
+    };
     let planned = campaign.planned.as_deref();
     let measured = match planned.map(|planned| Plan::joined(planned, &campaign.slots)) {
         Some(Ok(plan)) => Ok(plan),
@@ -96,10 +94,11 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
         Experiment {
             place: at,
             cause: finding.cause.clone(),
+            name: name(at),
             plan,
         }
     };
-    strongest.into_iter().map(experiment).collect()
+    all.iter().copied().map(experiment).collect()
 }
 
 /// Writes the plans into a folder, each with its rule files. Returns their paths.
@@ -109,15 +108,15 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
 pub fn write(experiments: &[Experiment], folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let mut plans = Vec::new();
-    for Experiment { cause, plan, .. } in experiments {
+    for Experiment { name, plan, .. } in experiments {
         let plan = match plan {
             Ok(plan) => plan,
             Err(why) => {
-                tell(format!("{cause}: {why}"));
+                tell(format!("{name}: {why}"));
                 continue;
             }
         };
-        let path = folder.join(format!("{cause}.toml"));
+        let path = folder.join(format!("{name}.toml"));
         write_new(&path, &plan.text)?;
         for (name, text) in &plan.files {
             write_new(&folder.join(name), text)?;
@@ -150,12 +149,19 @@ pub fn prove(
     run::begin(&CampaignArgs::default());
     let base = directory.parent().unwrap_or(directory);
     let number = experiments.len();
-    for (at, Experiment { place, cause, plan }) in experiments.into_iter().enumerate() {
+    for (at, experiment) in experiments.into_iter().enumerate() {
+        let Experiment {
+            place,
+            cause,
+            name,
+            plan,
+        } = experiment;
+        let cell = campaign.name_of(explanations[place.0].slot);
         tell(format!(
-            "experiment {} of {number}: without {cause}",
+            "experiment {} of {number}: {cell} without {cause}",
             at + 1
         ));
-        let name = format!("{}-without-{cause}", campaign.name);
+        let name = format!("{}-without-{name}", campaign.name);
         let allowed = || cheap(campaign, then).map_or(Ok(()), Err);
         let proof = match allowed().and(plan) {
             Ok(plan) => one(plan.campaign, &cause, name, base, budget)
@@ -191,7 +197,8 @@ fn cheap(campaign: &Campaign, then: &HostFacts) -> Option<String> {
     }
 }
 
-/// Runs an experiment. The kernel is sampled with the change as well: the rate alone does not tell whether the change removed the cause.
+/// Runs an experiment. The kernel is sampled without the change and with it: the rate alone does not tell whether the change removed the
+/// cause.
 fn one(
     mut plan: Plan,
     cause: &str,
@@ -243,14 +250,13 @@ fn one(
         records: Some(records.clone()),
         ..Proof::not_run(reasons.join("; "))
     };
-    let changed = pair.map(|pair| pair.of);
-    let explained = finished
-        .summary
-        .explanations
-        .iter()
-        .find(|of| Some(of.slot) == changed);
+    let explained = |cell: Option<usize>| {
+        let mut all = finished.summary.explanations.iter();
+        all.find(|of| Some(of.slot) == cell)
+    };
+    let [then, now] = [pair.and_then(|pair| pair.than), pair.map(|pair| pair.of)].map(explained);
     Ok(match ratio {
-        Some(ratio) => Proof::of(ratio, records).about(After::of(cause, explained)),
+        Some(ratio) => Proof::of(ratio, records).about(After::of(cause, then, now)),
         None => of_nothing.unwrap_or_else(not_run),
     })
 }

@@ -80,38 +80,51 @@ fn takes_minutes_a_long_list_of_rules_is_proven_by_a_table() {
     );
 }
 
-/// A queueing discipline of the cards below macvlans: the change of the finding removes those of the macvlans.
-const QUEUED: &str = r#"
-title = "Queues"
-question = "What does a queue cost?"
+/// Filters that each have an action: the change of the finding leaves them, because they decide what becomes of a frame. A queueing
+/// discipline of the cards below macvlans, beside one that no frame passes.
+const LEFT: &str = r#"
+title = "Filters and queues"
+question = "What do they cost?"
 trials = { duration = "20 ms", blocks = 2 }
 collect.profile = "1 s"
 [lab]
 batch = 64
+[variants.filtered]
+commands = [{ run = "ip link add ifb0 type ifb; ip link set ifb0 up; tc qdisc add dev {in} clsact; for i in $(seq 30); do tc filter add dev {in} ingress prio $i protocol ip u32 match ip dst 203.0.113.$i/32 action mirred egress mirror dev ifb0; done", undo = "tc qdisc del dev {in} clsact; ip link del ifb0" }]
 [variants.queued]
 dut = "macvlan"
-[[variants.queued.commands]]
-run = "for i in $(ip -o link show type veth | awk -F '[ :@]+' '{ print $2 }'); do tc qdisc add dev $i root tbf rate 100gbit burst 10m limit 100m; done"
-undo = "true"
+commands = [{ run = "ip link add ifb0 type ifb; for i in ifb0 card-{in} card-{out}; do tc qdisc add dev $i root tbf rate 100gbit burst 10m limit 100m; done", undo = "true" }]
 "#;
 
 #[test]
 #[ignore = "needs root and tc"]
-fn takes_minutes_a_change_that_leaves_its_cause_there_decides_nothing() {
+fn takes_minutes_changes_remove_what_was_found_and_leave_what_decides() {
     let scratch = Scratch::new();
-    fs::write(scratch.file("queues.toml"), QUEUED).unwrap();
+    fs::write(scratch.file("left.toml"), LEFT).unwrap();
     let run = |args: &[&str]| linerate(args).dir(scratch.path()).within(120).run().ok();
-    linerate(["run", "queues.toml", "--out", "records", "--quiet"])
+    linerate(["run", "left.toml", "--out", "records", "--quiet"])
         .dir(scratch.path())
         .within(60)
         .run();
     let explained = run(&["explain", "records", "--prove", "--budget", "2s", "--json"]).json();
-    let proof = &finding(&explained, "queueing-discipline")["proof"];
+    let proof = &finding(&explained, "traffic-filters")["proof"];
     let decided = [&proof["verdict"], &proof["reason"]];
     assert_eq!(
         decided,
         ["undecided", "the change did not remove the cause here"],
         "{explained:#}"
+    );
+    let queueing = finding(&explained, "queueing-discipline");
+    let change = queueing["patch"]["commands"][0]["run"].as_str().unwrap();
+    assert!(
+        change.starts_with("for dev in card-{in} card-{out}; do"),
+        "{change}"
+    );
+    assert_ne!(queueing["proof"]["verdict"], "refuted", "{queueing:#}");
+    let reason = &queueing["proof"]["reason"];
+    assert_ne!(
+        reason, "the change did not remove the cause here",
+        "{queueing:#}"
     );
 }
 

@@ -53,8 +53,8 @@ pub struct DutEnd {
     pub(super) workspace: Option<workspace::Workspace>,
     /// Attached while they are here.
     pub(super) programs: Vec<Ebpf>,
-    /// Sysctls that were set, with their values before.
-    sysctls: Vec<Change>,
+    /// Sysctls that were set, with their values before and their namespaces.
+    sysctls: Vec<(Netns, Change)>,
     /// Set when the user wants to stop.
     interrupted: Option<&'static AtomicBool>,
     /// Namespaces that have names are left to themselves.
@@ -243,12 +243,8 @@ impl DutEnd {
     /// Exchanges rules and sysctls. Returns the settings that are the host's.
     pub(super) fn exchange(&mut self, setup: &Setup) -> Result<BTreeSet<Change>, Error> {
         self.rules.clear()?;
-        while let Some(before) = self.sysctls.pop() {
-            sysctl::set(
-                &self.namespace,
-                before.key().unwrap_or_default(),
-                &before.value,
-            )?;
+        while let Some((namespace, before)) = self.sysctls.pop() {
+            sysctl::set(&namespace, before.key().unwrap_or_default(), &before.value)?;
         }
         self.load(setup)
     }
@@ -262,18 +258,33 @@ impl DutEnd {
                 others.push(wanted);
                 continue;
             }
-            let value = sysctl::get(&self.namespace, key)?;
-            sysctl::set(&self.namespace, key, &wanted.value)?;
-            let kept = sysctl::get(&self.namespace, key)?;
-            if !kept.split_whitespace().eq(wanted.value.split_whitespace()) {
-                let (key, wanted) = (key.replace('/', "."), &wanted.value);
-                return Err(Error::Refused(format!(
-                    "sysctl {key} was set to {wanted}, and the kernel keeps {kept}"
-                )));
+            for namespace in self.namespaces_of(key) {
+                let value = sysctl::get(&namespace, key)?;
+                sysctl::set(&namespace, key, &wanted.value)?;
+                let kept = sysctl::get(&namespace, key)?;
+                if !kept.split_whitespace().eq(wanted.value.split_whitespace()) {
+                    let (key, wanted) = (key.replace('/', "."), &wanted.value);
+                    return Err(Error::Refused(format!(
+                        "sysctl {key} was set to {wanted}, and the kernel keeps {kept}"
+                    )));
+                }
+                let before = Change {
+                    value,
+                    ..wanted.clone()
+                };
+                self.sysctls.push((namespace, before));
             }
-            self.sysctls.push(Change { value, ..wanted });
         }
         Ok(others)
+    }
+
+    /// The namespaces that a sysctl is set in: that which forwards; for bridges also that of the cards, where a nested DUT has its bridges.
+    fn namespaces_of(&self, key: &str) -> Vec<Netns> {
+        let cards = &self.inside.node.namespace;
+        let has_bridges = key.starts_with("net/bridge/") && cards.inode() != self.namespace.inode();
+        let mut all = vec![self.namespace.clone()];
+        all.extend(has_bridges.then(|| cards.clone()));
+        all
     }
 }
 

@@ -105,30 +105,40 @@ pub struct Proof {
     pub reason: Option<String>,
 }
 
-/// Whether the cause was found in the DUT with the change as well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a change has done to a cause, by an experiment that looked for it in the DUT as measured and in the DUT with the change.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum After {
-    Gone,
+    /// The DUT as measured has it, with this part of the frames or of their time, and the DUT with the change does not.
+    Gone(f64),
+    /// The DUT with the change has it as well.
     StillThere,
+    /// The DUT as measured does not show it.
+    NotShown,
     /// Nothing tells.
     Unknown,
 }
 
 impl After {
-    /// By the explanation of the DUT with the change.
-    pub fn of(cause: &str, explanation: Option<&Explanation>) -> After {
-        let Some(explanation) = explanation else {
+    /// By the explanations of the DUT as measured and with the change.
+    pub fn of(cause: &str, then: Option<&Explanation>, now: Option<&Explanation>) -> After {
+        let (Some(then), Some(now)) = (then, now) else {
             return After::Unknown;
         };
-        let found = explanation
-            .findings
-            .iter()
-            .any(|finding| finding.cause == cause);
-        match found {
-            true => After::StillThere,
-            false if explanation.absent.iter().any(|absent| absent == cause) => After::Gone,
-            false => After::Unknown,
+        let is_absent = |of: &Explanation| of.absent.iter().any(|absent| absent == cause);
+        match (then.weight(cause), now.weight(cause)) {
+            (_, Some(_)) => After::StillThere,
+            (Some(weight), None) if is_absent(now) => After::Gone(weight),
+            (None, None) if is_absent(then) && is_absent(now) => After::NotShown,
+            _ => After::Unknown,
         }
+    }
+}
+
+impl Explanation {
+    /// The part of the frames or of their time that a cause takes; `None` where it was not found.
+    fn weight(&self, cause: &str) -> Option<f64> {
+        let found = self.findings.iter().filter(|of| of.cause == cause);
+        found.map(|finding| finding.weight).reduce(f64::max)
     }
 }
 
@@ -136,11 +146,11 @@ impl After {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval of the ratio is above 1, and the cause is not found with the change.
+    /// The whole interval of the ratio is above 1, and the cause is gone with the change.
     Proven,
     /// The whole interval is below a gain that matters, although the cause is gone.
     Refuted,
-    /// The interval allows both, or the change did not remove the cause.
+    /// The interval allows both, or the change did not remove the cause, or the experiment does not show it.
     Undecided,
     /// The change was not measured.
     NotRun,
@@ -165,16 +175,25 @@ impl Proof {
         }
     }
 
-    /// The answer about a cause: one that is still there, or may be, is not refuted by a rate that stays the same, nor proven by a gain.
+    /// The answer about a cause. One that is still there, or may be, is not refuted by a rate that stays the same. Nor is it proven by a
+    /// gain, and neither is one that the experiment does not show.
     #[must_use]
     pub fn about(self, after: After) -> Proof {
+        let high = self.ratio.and_then(|ratio| ratio.high);
         let reason = match (after, self.verdict) {
-            (_, Verdict::NotRun) => return self,
+            (_, Verdict::NotRun | Verdict::Undecided) => return self,
             (After::StillThere, _) => "the change did not remove the cause here",
-            (After::Unknown, Verdict::Refuted) => {
-                "nothing tells whether the change removed the cause"
+            (After::NotShown, _) => {
+                "the experiment does not show the cause, with the change or without it"
             }
-            _ => return self,
+            (After::Unknown, _) => "nothing tells whether the change removed the cause",
+            // Half of the gain that the cause's part of the time would bring.
+            (After::Gone(weight), Verdict::Refuted)
+                if high.is_some_and(|high| high >= 1.0 + weight / (1.0 - weight) / 2.0) =>
+            {
+                "the cause takes so little that a gain as small as this may be its own"
+            }
+            (After::Gone(_), _) => return self,
         };
         Proof {
             verdict: Verdict::Undecided,
@@ -279,31 +298,39 @@ mod tests {
             .about(after)
             .verdict
         };
-        use After::{Gone, StillThere, Unknown};
+        use After::{Gone, NotShown, StillThere, Unknown};
         use Verdict::{Proven, Refuted, Undecided};
         let (gain, none) = ([1.1, 1.2], [0.99, 1.01]);
         assert_eq!(
-            [Gone, StillThere, Unknown].map(|after| about(gain, after)),
-            [Proven, Undecided, Proven]
+            [Gone(0.2), StillThere, NotShown, Unknown].map(|after| about(gain, after)),
+            [Proven, Undecided, Undecided, Undecided]
         );
         assert_eq!(
-            [Gone, StillThere, Unknown].map(|after| about(none, after)),
-            [Refuted, Undecided, Undecided]
+            [Gone(0.2), StillThere, NotShown, Unknown].map(|after| about(none, after)),
+            [Refuted, Undecided, Undecided, Undecided]
         );
-        let finding = Finding {
-            cause: "bridge".into(),
-            ..Finding::default()
-        };
-        let found = Explanation {
-            findings: vec![finding],
-            absent: vec!["logging".into()],
+        // A cause of 1.5 % of the time cannot bring a gain of 2 %.
+        assert_eq!(about(none, Gone(0.015)), Undecided);
+        assert_eq!(about([0.99, 1.005], Gone(0.015)), Refuted);
+        let explained = |found: &[&str], absent: &[&str]| Explanation {
+            findings: found
+                .iter()
+                .map(|cause| Finding {
+                    cause: (*cause).into(),
+                    weight: 0.4,
+                    ..Finding::default()
+                })
+                .collect(),
+            absent: absent.iter().map(|cause| (*cause).into()).collect(),
             ..Explanation::default()
         };
-        let after = |cause| After::of(cause, Some(&found));
+        let then = explained(&["bridge", "logging", "steal"], &["bridge-netfilter"]);
+        let now = explained(&["bridge"], &["logging", "bridge-netfilter"]);
+        let after = |cause| After::of(cause, Some(&then), Some(&now));
         assert_eq!(
-            ["bridge", "logging", "steal"].map(after),
-            [StillThere, Gone, Unknown]
+            ["bridge", "logging", "bridge-netfilter", "steal"].map(after),
+            [StillThere, Gone(0.4), NotShown, Unknown]
         );
-        assert_eq!(After::of("bridge", None), Unknown);
+        assert_eq!(After::of("logging", Some(&then), None), Unknown);
     }
 }

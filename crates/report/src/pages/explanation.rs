@@ -42,7 +42,7 @@ pub fn explanation(
     for (finding, slots) in merged(&summary.explanations) {
         page.gap();
         page.answer(&finding.statement);
-        facts(&mut page, campaign, finding, &slots);
+        facts(&mut page, campaign, &summary.explanations, finding, &slots);
     }
     stages(&mut page, campaign, &summary.explanations);
     super::results::balance::balance(&mut page, campaign, &summary.explanations, false);
@@ -129,7 +129,9 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
                 "{} in full: evidence, mechanism, change, undo and gain",
                 finding.cause
             );
-            part.folded(title, |page| facts(page, campaign, finding, slots));
+            part.folded(title, |page| {
+                facts(page, campaign, explanations, finding, slots)
+            });
         }
     }
     if merged.is_empty() {
@@ -187,21 +189,21 @@ fn open(explanations: &[Explanation]) -> String {
     }
 }
 
+/// Whether a finding says the same as another.
+fn says(finding: &Finding, other: &Finding) -> bool {
+    finding.cause == other.cause && finding.statement == other.statement
+}
+
 /// Findings that say the same of several slots are one entry, with the strongest of them and all these slots. A cause has a statement
 /// of its own where it shows otherwise: frames that are dropped for want of a route, and by a rule.
 fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
     let mut all: Vec<(&Finding, Vec<usize>)> = Vec::new();
     for explanation in explanations {
         for finding in &explanation.findings {
-            let same = |known: &Finding| {
-                known.cause == finding.cause && known.statement == finding.statement
-            };
-            match all.iter_mut().find(|(known, _)| same(known)) {
+            match all.iter_mut().find(|(known, _)| says(known, finding)) {
                 Some((known, slots)) => {
                     slots.push(explanation.slot);
-                    let rank = |finding: &Finding| {
-                        (finding.proof.is_some(), finding.strength, finding.weight)
-                    };
+                    let rank = |finding: &Finding| (finding.strength, finding.weight);
                     if rank(finding) > rank(known) {
                         *known = finding;
                     }
@@ -258,7 +260,13 @@ fn known(strength: Strength) -> &'static str {
 }
 
 /// All that is known of a finding beside its statement.
-fn facts(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[usize]) {
+fn facts(
+    page: &mut Document,
+    campaign: &Campaign,
+    explanations: &[Explanation],
+    finding: &Finding,
+    slots: &[usize],
+) {
     let names = slots
         .iter()
         .map(|slot| campaign.name_of(*slot))
@@ -282,10 +290,15 @@ fn facts(page: &mut Document, campaign: &Campaign, finding: &Finding, slots: &[u
         page.fact("undo", format!("{}: {}", change.system, change.undo));
     }
     page.fact("gain", &finding.gain);
-    finding
-        .proof
-        .iter()
-        .for_each(|proof| page.fact("proof", proven(proof)));
+    for explanation in explanations.iter().filter(|of| slots.contains(&of.slot)) {
+        let own = explanation.findings.iter().filter(|of| says(of, finding));
+        let cell = match slots {
+            [_] => String::new(),
+            _ => format!("{}: ", campaign.name_of(explanation.slot)),
+        };
+        own.filter_map(|of| of.proof.as_ref())
+            .for_each(|proof| page.fact("proof", format!("{cell}{}", proven(proof))));
+    }
     finding
         .untried
         .iter()

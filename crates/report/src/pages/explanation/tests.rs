@@ -120,6 +120,17 @@ fn findings_of_several_slots_are_one_entry_and_the_strongest_is_first() {
     );
     assert_eq!(names(&campaign, &explanations, &merged[0].1), "");
     assert_eq!(names(&campaign, &explanations, &merged[1].1), "a: ");
+    let mut proven_each = explanations.clone();
+    let bridges = proven_each.iter_mut().map(|of| &mut of.findings[0]);
+    for (finding, why) in bridges.zip(["the first", "the second"]) {
+        finding.proof = Some(Proof::not_run(why));
+    }
+    let entry = super::merged(&proven_each).remove(0);
+    let mut page = Document::default();
+    facts(&mut page, &campaign, &proven_each, entry.0, &entry.1);
+    let text = page.text(crate::pages::Style::default());
+    let proofs = ["a: not run: the first", "b: not run: the second"];
+    assert!(proofs.iter().all(|proof| text.contains(proof)), "{text}");
     let mut page = Document::default();
     not_examined(&mut page, &explanations);
     assert!(
