@@ -203,7 +203,7 @@ fn a_program_that_goes_before_the_load_is_named_with_its_share_of_the_cpu() {
     let (mut all, mut hogs, mut waited) = (0, 0, 0);
     for sender in senders {
         assert_eq!(sender["cpu"], cpu);
-        all += sender["load_ns"].as_u64().unwrap();
+        all += sender["counted_ns"].as_u64().unwrap();
         waited += sender["waited_ns"].as_u64().unwrap();
         let others = sender["others"].as_array().unwrap().iter();
         let hog = others.filter(|other| other["name"] == own.trim());

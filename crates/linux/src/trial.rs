@@ -104,8 +104,9 @@ pub fn run(
                 if let Err(error) = generator.stop() {
                     outcome.faults.push(error.to_string());
                 }
-                urgent.take();
+                // Before others: what is read at the end is to be of the load.
                 at(Moment::Ended, outcome.began_ns);
+                urgent.take();
                 None
             }
             Step::Drain(at) => {

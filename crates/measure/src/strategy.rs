@@ -253,11 +253,18 @@ pub fn replay(
     Ok((strategy, all))
 }
 
-/// Nanoseconds of a campaign's budget that are spent after so many since its beginning: waits for other linerates do not count.
+/// Nanoseconds of a campaign's budget that are spent after so many since its beginning. Waits for other linerates do not count, nor the
+/// questions to a DUT about its configuration, which take many seconds on a busy machine.
 pub fn spent_ns(elapsed_ns: u64, trials: &[TrialRecord]) -> u64 {
     let waited: u64 = trials.iter().map(|trial| trial.waited_ns).sum();
-    elapsed_ns.saturating_sub(waited)
+    let costs = trials.iter().flat_map(|trial| &trial.collectors);
+    let asked = costs.filter(|cost| cost.name == CONFIGURATION);
+    let asked: u64 = asked.map(|cost| cost.took_ns).sum();
+    elapsed_ns.saturating_sub(waited + asked)
 }
+
+/// The name of the collector that asks a DUT for its configuration.
+pub const CONFIGURATION: &str = "configuration";
 
 /// The slots of the first blocks, in the order of their trials. Where the order is not randomised, each inner list is one slot's trials.
 pub fn first_blocks(design: Design, blocks: u32) -> Vec<Vec<usize>> {

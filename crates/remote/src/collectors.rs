@@ -8,6 +8,7 @@ use linerate_hosts::systems::Kernel;
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::{Collected, SlotFacts};
+use linerate_measure::strategy::CONFIGURATION;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -309,7 +310,7 @@ impl Configured {
 
 impl Collector for Configured {
     fn name(&self) -> &'static str {
-        "configuration"
+        CONFIGURATION
     }
 
     fn before(&mut self) -> Result<(), String> {

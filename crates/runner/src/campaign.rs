@@ -18,7 +18,7 @@ use linerate_measure::record::{
     Summary, TrialRecord, VERSION, Warning,
 };
 use linerate_measure::strategy::{
-    Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
+    CONFIGURATION, Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
 };
 use linerate_measure::summary::{programs_beside, summarise};
 use linerate_measure::trial::{parts, rates};
@@ -296,7 +296,7 @@ impl Conductor<'_> {
                 && trial
                     .collectors
                     .iter()
-                    .any(|cost| cost.name == "configuration")
+                    .any(|cost| cost.name == CONFIGURATION)
         };
         if self.facts.iter().any(|facts| facts.slot == slot) || self.trials.iter().any(asked) {
             return Ok(false);

@@ -165,7 +165,7 @@ const REASONS: &[Reason] = &[
         ),
     },
     Reason {
-        parts: &["XDP"],
+        parts: &["XDP", "xdp_generic"],
         why: "an XDP program drops them",
         ways: (
             &[["Linux", "ip link set IF xdp off", FORMER]],

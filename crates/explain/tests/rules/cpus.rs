@@ -371,6 +371,7 @@ fn held(others: &[(&str, bool, u64)]) -> Option<linerate_measure::record::Findin
             ran_ns: 100_000_000 - waited_ns,
             waited_ns,
             slices: 9,
+            counted_ns: 100_000_000,
             others: Some(others.iter().map(holder).collect()),
         };
         for trial in trials {
@@ -417,5 +418,60 @@ fn those_who_had_the_cpu_while_the_sender_waited_are_named() {
             "the thread that sends, on CPU 1, ran for 87 % of the load's time and waited for 13 % of it",
             "others had CPU 1 meanwhile: sh for 12 %, kworker (kernel) for 1.0 %"
         ]
+    );
+}
+
+/// Disciplines and filters are at one of the interfaces, and the change is made there.
+#[test]
+fn changes_are_made_at_the_devices_that_have_the_cause() {
+    let patch = |tc: &str, cause: &str| {
+        let mut made = Made::new(&[1e6], |campaign, _| {
+            campaign.asked.lab = LabKind::Namespaces
+        });
+        let cards = "/sys/class/net/in0/ifindex:2\n/sys/class/net/out0/ifindex:3\n";
+        configured(
+            &mut made,
+            &[("interfaces in0 out0", cards), ("tc in0 out0", tc)],
+        );
+        let way = "handle_softirqs;net_rx_action;veth_poll";
+        let stacks = format!("{way} 500\n{way};__dev_xmit_skb 300\n{way};tcf_classify 200\n");
+        made.stacks.insert(0, Profile::of_folded(&stacks));
+        let found = explanation(&made).findings.into_iter();
+        let finding = found.clone().find(|of| of.cause == cause);
+        let finding = finding.unwrap_or_else(|| panic!("{:?}", found.collect::<Vec<_>>()));
+        let run = finding
+            .patch
+            .map(|patch| patch["commands"][0]["run"].clone());
+        run.map_or(finding.untried.unwrap_or_default(), |run| {
+            run.as_str().unwrap().into()
+        })
+    };
+    let shaped = r#"==> qdisc <==
+[{"kind":"tbf","handle":"1:","dev":"out0","root":true},{"kind":"tbf","handle":"1:","dev":"ifb0","root":true},
+ {"kind":"clsact","handle":"ffff:","dev":"in0","parent":"ffff:fff1"}]
+==> ingress in0 <==
+[{"protocol":"ip","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800"}}]
+==> egress in0 <==
+[]
+"#;
+    let own = patch(shaped, "queueing-discipline");
+    assert_eq!(own, "for dev in {out}; do tc qdisc del dev $dev root; done");
+    let filters = patch(shaped, "traffic-filters");
+    assert!(
+        filters.starts_with("for place in {in}:ingress; do"),
+        "{filters}"
+    );
+    // Of a device that is no interface of the DUT, and of filters that choose classes.
+    let elsewhere = r#"==> qdisc <==
+[{"kind":"tbf","handle":"1:","dev":"ifb0","root":true},{"kind":"noqueue","handle":"0:","dev":"out0","root":true}]
+==> root out0 <==
+[{"protocol":"ip","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800"}}]
+"#;
+    let others = patch(elsewhere, "queueing-discipline");
+    assert!(others.contains("$3 != \"0:\""), "{others}");
+    let classes = patch(elsewhere, "traffic-filters");
+    assert!(
+        classes.starts_with("the filters choose classes"),
+        "{classes}"
     );
 }

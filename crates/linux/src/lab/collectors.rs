@@ -6,10 +6,10 @@ use crate::host::cpu::{self, CpuTimes, TaskTime, frequency, times};
 use crate::net::procnet;
 use crate::ports::monotonic_ns;
 use crate::process::{Input, Job};
-use crate::telemetry::switches::Switches;
+use crate::telemetry::switches::{Held, Switches};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
-use linerate_measure::record::{CpuHolder, RulesPassed, SenderTime};
+use linerate_measure::record::{RulesPassed, SenderTime};
 use linerate_measure::trial::Moment;
 use linerate_plan::rules::Firewall;
 use linerate_plan::rules::own::RuleFile;
@@ -53,7 +53,7 @@ struct Cpus<'a> {
     own: Own,
     switches: Option<&'a Switches>,
     /// Who had each CPU under the load.
-    held: Option<BTreeMap<u32, Vec<CpuHolder>>>,
+    held: Option<Held>,
     /// When the load began, and when it ended.
     readings: [Option<Reading>; 2],
     /// Hz of each CPU when it ended.
@@ -104,8 +104,11 @@ impl Cpus<'_> {
         let load_ns = after.at_ns.saturating_sub(before.at_ns);
         let mut senders = cpu::senders(load_ns, [&before.tasks, &after.tasks]);
         for sender in &mut senders {
-            let held = self.held.as_ref();
-            sender.others = held.map(|held| held.get(&sender.cpu).cloned().unwrap_or_default());
+            let Some((counted_ns, held)) = &self.held else {
+                continue;
+            };
+            sender.counted_ns = *counted_ns;
+            sender.others = Some(held.get(&sender.cpu).cloned().unwrap_or_default());
         }
         senders
     }
@@ -116,7 +119,7 @@ impl Cpus<'_> {
             return;
         };
         match moment {
-            Moment::Began => self.held = switches.begin().is_ok().then(BTreeMap::new),
+            Moment::Began => self.held = switches.begin().is_ok().then(Held::default),
             Moment::Ended => {
                 let held = self.held.is_some().then(|| switches.held(devices));
                 self.held = held;

@@ -18,6 +18,9 @@ type Program = [u32; 2];
 /// `struct time` and `struct running` of switches.bpf.c as bytes: nanoseconds, two numbers, and a name.
 type Bytes = [u8; 32];
 
+/// For so many nanoseconds: the programs that had each CPU.
+pub type Held = (u64, BTreeMap<u32, Vec<CpuHolder>>);
+
 /// Counts the time of programs on some CPUs for as long as it lives.
 pub struct Switches {
     cpus: Vec<u32>,
@@ -84,10 +87,12 @@ impl Switches {
         Ok(())
     }
 
-    /// The programs that had each CPU since the beginning, by name, the longest time first: without this process, threads of the kernel
-    /// that are `own`, and the idle CPU.
-    pub fn held(&self, own: &[i32]) -> BTreeMap<u32, Vec<CpuHolder>> {
+    /// The nanoseconds since the beginning, and the programs that had each CPU meanwhile, by name, the longest time first: without this
+    /// process, threads of the kernel that are `own`, and the idle CPU.
+    pub fn held(&self, own: &[i32]) -> Held {
         let maps = self.maps.borrow();
+        let began = maps.began.get(&0, 0).unwrap_or_default();
+        let counted_ns = monotonic_ns().saturating_sub(began);
         let is_other = |pid: u32, kind| pid != 0 && kind != OWN && !own.contains(&(pid as i32));
         let mut sums: BTreeMap<(u32, String), (u64, bool)> = BTreeMap::new();
         for Time {
@@ -115,7 +120,7 @@ impl Switches {
         for holders in held.values_mut() {
             holders.sort_by_key(|holder| std::cmp::Reverse(holder.ns));
         }
-        held
+        (counted_ns, held)
     }
 
     /// All times. The program that has a CPU now is there once more, with its time until now.

@@ -143,6 +143,8 @@ pub struct SenderTime {
     pub waited_ns: u64,
     /// Time slices that it ran in.
     pub slices: u64,
+    /// Time that `others` were counted for: as long as the load, but for the moments between two readings. 0 where they were not counted.
+    pub counted_ns: u64,
     /// Programs that had its CPU meanwhile, the longest time first; `None` where the kernel does not let linerate count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<Vec<CpuHolder>>,

@@ -314,3 +314,18 @@ mod benchmarks;
 mod error_rate;
 mod replay;
 mod searches;
+
+#[test]
+fn waits_and_questions_to_a_dut_are_no_part_of_the_budget() {
+    use crate::record::{CollectorCost, TrialRecord};
+    let cost = |name: &str, seconds: u64| CollectorCost {
+        name: name.into(),
+        took_ns: seconds * SECOND,
+    };
+    let trial = |waited: u64| TrialRecord {
+        waited_ns: waited * SECOND,
+        collectors: vec![cost("cpus", 5), cost(CONFIGURATION, 4)],
+        ..TrialRecord::default()
+    };
+    assert_eq!(spent_ns(20 * SECOND, &[trial(1), trial(0)]), 11 * SECOND);
+}

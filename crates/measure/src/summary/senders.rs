@@ -42,7 +42,7 @@ impl Sending {
             let Some(holders) = &time.others else {
                 continue;
             };
-            counted_ns += time.load_ns;
+            counted_ns += time.counted_ns;
             for CpuHolder {
                 name,
                 of_kernel,
@@ -75,9 +75,10 @@ impl Sending {
         self.others.iter().filter(|other| !is_own(other)).collect()
     }
 
-    /// The share of the time that these programs had the CPU.
+    /// The share of the time that these programs had the CPU: none while the threads ran.
     pub fn disturbed(&self) -> f64 {
-        self.disturbing().iter().map(|other| other.share).sum()
+        let all: f64 = self.disturbing().iter().map(|other| other.share).sum();
+        all.min(1.0 - self.ran).max(0.0)
     }
 }
 
@@ -87,7 +88,7 @@ pub fn beside(trials: &[TrialRecord], least: f64) -> Option<Vec<ProgramTime>> {
     let senders = trials.iter().flat_map(|trial| &trial.senders);
     let counted: Vec<&SenderTime> = senders.filter(|time| time.others.is_some()).collect();
     let sending = Sending::of(counted.iter().copied())?;
-    let all_ns: u64 = counted.iter().map(|time| time.load_ns).sum();
+    let all_ns: u64 = counted.iter().map(|time| time.counted_ns).sum();
     let noticeable = sending.disturbing().into_iter();
     let noticeable = noticeable.filter(|other| other.share >= least);
     let time = |other: &Holder| ProgramTime {

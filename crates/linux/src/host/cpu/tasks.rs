@@ -197,6 +197,7 @@ pub fn senders(load_ns: u64, [then, now]: [&BTreeMap<i32, TaskTime>; 2]) -> Vec<
             ran_ns: task.ran_ns.saturating_sub(before.ran_ns),
             waited_ns: task.waited_ns.saturating_sub(before.waited_ns),
             slices: task.slices.saturating_sub(before.slices),
+            counted_ns: 0,
             others: None,
         }
     };
