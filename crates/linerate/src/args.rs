@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How a result is printed.
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
-    /// Format of the result: json is the whole record, csv its tables; the others are pages to read
+    /// Format of the result: json has all that the page rests on, csv the tables; the others are pages to read
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
@@ -176,8 +176,8 @@ pub struct CampaignArgs {
     #[arg(long)]
     pub name: Option<String>,
 
-    /// Directory for the records, instead of ./linerate-results/TIME-NAME. `last` and `linerate list` know only campaigns below
-    /// linerate-results: name this directory to `show`, `explain` and `compare`
+    /// Directory for the records, instead of ./linerate-results/TIME-NAME. `linerate list` and the name `last` (the newest
+    /// campaign) find only campaigns below linerate-results; give DIR itself to `show`, `explain` and `compare`
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 

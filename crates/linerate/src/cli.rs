@@ -29,7 +29,7 @@ pub enum Command {
     /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
     /// without a DUT, and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is
     /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Without
-    /// --allow-host-changes, no setting of the host is changed but one, while it measures: the CPU priority of your shell's session.
+    /// --allow-host-changes, it changes one setting of the host, and only while it measures: the CPU priority of your shell's session.
     Bench(Box<bench::Bench>),
     /// Carry out a plan: compare variants in alternating trials
     ///
@@ -104,7 +104,7 @@ pub enum Command {
     /// Which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. The trials of a
-    /// block (one trial of each cell, a variant with its traffic) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
+    /// block (one trial of each cell; a cell is a variant with its traffic) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
     /// Trials of different campaigns are compared unpaired. If both campaigns are of the same machine, linerate compares twice: the rates,
     /// and the rates divided by the tester's own. A difference counts only if both show it.
     Compare(compare::Compare),

@@ -77,18 +77,27 @@ pub(crate) fn dropped_share(campaign: &Campaign, valid: &[&TrialRecord]) -> f64 
     dropped as f64 / (dropped + once) as f64
 }
 
-/// The loss ratio: lost frames by sent frames.
+/// The loss ratio: lost frames by sent frames. Of imported trials, whose frames were not counted, the rates that are known give it.
 pub(crate) fn lost_share(valid: &[&TrialRecord]) -> f64 {
-    let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
-    let lost: u64 = valid
-        .iter()
-        .map(|t| t.generator.frames.saturating_sub(t.receiver.unique()))
-        .sum();
+    let counted = |t: &&TrialRecord| (t.generator.frames, t.receiver.unique());
+    let frames = valid.iter().map(counted);
+    let (sent, lost) = frames.fold((0, 0), |(all, lost), (sent, arrived)| {
+        (all + sent, lost + sent.saturating_sub(arrived))
+    });
     if sent > 0 {
-        lost as f64 / sent as f64
-    } else {
-        0.0
+        return lost as f64 / sent as f64;
     }
+    let rates = valid.iter().filter_map(|t| t.rates);
+    let (sent, lost) =
+        rates
+            .filter(|rates| rates.offered > 0.0)
+            .fold((0.0, 0.0), |(all, lost), rates| {
+                (
+                    all + rates.offered,
+                    lost + (rates.offered - rates.received).max(0.0),
+                )
+            });
+    if sent > 0.0 { lost / sent } else { 0.0 }
 }
 
 /// Puts the verdict together. `peak_memory` in bytes.

@@ -76,8 +76,8 @@ pub(super) static LAB: Table = Table {
                 tries several numbers and chooses one by their rates.",
         ),
         key("statement", Kind::Line).about(
-            "Your own text for the page: how the embedded lab's DUT was set up (RFC 2544, section 7, asks that it be as its \
-                instructions say). In a lab of hosts, write it in the lab file, in the DUT's section.",
+            "Your own text for the page: how the embedded lab's DUT was set up (RFC 2544, section 7, asks that the DUT be set up as its \
+                manual says). In a lab of hosts, write it in the lab file, in the DUT's section.",
         ),
     ]],
 };
@@ -143,8 +143,8 @@ pub(super) static TRAFFIC: Table = Table {
                 21). Default: 0, evenly spaced.",
         ),
         key("rate", Kind::Form(&RATE)).about(
-            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of link-speed, not of what the DUT forwards: \
-                for that, measure max first). Default: max.",
+            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of link-speed). \
+                To load half of what the DUT forwards, measure max first, and give the rate in pps. Default: max.",
         ),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
         key("stamp-every", Kind::count(1, 1_000_000))
@@ -318,7 +318,7 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, search: after a trial with loss, so many more are made. Only if all of them lose frames, too, is the burst \
+            "rfc2544, search: number of trials that follow a trial with loss. Only if all of them lose frames, too, is the burst \
                 too long (back-to-back) or the load too high (bisection). Default: 0.",
         ),
         DRAIN,
@@ -391,10 +391,7 @@ static METHODS: [(&str, &str); 2] = [
         "mlrsearch",
         "a few trials for most of the loads, many for the loads that decide the result (RFC 9971)",
     ),
-    (
-        "bisection",
-        "one trial at each load, if nothing else is asked for",
-    ),
+    ("bisection", "one trial at each load, or more with verify"),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [

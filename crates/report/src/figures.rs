@@ -2,8 +2,11 @@
 //! of them, Prometheus some; tests hold the documents against it.
 
 use crate::pages::Records;
+use linerate_import::netbenches::facts;
 use linerate_measure::calendar;
-use linerate_measure::record::{Campaign, HostFacts, Row, Slot, TrialRecord};
+use linerate_measure::record::{
+    Campaign, HostFacts, Imported, LabKind, Limit, Row, Slot, TrialRecord,
+};
 use serde_json::Value;
 
 /// The unit of a figure, which each form names in its own way.
@@ -180,22 +183,30 @@ fn positive(number: f64) -> Option<Value> {
     (number > 0.0).then(|| number.into())
 }
 
-fn lost(of: &Of<'_>) -> Option<Value> {
-    of.cell
-        .as_ref()
-        .filter(|(row, _)| row.valid_trials > 0)
-        .map(|(row, _)| row.loss_ratio.into())
+/// A count of a trial; the records of other tools have no such counts.
+fn counted(of: &Of<'_>, count: impl Fn(&TrialRecord) -> u64) -> Option<Value> {
+    let trial = of.trial.filter(|trial| trial.imported.is_none())?;
+    Some(count(trial).into())
+}
+
+/// A text of an imported campaign's origin.
+fn origin(of: &Of<'_>, text: impl Fn(&Imported) -> &Option<String>) -> Option<Value> {
+    let imported = of.campaign.imported.as_deref()?;
+    text(imported).as_deref().map(Value::from)
+}
+
+/// A fact of an imported set.
+fn fact<'a>(of: &Of<'a>, key: &str) -> Option<&'a str> {
+    let set = of.slot.imported.as_deref()?;
+    set.facts.get(key).map(String::as_str)
+}
+
+fn time(text: &str) -> Option<Value> {
+    Some((1000 * calendar::seconds(text)?).into())
 }
 
 fn machine(of: &Of<'_>) -> Option<Value> {
-    let imported = of
-        .campaign
-        .imported
-        .as_ref()
-        .and_then(|origin| origin.machine.as_deref());
-    imported
-        .map(Value::from)
-        .or_else(|| known(&of.host.cpu_model))
+    origin(of, |of| &of.machine).or_else(|| known(&of.host.cpu_model))
 }
 
 fn levels(of: &Of<'_>) -> Option<Value> {
@@ -243,7 +254,7 @@ const fn row(name: Words, unit: Unit, about: Words, place: Words) -> Figure {
 }
 
 /// Figures that trials and cells have in common.
-pub static COMMON: [Figure; 20] = [
+pub static COMMON: [Figure; 25] = [
     found(
         "folder",
         Text,
@@ -254,7 +265,7 @@ pub static COMMON: [Figure; 20] = [
         Some(of.campaign.name.as_str().into())
     }),
     found("started", Time, "when the campaign began, UTC", |of| {
-        Some((1000 * calendar::seconds(&of.campaign.started)?).into())
+        time(&of.campaign.started)
     }),
     found(
         "lab",
@@ -271,8 +282,38 @@ pub static COMMON: [Figure; 20] = [
     found(
         "kernel",
         Text,
-        "kernel of the machine that ran linerate",
-        |of| known(&of.host.kernel),
+        "kernel of the machine that ran linerate; of an imported set, that of the DUT",
+        |of| match of.campaign.imported {
+            Some(_) => fact(of, facts::UNAME).map(Value::from),
+            None => known(&of.host.kernel),
+        },
+    ),
+    found(
+        "card",
+        Text,
+        "network card of an imported campaign, as its owner names it",
+        |of| origin(of, |of| &of.card),
+    ),
+    found("topic", Text, "subject of an imported campaign", |of| {
+        origin(of, |of| &of.topic)
+    }),
+    found(
+        "label",
+        Text,
+        "name of an imported campaign's series",
+        |of| origin(of, |of| &of.label),
+    ),
+    found(
+        "revision",
+        Text,
+        "source revision of an imported set's kernel, as uname has it",
+        |of| fact(of, facts::REVISION).map(Value::from),
+    ),
+    found(
+        "built",
+        Time,
+        "when an imported set's kernel was built, UTC, as uname has it",
+        |of| time(fact(of, facts::BUILT_UTC)?),
     ),
     found("linerate", Text, "version that wrote the records", |of| {
         Some(of.campaign.linerate.as_str().into())
@@ -376,7 +417,7 @@ pub static TRIAL: [Figure; 19] = [
         "began",
         Nanoseconds,
         "beginning, since the campaign's first trial",
-        |of| Some(of.trial?.began_ns.into()),
+        |of| counted(of, |trial| trial.began_ns),
     ),
     found(
         "took",
@@ -389,13 +430,13 @@ pub static TRIAL: [Figure; 19] = [
         },
     ),
     found("load", Nanoseconds, "how long the load lasted", |of| {
-        Some(of.trial?.timing.load_ns().into())
+        counted(of, |trial| trial.timing.load_ns())
     }),
     found(
         "offered",
         FramesPerSecond,
         "offered load as measured",
-        |of| Some(of.trial?.rates?.offered.into()),
+        |of| positive(of.trial?.rates?.offered),
     ),
     found(
         "received",
@@ -404,28 +445,30 @@ pub static TRIAL: [Figure; 19] = [
         |of| Some(of.trial?.rates?.received.into()),
     ),
     found("loss_ratio", Plain, "lost frames by sent frames", |of| {
-        Some(of.trial?.loss_ratio.into())
+        let trial = of.trial?;
+        let is_offered = trial.rates.is_some_and(|rates| rates.offered > 0.0);
+        (trial.generator.frames > 0 || is_offered).then(|| trial.loss_ratio.into())
     }),
     found("sent_frames", Count, "frames sent", |of| {
-        Some(of.trial?.generator.frames.into())
+        counted(of, |trial| trial.generator.frames)
     }),
     found(
         "received_frames",
         Count,
         "frames received at least once",
-        |of| Some(of.trial?.receiver.unique().into()),
+        |of| counted(of, |trial| trial.receiver.unique()),
     ),
     found(
         "duplicate_frames",
         Count,
         "frames received once more",
-        |of| Some(of.trial?.receiver.duplicates().into()),
+        |of| counted(of, |trial| trial.receiver.duplicates()),
     ),
     found(
         "reordered_frames",
         Count,
         "frames received out of order",
-        |of| Some(of.trial?.receiver.reordered().into()),
+        |of| counted(of, |trial| trial.receiver.reordered()),
     ),
     found(
         "latency_min",
@@ -453,12 +496,9 @@ pub static CELL: [Figure; 22] = [
         "trials that are in the figures",
         "/valid_trials",
     ),
-    row(
-        "offered",
-        FramesPerSecond,
-        "median offered load",
-        "/offered",
-    ),
+    found("offered", FramesPerSecond, "median offered load", |of| {
+        positive(of.measured()?.offered)
+    }),
     row(
         "received",
         FramesPerSecond,
@@ -487,22 +527,32 @@ pub static CELL: [Figure; 22] = [
         "loss_ratio",
         Plain,
         "lost frames by sent frames, over all valid trials",
-        lost,
+        |of| {
+            let row = of.measured().filter(|row| row.offered > 0.0)?;
+            Some(row.loss_ratio.into())
+        },
     ),
-    row(
+    found(
         "dropped_ratio",
         Plain,
-        "frames that the DUT dropped by those that reached it",
-        "/dropped",
+        "frames that the DUT dropped by those that reached it; only in namespaces",
+        |of| {
+            let counts = !matches!(of.campaign.asked.lab, LabKind::Hosts | LabKind::Imported);
+            counts.then_some(of.measured()?.dropped.into())
+        },
     ),
     found("ns_per_frame", Plain, "time of a frame and CPU, ns", |of| {
-        positive(of.measured()?.ns_per_frame)
+        let own = of.measured().filter(|_| of.campaign.imported.is_none())?;
+        positive(own.ns_per_frame)
     }),
-    row(
+    found(
         "limited_by",
         Text,
         "what limited the rate: dut, tester, offered-load, ...",
-        "/limit",
+        |of| {
+            let limit = Some(of.measured()?.limit).filter(|limit| *limit != Limit::Unknown)?;
+            serde_json::to_value(limit).ok()
+        },
     ),
     row(
         "tester_ratio",

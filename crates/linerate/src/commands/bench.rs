@@ -33,7 +33,7 @@ impl Verb for Options {
             key("--connections", "traffic.connections", "LIST").levels().alone("request"),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
-                "Number of flows, which differ in addresses or ports [default: 2000; up to 200,000 for the variant FILE-new of --rules]",
+                "Number of flows, which differ in addresses or ports [default: 2000; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
             ),
             key("--order", "traffic.order", "ORDER"),
         ],
@@ -149,8 +149,8 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
     pub sizes: Sizes,
 
-    /// IP version: 4, 6 or both [default: both; 4 with --rules or --connections; 4 with --ipv6-share, whose share of the frames is
-    /// IPv6; 6 with --extension-headers]
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections or --ipv6-share (which makes a share of these
+    /// frames IPv6); 6 with --extension-headers]
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     pub family: Families,
 

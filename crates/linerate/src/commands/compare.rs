@@ -30,7 +30,7 @@ use std::process::ExitCode;
   linerate compare before after                     two campaigns: variants of the same name
   linerate compare before.txt after.txt             plain files, a rate on each line
   linerate compare before after --fail-if-slower 3%   for CI
-  linerate compare a1 a2 a3 a4 --against b1 b2 b3 b4  each campaign is one value
+  linerate compare a1 a2 a3 a4 --against b1 b2 b3 b4  are the b faster? each campaign is one value
 
 After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
 (\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
@@ -46,8 +46,8 @@ pub struct Compare {
     #[arg(value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
 
-    /// Compare these campaigns with those before this option, the reference: each campaign is one value, its median, so that the
-    /// interval covers the drift of the machine between campaigns. An interval of 95 % needs 4 campaigns a side
+    /// The campaigns before this option are the reference; those after it are compared with them. Each campaign is one value, its
+    /// median, so that the interval covers the drift of the machine between campaigns. An interval of 95 % needs 4 campaigns a side
     #[arg(long, value_name = "WHAT", num_args = 1.., requires = "what")]
     pub against: Vec<String>,
 

@@ -217,10 +217,21 @@ fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
             Rows::Trials
         },
     )?;
+    let mut without = Vec::new();
     let code = each(&args.directories, |folder, records| {
-        Ok(archive.add(folder, records)?)
+        if !archive.add(folder, records)? {
+            without.push(folder.to_owned());
+        }
+        Ok(())
     })?;
     archive.finish()?;
+    if !without.is_empty() {
+        tell(format!(
+            "campaigns without a row, because no single trial is recorded there: {} ({})",
+            without.len(),
+            without.join(", ")
+        ));
+    }
     Ok(code)
 }
 
@@ -349,7 +360,7 @@ fn each_imported(
     take: &mut impl FnMut(&str, &Records<'_>) -> Result<()>,
 ) -> Result<usize> {
     let mut taken = 0;
-    visit(directory, false, &mut |_| {}, |found| {
+    let archive = visit(directory, false, &mut |_| {}, |found| {
         let folder = if alone {
             found.path.clone()
         } else {
@@ -378,6 +389,13 @@ fn each_imported(
             },
         )
     })?;
+    if !archive.problems.is_empty() {
+        tell(format!(
+            "problems in {directory}: {}; `linerate import netbenches {directory}` lists them",
+            archive.problems.len(),
+            directory = directory.display()
+        ));
+    }
     Ok(taken)
 }
 

@@ -72,22 +72,22 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without an option that chooses \
-    tests, sizes or a plan, `linerate rfc2544` lists the choices and measures nothing; with --full it then starts the whole suite: some 20 hours")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. If you choose no tests, sizes or plan, --full \
+    also starts the whole suite (some 20 hours); without it, linerate only lists the choices and measures nothing")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
   sudo linerate rfc2544 --quick                      two frame sizes in trials of 1 s: some 2 minutes
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --sizes 64 --sizes 1518
-  sudo linerate rfc2544 --family 6                   IPv6 (RFC 5180)
+  sudo linerate rfc2544 --quick --family 6           IPv6 (RFC 5180)
   sudo linerate rfc2544 --filters 25 --test throughput   a modifier; others: --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
   sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
   sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --sizes 64
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
-  linerate rfc2544 --lab LAB.toml --link-speed 10G   the hosts of a real lab
+  linerate rfc2544 --quick --lab LAB.toml --link-speed 10G   the hosts of a real lab
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     every cell of a plan on these hosts
   linerate rfc2544 --quick --simulate rate=10kpps    without packets: a simulated DUT
 

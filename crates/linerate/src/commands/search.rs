@@ -51,7 +51,7 @@ impl Verb for Options {
                 "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
             ),
             key("--duration", "trials.duration", "TIME").usual("1s").about(
-                "Length of one trial: of a loss curve, and of the deciding trials (FINAL, see below) of the goals ndr and pdr; less where this machine stalls. Other goals have their own times",
+                "Length of each trial of a loss curve, and of the deciding trials (FINAL, see below) of the goals ndr and pdr. Where this machine stalls, trials are shorter. Other goals have their own times",
             ),
             key("--cpus", "lab.generator-cpus", "LIST"),
             key("--dut-cpus", "lab.dut-cpus", "LIST"),
@@ -87,7 +87,7 @@ impl Verb for Options {
 A goal is LOSS:FINAL:SUM:EXCEED (RFC 9971). LOSS is the loss ratio that a trial may have, FINAL the length of the
 deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. A load is too
 high if its trials with more loss than LOSS last, in total, longer than EXCEED times SUM. The named goals:
-  ndr       LOSS 0, EXCEED 0.5; FINAL is --duration, less where this machine stalls; SUM is 21 FINAL
+  ndr       LOSS 0, EXCEED 0.5; FINAL is --duration, less where this machine stalls; SUM is 21 times FINAL
   pdr       LOSS 0.5 %, otherwise as ndr
   rfc2544   LOSS 0 in one trial of 60 s
   tst009    ETSI TST 009: LOSS 0, EXCEED 0.5, two trials of 60 s

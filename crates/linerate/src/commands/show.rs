@@ -34,8 +34,8 @@ pub struct Show {
     /// Print the whole page, and a line for each trial; with --format csv the lines of the trials alone
     #[arg(long)]
     pub trials: bool,
-    /// Print one table of the whole page. NAME is its heading, or the beginning of it; cells is the first table, and an unknown
-    /// name prints the list of the names
+    /// Print one table of the whole page. NAME is its heading, or the beginning of it; `cells` stands for the first table. An
+    /// unknown name prints the list of the names
     #[arg(long, value_name = "NAME", conflicts_with_all = ["full", "trials", "json", "schema"])]
     pub table: Option<String>,
     #[command(flatten)]

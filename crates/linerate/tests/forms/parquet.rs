@@ -115,6 +115,82 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
     );
 }
 
+/// The public archive: each set is in both files, and its cell has the loss that its trials have.
+const ARCHIVE: &str = r#"
+import duckdb, json
+duckdb.sql("CREATE VIEW trials AS FROM 'trials.parquet'")
+duckdb.sql("CREATE VIEW cells AS FROM 'cells.parquet'")
+one = lambda query: duckdb.sql(query).fetchall()
+print(json.dumps({
+    "cells": one("SELECT folder, name, received_fps IS NOT NULL FROM cells"),
+    "known": one("SELECT count(loss_ratio) FROM cells")[0][0],
+    "apart": one("""
+        SELECT folder, name, any_value(c.loss_ratio), sum(t.offered_fps * t.loss_ratio) / sum(t.offered_fps) AS of_trials
+        FROM cells c JOIN trials t USING (folder, name) WHERE t.valid
+        GROUP BY ALL HAVING abs(coalesce(any_value(c.loss_ratio), -1) - coalesce(of_trials, -1)) > 1e-9"""),
+    "wrong": one("""
+        SELECT folder, name, trial FROM trials
+        WHERE abs(loss_ratio - (1 - received_fps / offered_fps)) > 1e-9 OR sent_frames IS NOT NULL OR received_frames IS NOT NULL
+            OR duplicate_frames IS NOT NULL OR load_ns IS NOT NULL OR began_ns IS NOT NULL OR offered_fps = 0"""),
+    "texts": one("SELECT count(card), count(topic), count(label), count(revision), count(built) FROM cells")[0],
+}))
+"#;
+
+#[test]
+#[cfg_attr(
+    not(all(readers, corpus)),
+    ignore = "needs DuckDB and Polars in target/python (scripts/setup test), and ../shared/corpus"
+)]
+fn cells_of_the_public_archive_agree_with_their_trials() {
+    let scratch = Scratch::new();
+    let archive = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/corpus/netbenches"
+    );
+    let export = |rows: &str| {
+        let file = scratch.file(&format!("{rows}.parquet"));
+        linerate(["export", "parquet", archive, "--rows", rows, "-o", &file])
+            .run()
+            .ok()
+    };
+    let said = export("trials").stderr;
+    export("cells");
+    let found = Program::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target/python/bin/python"
+    ))
+    .args(["-c", ARCHIVE])
+    .dir(scratch.path())
+    .run()
+    .ok()
+    .json();
+    let sets = linerate(["import", "netbenches", archive, "--json"]).run();
+    let sets: Vec<Value> = sets
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let all: usize = sets
+        .iter()
+        .map(|folder| folder["sets"].as_array().map_or(0, Vec::len))
+        .sum();
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), all);
+    for folder in &sets {
+        let name = folder["dir"].as_str().unwrap();
+        let has_cells = cells.iter().any(|cell| cell[0] == name);
+        assert!(has_cells || said.contains(name), "{name}: {said}");
+    }
+    assert!(found["known"].as_u64() > Some(20), "{found}");
+    assert_eq!(found["apart"], Value::Array(vec![]));
+    assert_eq!(found["wrong"], Value::Array(vec![]));
+    let texts = found["texts"].as_array().unwrap();
+    assert!(
+        texts.iter().all(|count| count.as_u64() > Some(0)),
+        "{texts:?}"
+    );
+}
+
 #[test]
 fn the_document_of_the_schema_has_each_column() {
     let document = include_str!("../../../../docs/archive-schema.md");

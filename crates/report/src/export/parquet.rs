@@ -120,11 +120,11 @@ impl<W: Write + Send> Archive<W> {
         })
     }
 
-    /// Adds the rows of a campaign.
+    /// Adds the rows of a campaign, and tells whether there are any.
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn add(&mut self, folder: &str, records: &Records<'_>) -> Result<()> {
+    pub fn add(&mut self, folder: &str, records: &Records<'_>) -> Result<bool> {
         let Records {
             summary, trials, ..
         } = *records;
@@ -133,12 +133,16 @@ impl<W: Write + Send> Archive<W> {
         match rows {
             Rows::Trials => trials
                 .iter()
-                .try_for_each(|trial| add(Of::trial(records, trial))),
+                .try_for_each(|trial| add(Of::trial(records, trial)))?,
             Rows::Cells => summary
                 .rows
                 .iter()
-                .try_for_each(|row| add(Of::cell(records, row))),
+                .try_for_each(|row| add(Of::cell(records, row)))?,
         }
+        Ok(match rows {
+            Rows::Trials => !trials.is_empty(),
+            Rows::Cells => !summary.rows.is_empty(),
+        })
     }
 
     fn row(&mut self, of: &Of<'_>) -> Result<()> {
@@ -255,7 +259,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         let mut archive = Archive::new(&mut bytes, Rows::Trials).unwrap();
-        (0..17).for_each(|_| archive.add("folder", &records).unwrap());
+        (0..17).for_each(|_| assert!(archive.add("folder", &records).unwrap()));
         archive.finish().unwrap();
         let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let groups: Vec<i64> = file
