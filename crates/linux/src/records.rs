@@ -63,6 +63,13 @@ impl RecordStore {
         read(directory)?; // before anything is opened for writing
         let file = open_trials(directory, OpenOptions::new().create(true))?;
         let (path, stored) = (directory.join(TRIALS), read(directory)?);
+        if stored.is_damaged {
+            return Err(Error::Refused(format!(
+                "{} cannot be resumed: {}",
+                directory.display(),
+                stored.missing.join("; ")
+            )));
+        }
         file.set_len(reader::whole_lines(&path)?)
             .map_err(failed("shorten", &path))?;
         // Nobody else writes here now.
@@ -145,7 +152,7 @@ impl RecordStore {
     /// # Errors
     /// The file cannot be read.
     pub fn facts(&self) -> Result<Vec<SlotFacts>, Error> {
-        let (facts, _) = reader::facts(&self.directory)?;
+        let facts = reader::facts(&self.directory)?.documents;
         let path = self.directory.join(FACTS);
         if path.exists() {
             let shorten = |whole| OpenOptions::new().write(true).open(&path)?.set_len(whole);

@@ -26,7 +26,7 @@ pub use finding::{
 };
 pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
-pub use read::{RecordError, Trials, read_document, read_lines, read_trials};
+pub use read::{Lines, RecordError, read_document, read_lines};
 pub use telemetry::{
     Events, ProgramTime, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits,
 };

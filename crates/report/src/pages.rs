@@ -111,9 +111,9 @@ pub fn first(
         stacks,
     };
     let mut page = Document::default();
-    if simulated(campaign) {
-        page.warn(SIMULATED);
-    }
+    simulation([simulated(campaign)])
+        .into_iter()
+        .for_each(|words| page.warn(words));
     Some(results::first(
         &page,
         &Shown {
@@ -205,7 +205,7 @@ pub fn report(records: &Records<'_>) -> Document {
     let planned = campaign.planned.as_ref();
     let title = planned.map_or(&campaign.name, |planned| &planned.experiment.title);
     let mut page = Document::titled(title.as_str());
-    warn_of_simulation(&mut page, simulated(campaign));
+    warn_of_simulation(&mut page, [simulated(campaign)]);
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, origin, records),
         (None, Some(planned)) => {
@@ -262,15 +262,28 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
     all
 }
 
-const SIMULATED: &str =
-    "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
-
-/// Simulated figures say so, first and loudly.
-fn warn_of_simulation(page: &mut Document, simulated: bool) {
-    if simulated {
-        page.warn(SIMULATED);
+/// Simulated figures say so, first and loudly. `of`: whether each campaign on the page is simulated.
+fn warn_of_simulation(page: &mut Document, of: impl IntoIterator<Item = bool>) {
+    if let Some(words) = simulation(of) {
+        page.warn(words);
         page.gap();
     }
+}
+
+fn simulation(of: impl IntoIterator<Item = bool>) -> Option<String> {
+    let [mut all, mut simulated] = [0; 2];
+    for is_simulated in of {
+        all += 1;
+        simulated += usize::from(is_simulated);
+    }
+    let which = match simulated {
+        0 => return None,
+        _ if simulated == all => "all figures below are".into(),
+        _ => format!("{simulated} of {all} campaigns on this page are"),
+    };
+    Some(format!(
+        "SIMULATED: {which} of a simulated DUT inside linerate, NOT of this machine."
+    ))
 }
 
 fn simulated(campaign: &Campaign) -> bool {

@@ -172,10 +172,14 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
     };
     let mut facts = if lines.is_file() {
         let text = read(&lines, MOST).with_context(|| input::cannot_read("", &lines))?;
-        let (all, _) = read_lines::<SlotFacts>(
+        let read = read_lines::<SlotFacts>(
             &lines.display().to_string(),
             &String::from_utf8_lossy(&text),
         )?;
+        for broken in &read.broken {
+            tell(format!("a line is left out: {broken}"));
+        }
+        let all = read.documents;
         if all.len() > 1 {
             tell(format!(
                 "{name} has the facts of {} DUTs: those of the first are shown",

@@ -4,8 +4,7 @@ use super::{CAMPAIGN, FACTS, HOST, SUMMARY, TRIALS, failed, stacks_of};
 use crate::Error;
 use crate::files;
 use linerate_measure::record::{
-    Campaign, HostFacts, SlotFacts, Summary, TrialRecord, Trials, read_document, read_lines,
-    read_trials,
+    Campaign, HostFacts, Lines, SlotFacts, Summary, TrialRecord, read_document, read_lines,
 };
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
@@ -30,25 +29,39 @@ pub struct StoredCampaign {
     /// Sentences about missing parts (after a full disk, a power failure, a copy in part). Figures of the summary may then be of trials
     /// that are not in the record.
     pub missing: Vec<String>,
+    /// Trials in the middle of the record are missing: it cannot go on.
+    pub is_damaged: bool,
 }
 
 /// Reads the record in `directory`.
 ///
 /// # Errors
-/// The folder is not a record, cannot be read, is malformed, or was written by a newer linerate.
+/// The folder is not a record, cannot be read, its `campaign.json` is malformed, or it was written by a newer linerate.
 pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
     let campaign = head(directory)?;
-    let path = directory.join(TRIALS);
-    let Trials { trials, cut_off } = read_trials(
-        &path.display().to_string(),
-        &text(&path)?.unwrap_or_default(),
-    )?;
-    let (facts, facts_cut_off) = facts(directory)?;
+    let Lines {
+        documents: mut trials,
+        cut_off,
+        broken,
+    } = lines::<TrialRecord>(directory, TRIALS)?;
+    let facts = facts(directory)?;
     let summary: Option<Summary> = document(directory, SUMMARY)?;
-    let mut missing = Vec::new();
+    let unreadable = broken.iter().chain(&facts.broken);
+    let mut missing: Vec<String> = unreadable
+        .map(|why| format!("a line is left out: {why}"))
+        .collect();
+    let strays = trials.extract_if(.., |trial| trial.slot >= campaign.slots.len());
+    let strays = strays.map(|trial| (trial.trial, trial.slot + 1));
+    missing.extend(strays.map(|(trial, cell)| {
+        format!(
+            "trial {trial} of {TRIALS} is left out: it belongs to cell {cell}, and {CAMPAIGN} has {}",
+            campaign.slots.len()
+        )
+    }));
+    let is_damaged = !missing.is_empty();
     // A campaign that goes on has trials that its last summary does not know.
     if !is_running(directory) {
-        for (file, _) in [(TRIALS, cut_off), (FACTS, facts_cut_off)]
+        for (file, _) in [(TRIALS, cut_off), (FACTS, facts.cut_off)]
             .iter()
             .filter(|(_, cut_off)| *cut_off)
         {
@@ -71,9 +84,10 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
         campaign,
         host,
         trials,
-        facts,
+        facts: facts.documents,
         summary,
         missing,
+        is_damaged,
     })
 }
 
@@ -138,13 +152,15 @@ impl StoredCampaign {
     }
 }
 
-/// How the DUT was configured, by slot, and whether the last line is incomplete and left out.
-pub(super) fn facts(directory: &Path) -> Result<(Vec<SlotFacts>, bool), Error> {
-    let path = directory.join(FACTS);
-    Ok(read_lines(
-        &path.display().to_string(),
-        &text(&path)?.unwrap_or_default(),
-    )?)
+/// How the DUT was configured, by slot.
+pub(super) fn facts(directory: &Path) -> Result<Lines<SlotFacts>, Error> {
+    lines(directory, FACTS)
+}
+
+fn lines<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Result<Lines<T>, Error> {
+    let path = directory.join(name);
+    let text = text(&path)?.unwrap_or_default();
+    Ok(read_lines(&path.display().to_string(), &text)?)
 }
 
 /// How many bytes of a file are whole lines.

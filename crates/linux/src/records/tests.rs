@@ -3,7 +3,7 @@
 use super::*;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, LabKind, Stopped, VERSION};
+use linerate_measure::record::{Asked, LabKind, Slot, Stopped, VERSION};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Timing;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -43,6 +43,7 @@ fn campaign() -> Campaign {
             lab: LabKind::Simulated,
             ..Asked::default()
         },
+        slots: vec![Slot::default()],
         ..Campaign::default()
     }
 }
@@ -195,6 +196,42 @@ fn a_cut_off_line_loses_only_itself() {
         stored.missing,
         ["the last line of trials.jsonl is cut off and left out"]
     );
+}
+
+#[test]
+fn a_broken_line_and_a_trial_of_no_cell_lose_only_themselves() {
+    let folder = Folder::new();
+    let mut store = RecordStore::create(&folder.0, "x", None).unwrap();
+    store.write_campaign(&campaign()).unwrap();
+    (0..4).for_each(|n| store.append_trial(&trial(n)).unwrap());
+    let directory = store.directory().to_path_buf();
+    store.finish().unwrap();
+    let path = directory.join(TRIALS);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    lines[1] = lines[1].replace("\"loss_ratio\":0.0", "\"loss_ratio\":NaN");
+    lines[2] = lines[2].replace("\"slot\":0", "\"slot\":98");
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let stored = read(&directory).unwrap();
+    let kept: Vec<u64> = stored.trials.iter().map(|trial| trial.trial).collect();
+    assert_eq!(kept, [0, 3]);
+    let [broken, stray] = &stored.missing[..] else {
+        panic!("{:?}", stored.missing)
+    };
+    assert!(
+        broken.starts_with("a line is left out: ") && broken.contains("trials.jsonl, line 2"),
+        "{broken}"
+    );
+    assert!(
+        stray.starts_with("trial 2 of trials.jsonl is left out: it belongs to cell 99"),
+        "{stray}"
+    );
+    let refused = RecordStore::reopen(&directory).unwrap_err().to_string();
+    assert!(
+        refused.contains("cannot be resumed: a line is left out"),
+        "{refused}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 4);
 }
 
 /// Appends trials until it fails; the folder must then hold whole records. Returns the number of trials on disk, and the error.

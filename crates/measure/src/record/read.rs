@@ -1,6 +1,6 @@
 //! The reader of a record's files.
 
-use super::{TrialRecord, VERSION};
+use super::VERSION;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -117,33 +117,30 @@ fn fill(within: &mut Value, place: &str, value: &Value) {
     }
 }
 
-/// Trials read back, and whether the last line had been cut off (by a full disk or a power failure).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trials {
-    /// All complete trials.
-    pub trials: Vec<TrialRecord>,
-    /// The last line was incomplete and is left out.
+/// Documents of a file that has one in each line.
+#[derive(Debug)]
+pub struct Lines<T> {
+    /// All documents that could be read.
+    pub documents: Vec<T>,
+    /// The last line had been cut off (by a full disk or a power failure).
     pub cut_off: bool,
+    /// Why other lines could not be read.
+    pub broken: Vec<RecordError>,
 }
 
-/// Reads `trials.jsonl`. An incomplete last line is no error: every trial before it is whole.
+/// Reads documents, one in each line. Lines that cannot be read are left out.
 ///
 /// # Errors
-/// A malformed line that is not the last, or a newer format.
-pub fn read_trials(what: &str, text: &str) -> Result<Trials, RecordError> {
-    let (trials, cut_off) = read_lines(what, text)?;
-    Ok(Trials { trials, cut_off })
-}
-
-/// Reads documents, one in each line, and whether the last line is incomplete and left out.
-///
-/// # Errors
-/// A malformed line that is not the last, or a newer format.
+/// A newer format.
 pub fn read_lines<T: serde::de::DeserializeOwned>(
     what: &str,
     text: &str,
-) -> Result<(Vec<T>, bool), RecordError> {
-    let mut documents = Vec::new();
+) -> Result<Lines<T>, RecordError> {
+    let mut read = Lines {
+        documents: Vec::new(),
+        cut_off: false,
+        broken: Vec::new(),
+    };
     let mut lines = text
         .lines()
         .enumerate()
@@ -151,14 +148,14 @@ pub fn read_lines<T: serde::de::DeserializeOwned>(
         .peekable();
     while let Some((index, line)) = lines.next() {
         match read_document(what, line) {
-            Ok(document) => documents.push(document),
+            Ok(document) => read.documents.push(document),
             Err(RecordError::Malformed { .. })
                 if lines.peek().is_none() && !text.ends_with('\n') =>
             {
-                return Ok((documents, true));
+                read.cut_off = true;
             }
             Err(RecordError::Malformed { what, reason, .. }) => {
-                return Err(RecordError::Malformed {
+                read.broken.push(RecordError::Malformed {
                     what,
                     line: index + 1,
                     reason,
@@ -167,7 +164,7 @@ pub fn read_lines<T: serde::de::DeserializeOwned>(
             Err(error) => return Err(error),
         }
     }
-    Ok((documents, false))
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn explanation(
     all: bool,
 ) -> Document {
     let mut page = Document::default();
-    super::warn_of_simulation(&mut page, super::simulated(campaign));
+    super::warn_of_simulation(&mut page, [super::simulated(campaign)]);
     page.heading(format!(
         "Why the DUT does not {} more {}s",
         forwards(campaign),

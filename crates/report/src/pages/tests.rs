@@ -551,3 +551,11 @@ fn a_trial_table() {
         "No trial was recorded.\n"
     );
 }
+
+#[test]
+fn a_page_of_many_campaigns_says_how_many_are_simulated() {
+    let words = |of: &[bool]| super::simulation(of.iter().copied()).unwrap_or_default();
+    assert_eq!(words(&[false, false]), "");
+    assert!(words(&[true, true]).contains("all figures below"));
+    assert!(words(&[true, false, false]).contains("1 of 3 campaigns on this page are"));
+}
