@@ -193,7 +193,9 @@ fn row(
         .collect();
     let rates: Vec<Rates> = valid.iter().filter_map(|t| t.rates).collect();
     let received: Vec<f64> = rates.iter().map(|r| r.received).collect();
-    let offered: Vec<f64> = rates.iter().map(|r| r.offered).collect();
+    // 0 where another tool's record does not tell it.
+    let offered = rates.iter().map(|r| r.offered).filter(|fps| *fps > 0.0);
+    let offered: Vec<f64> = offered.collect();
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let rate = median_interval(&received, 0.95).unwrap_or_default();
     let dropped = dropped_share(campaign, &valid);
@@ -209,7 +211,7 @@ fn row(
         name: slot.name.clone(),
         valid_trials: valid.len(),
         trials: all.len(),
-        offered: offered_with(&offered, rate.median, lost, duplicates),
+        offered: offered_with(&offered, rate.median, sent, lost, duplicates),
         received: rate,
         handled,
         dropped,
@@ -271,11 +273,11 @@ fn ns_per_frame(campaign: &Campaign, slot: &Slot, handled: f64) -> f64 {
     }
 }
 
-/// The median offered load. A window begins and ends while frames are under way, so at some thousand frames/s more frames may seem to
-/// arrive than were sent; then the counts of the whole trials give the load.
-fn offered_with(offered: &[f64], received: f64, lost: f64, duplicates: u64) -> f64 {
+/// The median offered load; 0 where it is not known. A window begins and ends while frames are under way, so at some thousand frames/s
+/// more frames may seem to arrive than were sent; then the counts of the whole trials give the load.
+fn offered_with(offered: &[f64], received: f64, sent: u64, lost: f64, duplicates: u64) -> f64 {
     let offered = median(offered).unwrap_or(0.0);
-    if offered < received && lost < 1.0 && duplicates == 0 {
+    if sent > 0 && offered < received && lost < 1.0 && duplicates == 0 {
         received / (1.0 - lost)
     } else {
         offered
@@ -306,7 +308,7 @@ fn of_direction(direction: Direction, valid: &[&TrialRecord]) -> Option<Directio
     };
     let received = median_interval(&received, 0.95).unwrap_or_default();
     let duplicates = valid.iter().map(|t| t.receiver.duplicates()).sum();
-    let offered = offered_with(&offered, received.median, loss_ratio, duplicates);
+    let offered = offered_with(&offered, received.median, sent, loss_ratio, duplicates);
     Some(DirectionRow {
         direction,
         offered,

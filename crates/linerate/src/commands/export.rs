@@ -360,6 +360,7 @@ fn each_imported(
     take: &mut impl FnMut(&str, &Records<'_>) -> Result<()>,
 ) -> Result<usize> {
     let mut taken = 0;
+    let mut tables_alone = Vec::new();
     let archive = visit(directory, false, &mut |_| {}, |found| {
         let folder = if alone {
             found.path.clone()
@@ -372,6 +373,7 @@ fn each_imported(
             trials,
         }) = imported_records(found, env!("CARGO_PKG_VERSION"))
         else {
+            tables_alone.push(folder);
             return Ok(());
         };
         taken += 1;
@@ -389,6 +391,12 @@ fn each_imported(
             },
         )
     })?;
+    if !tables_alone.is_empty() {
+        tell(format!(
+            "folders left out, because they have tables of results and no runs: {}",
+            tables_alone.join(", ")
+        ));
+    }
     if !archive.problems.is_empty() {
         tell(format!(
             "problems in {directory}: {}; `linerate import netbenches {directory}` lists them",

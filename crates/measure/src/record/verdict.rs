@@ -184,7 +184,8 @@ pub struct Row {
     pub valid_trials: usize,
     /// All trials of this slot.
     pub trials: usize,
-    /// Median offered load in frames/s; by the counts of the whole trials, where more came within their windows.
+    /// Median offered load in frames/s; by the counts of the whole trials, where more came within their windows. 0 where it is not
+    /// known, as in some imported records.
     pub offered: f64,
     /// Forwarding rate: received frames/s, median over valid trials with its 95 % interval.
     pub received: Estimate,
