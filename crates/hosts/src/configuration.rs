@@ -10,14 +10,16 @@ mod bsd;
 pub mod ethtool;
 mod interrupts;
 mod linux;
+mod path;
 mod questions;
 mod rule_sets;
 mod saved;
 mod settings;
 
 pub use linux::mask as mask_of;
+pub use path::{Item, Program};
 pub(crate) use questions::{INTERFACES, script, valid};
-pub use questions::{label, listing, questions};
+pub use questions::{label, listing, questions, questions_of_test};
 pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};
 
@@ -67,6 +69,9 @@ pub struct Configuration {
     pub session: Vec<String>,
     /// Questions without an answer, or with a part of it.
     pub unanswered: Vec<Unanswered>,
+    /// The answers about the way of frames.
+    #[serde(skip)]
+    path: path::Path,
 }
 
 /// The system that runs.

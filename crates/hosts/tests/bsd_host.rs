@@ -462,6 +462,40 @@ fn the_configuration_of_a_real_freebsd_router() {
         .map(|u| u.question.as_str())
         .collect();
     assert_eq!(silent, ["ipfw list", "ipfstat -io", "ipfstat -s", "dmesg"]);
+    let (on_path, _) = found.on_path(&[]);
+    let names: Vec<&str> = on_path.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["pf: 1 rule", "states of pf, 2 when asked"]);
+    assert!(found.not_known_of_path().is_empty());
+}
+
+/// The route of a real router, and nodes of netgraph as ngctl(8) documents them.
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn the_way_of_a_real_freebsd_router() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/corpus/freebsd-13.2"
+    );
+    let route = fs::read_to_string(format!("{folder}/route-get.txt")).unwrap();
+    let answer = |command: &str, text: String| Collected {
+        command: command.into(),
+        output: Ok(text),
+    };
+    let nodes = "There are 2 total nodes:\n  \
+        Name: ipfw            Type: ipfw            ID: 00000002   Num hooks: 1\n  \
+        Name: ngctl1234       Type: socket          ID: 00000005   Num hooks: 0\n";
+    let answers = [
+        answer(
+            "way 198.19.128.1 198.18.0.1",
+            format!("==> to 198.19.128.1 <==\n{route}"),
+        ),
+        answer("netgraph", nodes.into()),
+    ];
+    let found = Configuration::of(Kernel::FreeBsd, &["em0".into()], &answers);
+    let (on_path, ways) = found.on_path(&["198.19.128.1".parse().unwrap()]);
+    assert_eq!(ways, ["to 198.19.128.1: via 198.19.0.2, device em1"]);
+    let names: Vec<&str> = on_path.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["netgraph node ipfw (ipfw)"]);
 }
 
 #[test]

@@ -233,6 +233,16 @@ fn the_configuration_of_a_real_openbsd_router() {
             .count(),
         2
     );
+    let (on_path, _) = found.on_path(&[]);
+    let names: Vec<&str> = on_path.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "pf: 5 rules",
+            "2 rules of pf that log",
+            "states of pf, 6 when asked"
+        ]
+    );
     assert_eq!(
         found.sysctls.get("kern.hz").map(String::as_str),
         Some("100")

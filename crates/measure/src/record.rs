@@ -7,6 +7,7 @@ mod event;
 mod finding;
 mod host;
 pub mod imported;
+mod on_path;
 mod once;
 mod read;
 mod telemetry;
@@ -26,6 +27,7 @@ pub use finding::{
 };
 pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
+pub use on_path::{Met, OnPath, PathEntry};
 pub use read::{Lines, RecordError, read_document, read_lines};
 pub use telemetry::{
     Events, ProgramTime, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits,

@@ -19,11 +19,12 @@ const OF_NAMESPACES: &str = "net.ipv4.ip_forward net.ipv6.conf.all.forwarding ne
     net.ipv4.tcp_available_congestion_control net.ipv4.tcp_base_mss net.ipv4.tcp_congestion_control net.ipv4.tcp_ecn \
     net.ipv4.tcp_no_metrics_save net.ipv4.tcp_rmem net.ipv4.tcp_sack net.ipv4.tcp_slow_start_after_idle \
     net.ipv4.tcp_syncookies net.ipv4.tcp_timestamps net.ipv4.tcp_tw_reuse net.ipv4.tcp_wmem net.ipv4.tcp_mtu_probing \
-    net.ipv4.tcp_moderate_rcvbuf net.ipv4.tcp_window_scaling";
+    net.ipv4.tcp_moderate_rcvbuf net.ipv4.tcp_window_scaling net.ipv4.fib_multipath_use_neigh net.ipv4.ip_forward_use_pmtu \
+    net.ipv4.ip_forward_update_priority net.netfilter.nf_conntrack_log_invalid";
 
 /// Settings of each interface, `default` and `all`: the kernel combines them in ways of its own. With slashes, the dot of a name is one.
 const OF_INTERFACES: &str = "net/ipv4/conf/*/rp_filter net/ipv4/conf/*/log_martians net/ipv4/conf/*/send_redirects net/ipv4/conf/*/accept_redirects \
-    net/ipv4/conf/*/forwarding net/ipv6/conf/*/accept_redirects";
+    net/ipv4/conf/*/forwarding net/ipv4/conf/*/src_valid_mark net/ipv6/conf/*/accept_redirects";
 
 /// Settings that the machine has once, and whose value a network namespace shows.
 const OF_MACHINE: &str = "net.netfilter.nf_conntrack_max net.netfilter.nf_conntrack_buckets kernel.numa_balancing kernel.nmi_watchdog \

@@ -120,7 +120,10 @@ impl Configuration {
                         _ => one.cpus = cpu_list(value),
                     }
                 }
-                ["proc", "net", "packet"] => sockets.extend(socket(value)),
+                ["proc", "net", "packet"] => {
+                    self.packet_socket(value);
+                    sockets.extend(socket(value));
+                }
                 ["proc", "net", "fib_triestat"] => {
                     // Without policy routing, both of these are one table.
                     in_local = (value == "Local:") || in_local && !value.ends_with(':');
@@ -166,6 +169,7 @@ impl Configuration {
     }
 
     pub(super) fn links(&mut self, answer: &str) {
+        self.devices(answer);
         let kinds: BTreeMap<String, String> = kinds(answer).into_iter().collect();
         for entry in entries::<systems::linux::Link>(answer.as_bytes()) {
             let Interface { mtu, addresses, .. } = entry.interface();
@@ -224,6 +228,7 @@ impl Configuration {
     }
 
     pub(super) fn queueing(&mut self, answer: &str) {
+        self.traffic_control(answer);
         for (title, text) in sections(answer) {
             if title == "qdisc" {
                 for entry in entries::<QdiscEntry>(text.as_bytes()) {
@@ -241,6 +246,7 @@ impl Configuration {
                     });
                 }
             } else if let Some((direction, name)) = title.split_once(' ')
+                && direction != "classes"
                 && let Some(card) = self.card_mut(name)
             {
                 // A filter's first entry stands for its kind alone, without options.

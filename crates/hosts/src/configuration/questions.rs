@@ -6,9 +6,10 @@ use super::saved::{
     Convert, arp, cpuinfo, filter_rules, listed, lscpu, meminfo, netstat, plain, section, text,
     uname,
 };
-use super::{Configuration, RuleSet, boot, rule_sets, settings};
+use super::{Configuration, RuleSet, boot, path, rule_sets, settings};
 use crate::systems::question::device;
 use crate::systems::{ALL, BSD, FILES, FREEBSD, Kernel, LINUX, OPENBSD, is_name};
+use std::net::IpAddr;
 
 /// A question: the systems that it is for; its name, behind which there may be names of interfaces; how it is put; the reader of its answer;
 /// and the outputs and files of a saved folder that become an answer. See [`glob`](super::saved::glob).
@@ -30,6 +31,8 @@ pub(super) enum Command {
     OfInterfaces(&'static str),
     /// A script for each interface.
     EachInterface(&'static str),
+    /// A script that gets the addresses of the test's frames: pairs of a destination and a source.
+    OfAddresses(&'static str),
     /// Settings of the system.
     Settings,
     /// Settings of each interface's device.
@@ -48,7 +51,9 @@ pub(super) enum Read {
 
 impl Configuration {
     const QUESTIONS: &[Asked] = {
-        use Command::{Boot, EachDevice, EachInterface, Line, OfInterfaces, Script, Settings};
+        use Command::{
+            Boot, EachDevice, EachInterface, Line, OfAddresses, OfInterfaces, Script, Settings,
+        };
         use Read::{Card, Host, Rules};
         &[
             (
@@ -94,7 +99,7 @@ impl Configuration {
             (
                 LINUX,
                 "tc",
-                OfInterfaces(QUEUEING),
+                Script(path::scripts::QUEUEING),
                 Host(Self::queueing),
                 &[("tc-*qdisc*", |_, text| section("qdisc", text))],
             ),
@@ -109,17 +114,52 @@ impl Configuration {
                 LINUX,
                 "nft",
                 Script(NFT),
-                Rules(rule_sets::nftables),
+                Host(Self::nftables),
                 &[("nft-*", text)],
             ),
             (
                 LINUX,
                 "iptables",
                 Script(IPTABLES),
-                Rules(rule_sets::of_iptables),
+                Host(Self::iptables),
                 &[("iptables-save", |_, text| section("ip", text))],
             ),
             (LINUX, "session", Script(SESSION), Host(Self::session), &[]),
+            (
+                LINUX,
+                "way",
+                OfAddresses(path::scripts::WAY),
+                Host(Self::ways),
+                &[],
+            ),
+            (
+                LINUX,
+                "policy",
+                Script(path::scripts::POLICY),
+                Host(Self::policy),
+                &[],
+            ),
+            (
+                LINUX,
+                "hooks",
+                Script(path::scripts::HOOKS),
+                Host(Self::hooks),
+                &[],
+            ),
+            (
+                LINUX,
+                "programs",
+                Script(path::scripts::PROGRAMS),
+                Host(Self::programs),
+                &[],
+            ),
+            (
+                LINUX,
+                "tracing",
+                Script(path::scripts::TRACING),
+                Host(Self::tracing),
+                &[],
+            ),
             (
                 LINUX,
                 "ethtool",
@@ -248,6 +288,20 @@ impl Configuration {
                 Host(Self::messages),
                 &[("dmesg-*", plain)],
             ),
+            (
+                BSD,
+                "way",
+                OfAddresses(path::scripts::BSD_WAY),
+                Host(Self::bsd_ways),
+                &[],
+            ),
+            (
+                FREEBSD,
+                "netgraph",
+                Script(path::scripts::NETGRAPH),
+                Host(Self::netgraph),
+                &[("ngctl-list", text)],
+            ),
             (ALL, "boot", Boot, Host(Self::boot), &[]),
         ]
     };
@@ -292,9 +346,20 @@ pub(super) fn of_family(kernel: Kernel) -> impl Iterator<Item = &'static Asked> 
         .filter(move |asked| asked.0.iter().any(|of| (*of == Kernel::Linux) == is_linux))
 }
 
-/// The commands of a question, with these interfaces.
-fn commands((_, name, command, ..): &Asked, kernel: Kernel, names: &[&str]) -> Vec<Vec<String>> {
+/// The commands of a question, with these interfaces and addresses.
+fn commands(
+    (_, name, command, ..): &Asked,
+    kernel: Kernel,
+    names: &[&str],
+    addresses: &[[IpAddr; 2]],
+) -> Vec<Vec<String>> {
     match command {
+        Command::OfAddresses(_) if addresses.is_empty() => Vec::new(),
+        Command::OfAddresses(text) => {
+            let words: Vec<String> = addresses.iter().flatten().map(IpAddr::to_string).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            vec![script(text, name, &words)]
+        }
         Command::Line => vec![name.split(' ').map(String::from).collect()],
         Command::Script(text) => vec![script(&text.replace("FILES", &FILES.join(" ")), name, &[])],
         Command::OfInterfaces(text) => vec![script(text, name, names)],
@@ -314,12 +379,21 @@ fn commands((_, name, command, ..): &Asked, kernel: Kernel, names: &[&str]) -> V
 
 /// The commands for a host's configuration, with these interfaces of it.
 pub fn questions(kernel: Kernel, interfaces: &[String]) -> Vec<Vec<String>> {
+    questions_of_test(kernel, interfaces, &[])
+}
+
+/// [`questions`], and one about the ways of a test's frames: their destinations, each with a source.
+pub fn questions_of_test(
+    kernel: Kernel,
+    interfaces: &[String],
+    addresses: &[[IpAddr; 2]],
+) -> Vec<Vec<String>> {
     let names = valid(interfaces);
     let asked = Configuration::QUESTIONS
         .iter()
         .filter(|asked| asked.0.contains(&kernel));
     asked
-        .flat_map(|asked| commands(asked, kernel, &names))
+        .flat_map(|asked| commands(asked, kernel, &names, addresses))
         .collect()
 }
 
@@ -409,18 +483,6 @@ ask -l "$1"
 for o in -i -g -c -a -x; do ask $o "$1"; done
 for t in udp4 tcp4 udp6 tcp6; do ask -n "$1" rx-flow-hash $t; done; :"#;
 
-/// Queueing disciplines, and the filters of interfaces where any can be.
-const QUEUEING: &str = r#"command -v tc >/dev/null || exit 127
-q=$(tc -j qdisc show) || exit
-echo "==> qdisc <=="
-echo "$q"
-for i; do
-case $q in *clsact*|*ingress*)
-for d in ingress egress; do echo "==> $d $i <=="; tc -j filter show dev "$i" $d; done ;;
-esac
-case $q in *prio*|*htb*|*hfsc*|*drr*|*cbq*) echo "==> root $i <=="; tc -j filter show dev "$i" ;; esac
-done; :"#;
-
 /// How many neighbours are in each state.
 const NEIGHBOURS: &str = r#"command -v ip >/dev/null || exit 127
 ip neigh show | awk '{n[$NF]++} END {for (s in n) print n[s], s}'"#;
@@ -476,7 +538,8 @@ mod tests {
     #[test]
     fn every_answer_has_its_reader_and_a_name_of_its_own() {
         for kernel in ALL.iter().copied() {
-            let labels: Vec<String> = questions(kernel, &["em0".into()])
+            let addresses = ["198.19.0.1", "198.18.0.1"].map(|one| one.parse().unwrap());
+            let labels: Vec<String> = questions_of_test(kernel, &["em0".into()], &[addresses])
                 .iter()
                 .map(|argv| label(argv))
                 .collect();

@@ -301,8 +301,13 @@ fn depth(line: &str) -> i32 {
     })
 }
 
-/// `nft -s -t list ruleset`.
+/// `nft -s -t list ruleset`, if it has rules.
 pub fn nftables(text: &str) -> Option<RuleSet> {
+    all_of_nftables(text).some()
+}
+
+/// `nft -s -t list ruleset`, with or without rules.
+pub fn all_of_nftables(text: &str) -> RuleSet {
     let mut found = RuleSet {
         filter: "nftables".into(),
         ..RuleSet::default()
@@ -348,7 +353,7 @@ pub fn nftables(text: &str) -> Option<RuleSet> {
         }
         level = (level + depth(line)).max(0);
     }
-    found.some()
+    found
 }
 
 /// `type filter hook forward priority filter - 10; policy accept;`
@@ -410,9 +415,14 @@ fn iptables(found: &mut RuleSet, family: &str, text: &str) {
 
 /// The rules of both families, if there are any.
 pub fn of_iptables(answer: &str) -> Option<RuleSet> {
+    all_of_iptables(answer).some()
+}
+
+/// The tables of both families, with or without rules.
+pub fn all_of_iptables(answer: &str) -> RuleSet {
     let mut found = RuleSet::default();
     sections(answer)
         .into_iter()
         .for_each(|(family, text)| iptables(&mut found, family, text));
-    found.some()
+    found
 }

@@ -431,11 +431,14 @@ proptest! {
         Just("/sys/devices/system/cpu/cpu99999999999/topology/core_id:1"), Just("\n"), Just("==> -x eth0 <=="),
         Just("==> -k eth0 <=="), Just("    0: 1 2 3"), Just("{"), Just("}"), Just("table a b {"), Just("chain c {"),
         Just("\t\tjump c"), Just("type filter hook forward priority 0; policy accept;"), Just("[{\"ifname\":\"eth0\"}]"),
-        Just("\""), Just("*filter"), Just(":A B [0:0]"), Just("-A A -j A"), Just("é\u{0}"), Just(": :"),
-    ], 0..40), command in 0usize..9) {
-        let commands = ["cpus", "interfaces eth0", "sysctl", "ip -d -j addr show", "tc", "neighbours", "nft", "iptables", "ethtool eth0"];
+        Just("\""), Just("*filter"), Just(":A B [0:0]"), Just("-A A -j A"), Just("é\u{0}"), Just(": :"), Just("==> ip -j rule show <=="), Just("==> hooks <=="), Just("hook x {"), Just("-4294967296 f [m]"),
+        Just("[{\"options\":{\"prog\":{\"id\":-1}}}]"), Just("==> net <=="), Just("[{\"tc\":[{\"kind\":\"tcx\"}]}]"),
+    ], 0..40), command in 0usize..14) {
+        let commands = ["cpus", "interfaces eth0", "sysctl", "ip -d -j addr show", "tc", "neighbours", "nft", "iptables", "ethtool eth0",
+            "way 192.0.2.1 192.0.2.2", "policy", "hooks", "programs", "tracing"];
         let found = of(&[(commands[command], &parts.concat())]);
         found.rule_sets.iter().for_each(|set| assert!(set.longest().is_none_or(|chain| chain.rules < 100)));
+        prop_assert!(found.on_path(&[]).0.len() <= 100);
         prop_assert!(found.machine.cpus.len() <= 8193);
     }
 }

@@ -1,5 +1,6 @@
 //! Why a slot forwards no more frames: findings with their evidence.
 
+use super::OnPath;
 use linerate_stats::Estimate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct Explanation {
     pub stages: Vec<Stage>,
     /// How frames are spread over receive queues, or over the CPUs of receive packet steering; empty where they come to one place.
     pub balance: Vec<Balance>,
+    /// What frames meet beyond plain routing; `None` where the DUT was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<OnPath>,
 }
 
 /// A place that takes a share of the frames.
