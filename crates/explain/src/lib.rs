@@ -9,6 +9,7 @@ mod balance;
 mod case;
 mod difference;
 mod extra;
+mod on_path;
 mod rules;
 mod spent;
 mod stages;
@@ -33,6 +34,7 @@ fn of_case(case: &Case<'_>) -> Explanation {
         slot: case.slot.id,
         stages: stages::stages(case),
         balance: balance::balance(case),
+        path: on_path::on_path(case),
         ..Explanation::default()
     };
     let mut claimed = Vec::new();

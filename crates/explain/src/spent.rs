@@ -13,9 +13,9 @@ pub(crate) struct Spent {
     /// Share of the kernel's time: other programs change nothing in it.
     of_kernel: f64,
     /// Standard error of the share.
-    error: f64,
+    pub error: f64,
     /// Nanoseconds of a frame; `None` where frames have no cost, because they were paced.
-    ns: Option<f64>,
+    pub ns: Option<f64>,
     /// Functions that were seen, with their shares, the largest first.
     functions: Vec<(String, f64)>,
     /// The stacks that it was spent in.
