@@ -11,6 +11,7 @@ pub mod napi;
 pub mod netlink;
 pub mod netns;
 pub mod procnet;
+pub mod programs;
 pub mod registry;
 pub mod sysctl;
 pub mod sysfs;

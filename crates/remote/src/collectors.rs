@@ -9,6 +9,7 @@ use linerate_linux::ports::monotonic_ns;
 use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::{Collected, SlotFacts};
 use linerate_measure::strategy::CONFIGURATION;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -291,17 +292,26 @@ pub struct Configured {
     host: Observed,
     kernel: Kernel,
     interfaces: Vec<String>,
+    /// Destinations of the test's frames, each with a source.
+    addresses: Vec<[IpAddr; 2]>,
     slot: usize,
     facts: Option<SlotFacts>,
 }
 
 impl Configured {
-    /// The DUT of a slot, with its interfaces.
-    pub fn new(host: Observed, kernel: Kernel, interfaces: [String; 2], slot: usize) -> Configured {
+    /// The DUT of a slot, with its interfaces and the addresses of its frames.
+    pub fn new(
+        host: Observed,
+        kernel: Kernel,
+        interfaces: [String; 2],
+        addresses: Vec<[IpAddr; 2]>,
+        slot: usize,
+    ) -> Configured {
         Configured {
             host,
             kernel,
             interfaces: interfaces.into(),
+            addresses,
             slot,
             facts: None,
         }
@@ -317,7 +327,7 @@ impl Collector for Configured {
         let Observed { target, sudo } = &self.host;
         let place = target.with_sysfs().map_err(|error| error.to_string())?;
         let interfaces = std::mem::take(&mut self.interfaces);
-        let facts = facts::of_kernel(&place, *sudo, self.kernel, interfaces, None);
+        let facts = facts::of_kernel(&place, *sudo, self.kernel, interfaces, &self.addresses, None);
         let slot = self.slot;
         self.facts = Some(SlotFacts {
             slot,

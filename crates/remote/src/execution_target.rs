@@ -147,6 +147,15 @@ impl ExecutionTarget {
         }
     }
 
+    /// The network namespace of this machine, if it is one.
+    pub(super) fn namespace(&self) -> Option<&Netns> {
+        match self {
+            ExecutionTarget::Here { netns, .. } => netns.as_ref(),
+            ExecutionTarget::Namespace { entry, .. } => Some(entry.namespace()),
+            ExecutionTarget::Ssh(_) => None,
+        }
+    }
+
     /// Whether it is on this machine.
     pub fn is_here(&self) -> bool {
         self.ssh().is_none()

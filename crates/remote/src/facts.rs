@@ -1,10 +1,12 @@
 //! How a host is configured: its interfaces, then the questions of `linerate_hosts::configuration`. Nothing is changed there.
 
 use crate::{ExecutionTarget, Fault, Interrupt, Order, Result, survey};
-use linerate_hosts::configuration::{MOST_BYTES, interfaces, listing, questions};
+use linerate_hosts::configuration::{MOST_BYTES, interfaces, listing, questions_of_test};
 use linerate_hosts::systems::Kernel;
+use linerate_linux::net::{Netns, programs};
 use linerate_measure::record::{Collected, SlotFacts, VERSION};
 use linerate_plan::sysctl::HIDDEN;
+use std::net::IpAddr;
 
 /// Asks a host about itself and these interfaces; without any, about its cards. `sudo`: by `sudo -n`.
 ///
@@ -39,19 +41,23 @@ pub fn facts(
     } else {
         wanted.to_vec()
     };
-    of_kernel(target, sudo, kernel, asked, interrupted)
+    of_kernel(target, sudo, kernel, asked, &[], interrupted)
 }
 
-/// Asks a host with this kernel about itself and these interfaces.
+/// Asks a host with this kernel about itself, these interfaces, and the ways of a test's frames: their destinations, each with a source.
 pub(crate) fn of_kernel(
     target: &ExecutionTarget,
     sudo: bool,
     kernel: Kernel,
     interfaces: Vec<String>,
+    addresses: &[[IpAddr; 2]],
     interrupted: Interrupt<'_>,
 ) -> Result<SlotFacts> {
-    let asked = questions(kernel, &interfaces);
+    let asked = questions_of_test(kernel, &interfaces, addresses);
     let mut answers = survey::collect(target, sudo, &asked, MOST_BYTES, interrupted)?;
+    if let Some(namespace) = target.namespace() {
+        own_programs(namespace, &mut answers);
+    }
     if target.is_here() && kernel == Kernel::Linux {
         answers.push(sysctls_of_machine());
     }
@@ -62,6 +68,15 @@ pub(crate) fn of_kernel(
         interfaces,
         answers,
     })
+}
+
+/// On this machine, linerate asks the kernel for programs of tcx itself where the program that lists them is not there.
+fn own_programs(namespace: &Netns, answers: &mut [Collected]) {
+    let unanswered =
+        |answer: &&mut Collected| answer.command == "programs" && answer.output.is_err();
+    if let Some(answer) = answers.iter_mut().find(unanswered) {
+        answer.output = programs::of_tcx(namespace).map_err(|error| error.to_string());
+    }
 }
 
 /// Settings that the machine has once for all network namespaces, and does not show in them.

@@ -151,6 +151,10 @@ pub fn run(
         stacks: &stacks,
     };
     summary.explanations = explain(&records);
+    // Records have addresses and names of a host's devices in its own answers alone, from which the list is made again.
+    for explanation in &mut summary.explanations {
+        explanation.path = None;
+    }
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written

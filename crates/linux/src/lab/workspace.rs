@@ -80,6 +80,11 @@ impl Entry {
         })
     }
 
+    /// The network namespace.
+    pub fn namespace(&self) -> &Netns {
+        &self.namespace
+    }
+
     /// A command that runs in the workspace.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = self.namespace.command(program);

@@ -3,6 +3,7 @@
 use super::bench::{Frames, ask, built_in, lab, refusal, send, spec};
 use linerate_linux::lab::support;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
+use linerate_linux::net::programs;
 use linerate_measure::record::Mode;
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
@@ -252,4 +253,24 @@ fn probes_say_what_this_kernel_lacks_and_leave_nothing() {
             .unwrap()
             .contains("no_such")
     );
+}
+
+/// The program of this kind is attached by a link of tcx, which iproute2 does not show.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn programs_of_tcx_are_listed() {
+    let listed = |dut| {
+        let lab = lab(&Setup::of(dut));
+        let dut = lab.lanes[0].dut.as_ref().unwrap();
+        programs::of_tcx(&dut.namespace).unwrap()
+    };
+    assert_eq!(listed(Dut::Forwarding), "==> tcx <==\n[]\n");
+    let doubled = listed(Dut::KnownDuplication(10));
+    for part in [
+        "\"devname\":\"out0\"",
+        "\"kind\":\"tcx/egress\"",
+        "\"name\":\"known_duplicat",
+    ] {
+        assert!(doubled.contains(part), "{part}: {doubled}");
+    }
 }

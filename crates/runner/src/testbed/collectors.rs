@@ -11,6 +11,7 @@ use linerate_measure::collector::{Collector, Collectors};
 use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
 use linerate_remote::{AfterLoad, Busy, Configured, ExecutionTarget, Observed, Probed, UnderLoad};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub struct Scene<'a> {
     pub load: Option<Duration>,
     /// The slot whose facts are asked for.
     pub configuration: Option<usize>,
+    /// Destinations of the frames that its DUT gets, each with a source.
+    pub addresses: Vec<[IpAddr; 2]>,
 }
 
 /// Makes a collector, where the scene allows for it.
@@ -52,6 +55,7 @@ static COLLECTORS: [Make; 3] = [
             host,
             scene.kernel,
             scene.ends.clone(),
+            scene.addresses.clone(),
             slot,
         )))
     },
@@ -77,6 +81,7 @@ impl<'a> Scene<'a> {
             telemetry: None,
             load: None,
             configuration: None,
+            addresses: Vec::new(),
         }
     }
 

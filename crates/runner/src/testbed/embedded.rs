@@ -441,6 +441,7 @@ pub(super) fn scene<'a>(prepared: &Prepared, lane: &'a Lane, request: &Request) 
     Scene {
         telemetry,
         configuration,
+        addresses: prepared.addresses(request.slot),
         ..Scene::of_lane(lane)
     }
 }

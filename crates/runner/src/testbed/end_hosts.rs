@@ -192,6 +192,7 @@ fn scene(lab: &Lab, name: &str, configuration: Option<usize>) -> Scene<'static> 
         load: None,
         telemetry: None,
         configuration,
+        addresses: Vec::new(),
     }
 }
 

@@ -27,7 +27,7 @@ use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::{Reboot, System};
 use linerate_measure::record::{Connections, Direction, LabKind, States};
 use linerate_measure::trial::{Shape, Timing};
-use linerate_plan::campaign::{Campaign, Collect};
+use linerate_plan::campaign::Collect;
 use linerate_plan::lab::Host;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Kind;
@@ -38,6 +38,7 @@ use linerate_remote::{Left, RemoteError, line};
 use linerate_wire::Transport;
 use linerate_wire::units::grouped;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tester::{BATCH, Learned, Tester};
 
@@ -68,10 +69,13 @@ struct Device {
     collect: Collect,
     /// By lane: the steps of its event, or why it cannot be.
     events: Vec<Result<Vec<Step>, String>>,
+    /// By slot: destinations of its frames, each with a source.
+    addresses: Vec<Vec<[IpAddr; 2]>>,
 }
 
 impl Device {
-    fn new(site: &Site, host: &Host, plan: &Campaign) -> Result<Device> {
+    fn new(site: &Site, host: &Host, prepared: &Prepared) -> Result<Device> {
+        let plan = &prepared.plan;
         let reboot = plan.experiment.trials.reboot;
         let (dut, ends) = (
             site.dut(host, reboot)?,
@@ -90,6 +94,9 @@ impl Device {
             reboot,
             collect: plan.collect.clone(),
             events,
+            addresses: (0..plan.cells.len())
+                .map(|cell| prepared.addresses(cell))
+                .collect(),
         })
     }
 
@@ -113,6 +120,7 @@ impl Device {
             telemetry,
             load,
             configuration,
+            addresses: self.addresses[request.slot].clone(),
         }
         .before(&self.collect)
     }
@@ -207,7 +215,7 @@ impl Hosts {
             device: site
                 .lab
                 .dut()
-                .map(|dut| Device::new(site, dut, plan))
+                .map(|dut| Device::new(site, dut, prepared))
                 .transpose()?,
             is_black_box: site.lab.black_box.is_some(),
             tester: site.tester(prepared)?,

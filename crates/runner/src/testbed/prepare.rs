@@ -23,6 +23,7 @@ use linerate_wire::units::line_rate;
 use linerate_wire::{FrameSpec, Traffic};
 use skipping::skipped;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// The reason for refusing a reset of a simulated DUT.
 pub const NO_EVENTS: &str = "a simulated DUT cannot have events";
@@ -328,6 +329,20 @@ impl Prepared {
     /// The frames of a cell.
     pub fn traffic(&self, cell: usize) -> &Traffic {
         &self.kinds[self.kind_of[cell]].traffic
+    }
+
+    /// Destinations of the frames that a cell's DUT gets in any cell, each with a source: the first and the last flow.
+    pub fn addresses(&self, cell: usize) -> Vec<[IpAddr; 2]> {
+        const MOST: usize = 8;
+        let lane = self.lane(cell);
+        let of_lane = self.measured().filter(|other| self.lane(*other) == lane);
+        let flows = of_lane.flat_map(|cell| {
+            let flows = &self.traffic(cell).flows;
+            [0, flows.len().saturating_sub(1)].map(|at| flows.flow(at))
+        });
+        let mut all = distinct(flows.map(|flow| [flow.dst, flow.src]));
+        all.truncate(MOST);
+        all
     }
 
     /// High byte of the stream ids.
