@@ -10,6 +10,7 @@ mod documents;
 mod flame;
 mod hosts;
 mod labs;
+mod on_path;
 mod peers;
 mod records;
 mod safety;

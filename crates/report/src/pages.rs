@@ -46,7 +46,7 @@ pub use conduct::{conduct, conducted, conducted_all};
 pub use conformance::conformance;
 pub use counted::{InterfaceCounts, Received, Sent, Totals, received, sent};
 pub use difference::difference;
-pub use explanation::explanation;
+pub use explanation::{Extent, explanation};
 pub use facts::facts;
 pub use functions::{function_changes, functions};
 pub use history::history;

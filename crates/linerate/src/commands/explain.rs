@@ -13,7 +13,7 @@ use linerate_measure::compare::compare;
 use linerate_measure::record::{Campaign, Mode, Slot, Stopped, Summary, Verdict};
 use linerate_measure::summary::summarise;
 use linerate_profile::Profile;
-use linerate_report::pages;
+use linerate_report::pages::{self, Extent};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,7 +44,10 @@ pub struct Explain {
     /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
-    /// Also list the causes that are absent
+    /// Everything: all findings with their facts, everything on the path of frames, the stages of their way
+    #[arg(long)]
+    pub full: bool,
+    /// Everything, and the causes that are absent
     #[arg(long)]
     pub all: bool,
     /// Run the experiments of the findings in the embedded lab (some 20 s each; --budget sets the time of their trials), and say which findings
@@ -209,7 +212,13 @@ fn one(read: &Read, args: &Explain) -> Result<ExitCode> {
     }
     let page = || {
         let (campaign, host) = (&read.open.stored.campaign, &read.open.stored.host);
-        let mut page = pages::explanation(campaign, host, &summary, args.all);
+        let extent = match args {
+            Explain { all: true, .. } => Extent::WithAbsent,
+            // A proof belongs to the facts of its finding.
+            Explain { full: true, .. } | Explain { prove: true, .. } => Extent::Full,
+            _ => Extent::Short,
+        };
+        let mut page = pages::explanation(campaign, host, &summary, extent);
         name_records(&mut page, &read.open.name);
         page
     };

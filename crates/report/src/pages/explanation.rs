@@ -1,5 +1,7 @@
 //! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
 
+mod path;
+mod short;
 #[cfg(test)]
 mod tests;
 
@@ -16,21 +18,30 @@ const MOST: usize = 4;
 /// Slots side by side in the table of stages.
 const CELLS: usize = 6;
 
-/// The page of `linerate explain`. `all`: also the causes that are absent.
+/// How much of an explanation is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// One screen.
+    Short,
+    /// All findings with their facts.
+    Full,
+    /// The causes that are absent as well.
+    WithAbsent,
+}
+
+/// The page of `linerate explain`.
 pub fn explanation(
     campaign: &Campaign,
     host: &HostFacts,
     summary: &Summary,
-    all: bool,
+    extent: Extent,
 ) -> Document {
+    if extent == Extent::Short {
+        return short::short(campaign, host, summary);
+    }
     let mut page = Document::default();
-    super::warn_of_simulation(&mut page, [super::simulated(campaign)]);
-    page.heading(format!(
-        "Why the DUT does not {} more {}s",
-        forwards(campaign),
-        campaign.noun()
-    ));
-    limits(&mut page, campaign, summary);
+    begin(&mut page, campaign);
+    limits(&mut page, campaign, summary, usize::MAX);
     let alone = campaign.slots.iter().filter(|slot| slot.is_calibration());
     let alone: Vec<String> = alone.map(|slot| (slot.id + 1).to_string()).collect();
     if !alone.is_empty() {
@@ -44,13 +55,14 @@ pub fn explanation(
         page.answer(&finding.statement);
         facts(&mut page, campaign, &summary.explanations, finding, &slots);
     }
+    path::path(&mut page, campaign, &summary.explanations, None);
     stages(&mut page, campaign, &summary.explanations);
     super::results::balance::balance(&mut page, campaign, &summary.explanations, false);
     let explained = |of: &&SlotProfile| summary.explanations.iter().any(|e| e.slot == of.slot);
     let profiles: Vec<SlotProfile> = summary.profiles.iter().filter(explained).cloned().collect();
     super::results::profiles::events(&mut page, &profiles);
     not_examined(&mut page, &summary.explanations);
-    if all {
+    if extent == Extent::WithAbsent {
         let absent = together(
             summary
                 .explanations
@@ -65,17 +77,28 @@ pub fn explanation(
             ));
         }
     }
-    let open = summary.explanations.iter().flat_map(|e| &e.findings);
-    if open
-        .clone()
-        .any(|finding| finding.patch.is_some() && finding.proof.is_none())
-    {
+    end(&mut page, campaign, host, summary);
+    page
+}
+
+fn begin(page: &mut Document, campaign: &Campaign) {
+    super::warn_of_simulation(page, [super::simulated(campaign)]);
+    page.heading(format!(
+        "Why the DUT does not {} more {}s",
+        forwards(campaign),
+        campaign.noun()
+    ));
+}
+
+/// Experiments that are open, and the machine.
+fn end(page: &mut Document, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
+    let mut open = summary.explanations.iter().flat_map(|e| &e.findings);
+    if open.any(|finding| finding.patch.is_some() && finding.proof.is_none()) {
         page.note("Experiments for these findings: `linerate explain DIRECTORY --prove` runs them, `--write-plans FOLDER` writes them.");
     }
     if let Some(machine) = machine(campaign, host) {
         page.note(machine);
     }
-    page
 }
 
 /// The machine that was measured, as far as it is known.
@@ -142,7 +165,7 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
         part.folded(
             "The limit of each cell, and the causes that were not looked for",
             |page| {
-                limits(page, campaign, summary);
+                limits(page, campaign, summary, usize::MAX);
                 not_examined(page, explanations);
             },
         );
@@ -366,13 +389,16 @@ fn proven(proof: &Proof) -> String {
     format!("{verdict}: {reason}{change}{records}")
 }
 
-/// A sentence for each slot that was explained.
-fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary) {
-    for explanation in &summary.explanations {
+/// A sentence for each slot that was explained, for so many of them.
+fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary, most: usize) {
+    for explanation in summary.explanations.iter().take(most) {
         if let Some(row) = summary.rows.iter().find(|row| row.slot == explanation.slot) {
             let searched = summary.searches.iter().find(|of| of.slot == row.slot);
             page.say(limit(campaign, explanation, row, searched));
         }
+    }
+    if let Some(more @ 1..) = summary.explanations.len().checked_sub(most) {
+        page.note(format!("{} with --full.", counted(more, "more cell")));
     }
 }
 

@@ -316,7 +316,7 @@ proptest! {
             (rows.collect::<Vec<_>>(), ns.collect::<Vec<_>>())
         };
         let base = [value(&campaign), value(&found), value(&machine), json!(own(&found)), json!([trials.len(), blocks])];
-        for page in [summary(&campaign, &machine, &found), explanation(&campaign, &machine, &found, true)] {
+        for page in [summary(&campaign, &machine, &found), explanation(&campaign, &machine, &found, Extent::WithAbsent)] {
             let functions = found.explanations.iter().flat_map(|of| of.stages.iter().map(|stage| stage.ns));
             let base = [&base[..], &[json!(functions.collect::<Vec<_>>())]].concat();
             let wrong = contradictions(&answers(&page), &base);
