@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 11] = [
     "locks",
     "switches",
 ];
-const HEADERS: [&str; 3] = ["linerate", "stack", "kernel"];
+const HEADERS: [&str; 5] = ["linerate", "stack", "kernel", "segments", "ends"];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");

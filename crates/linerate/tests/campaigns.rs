@@ -7,6 +7,7 @@ mod experiment;
 mod faults;
 mod host;
 mod interrupted;
+mod kept;
 mod killed;
 mod losses;
 mod modifiers;

@@ -56,6 +56,7 @@ fn every_experiment_is_there() {
         "a-a",
         "baseline",
         "bridge",
+        "concurrent",
         "connections",
         "directions",
         "established",

@@ -3,8 +3,8 @@
  * Both ends of connections, without state: one frame of a connection is under way at any time, and each end turns the frame that has
  * arrived into the next one, in its place. The connection's number travels in its sequence numbers, which NAT leaves alone.
  *
- * Run as: `open4` and `open6` by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES make first frames on each of the generator's CPUs;
- * `client` and `server` are XDP programs of the tester's two interfaces. Each end sets a bit for each connection and stage, so that user
+ * Run as: `open4` and `open6` by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES make first frames on each of the generator's CPUs, `resume4`
+ * and `resume6` the next frames of connections that are kept open; `client` and `server` are XDP programs of the tester's two interfaces. Each end sets a bit for each connection and stage, so that user
  * space accounts for every connection afterwards.
  *
  * A load ends by itself: no first frame leaves after `deadline_ns`, or once `left` are gone, whatever happens to the process.
@@ -17,9 +17,12 @@
 #define EPOCH_BITS 4
 
 /* Stages: first frame at the server, its answer at the client, and so on. */
-enum stage { OPENED, ANSWERED, ASKED, TOLD, ENDED, CLOSED, STAGES };
+enum stage { OPENED, ANSWERED, ASKED, TOLD, ENDED, CLOSED };
 
-enum exchange { REQUEST, GREETING, RESET, HALF, UDP };
+/* The other stages of connections that are kept open. */
+enum stage_kept { K_OPEN = 2, K_ASKED, K_TOLD, K_ENDED, K_PARTED, K_CLOSED, STAGES };
+
+enum exchange { REQUEST, GREETING, RESET, HALF, UDP, KEPT };
 
 /* How both ends behave, for the present load. */
 struct control {
@@ -32,6 +35,8 @@ struct control {
 	u32 client[4];     /* addresses, wire order; the last word is the machine's, and a number is added to it */
 	u32 server[4];
 	u32 stamp_every;   /* connections; a power of 2 */
+	u32 tuples;        /* a mask: pairs of addresses and ports, less 1 */
+	u32 resumed;       /* stage of kept connections that the next frame belongs to: K_ASKED or K_ENDED */
 	u32 pad;
 };
 
@@ -59,7 +64,9 @@ struct opener {
 	u32 target;        /* element of `ports` */
 	u32 macs_high;     /* half of the source address */
 	u64 macs_low;      /* destination and the other half */
-	u64 pad[3];
+	u64 resumed;       /* kept connections that were looked at, to send their next frame */
+	u64 awaits;        /* whether the load ends only when no connection is under way */
+	u64 pad;
 };
 
 /* Counters of a CPU at one end. */
@@ -74,7 +81,7 @@ struct seen {
 	u64 changed;       /* frames whose sequence numbers are not those that were sent */
 	u64 unwritten;     /* frames that could not be written */
 	u64 foreign[5];    /* by kind */
-	u64 pad[3];
+	u64 pad[5];
 };
 
 enum foreign { F_RESET, F_ICMP, F_ARP, F_ICMPV6, F_OTHER };
@@ -118,169 +125,7 @@ inline_always u32 answer_to(u32 c0)
 	return (x ^ (x >> 16)) & ~15U;
 }
 
-struct tcp {
-	u16 source;
-	u16 destination;
-	u32 seq;
-	u32 ack;
-	u16 offset_flags;
-	u16 window;
-	u16 check;
-	u16 urgent;
-} __attribute__((packed));
-
-struct udp {
-	u16 source;
-	u16 destination;
-	u16 length;
-	u16 check;
-	u32 magic;
-	u32 number;
-} __attribute__((packed));
-
-#define FIN 0x01
-#define SYN 0x02
-#define RST 0x04
-#define PSH 0x08
-#define ACK 0x10
-#define NUMBER_MAGIC 0x43524e4cU /* "LNRC" */
-#define SERVER_PORT 80
-#define LEAST_FRAME 60
-#define MOST_PAYLOAD 1454
-#define FILL 0x7878787878787878ULL
-
-/* A frame to be written. Addresses are in wire order. */
-struct frame {
-	u64 macs_low;
-	u32 macs_high;
-	u32 source[4];
-	u32 destination[4];
-	u16 source_port;
-	u16 destination_port;
-	u32 seq;
-	u32 ack;
-	u32 flags;
-	u32 payload;
-	u32 number;        /* of UDP */
-};
-
-inline_always u64 sum_words(const u32 *words, int n)
-{
-	u64 sum = 0;
-	int i;
-
-#pragma clang loop unroll(full)
-	for (i = 0; i < n; i++)
-		sum += words[i];
-	return sum;
-}
-
-/* Sum of `n` bytes of payload. */
-inline_always u64 payload_sum(u32 n)
-{
-	return (u64)(n >> 1) * 0x7878 + (n & 1 ? 0x78 : 0);
-}
-
-/* Writes the payload from an offset that the program knows. */
-inline_always void fill(u8 *data, const u8 *end, u32 from, u32 bytes)
-{
-	u8 *at = data + from;
-	u32 i;
-
-	for (i = 0; i < MOST_PAYLOAD / 8 + 1; i++) {
-		if (at + 8 > end || i * 8 >= bytes)
-			break;
-		*(u64 *)at = FILL;
-		at += 8;
-		barrier_var(at); /* otherwise clang calls memset, which there is not */
-	}
-	for (i = 0; i < 8; i++) {
-		if (at + 1 > end)
-			break;
-		*at++ = 0x78;
-		barrier_var(at);
-	}
-}
-
-#define IP_LEN(v6) ((v6) ? 40 : 20)
-
-/* Makes the frame as long as it has to be, and writes all of it. Constants: v6, udp, and whether it has the option of a SYN. */
-inline_always long write_frame(struct xdp_md *ctx, const struct frame *f, const int v6, const int udp, const int option)
-{
-	const int ip = 14, l4 = ip + IP_LEN(v6), head = l4 + (udp ? 16 : option ? 24 : 20);
-	u32 l4_len = head - l4 + (udp ? f->payload - 8 : f->payload), len = l4 + l4_len;
-	u32 now = ctx->data_end - ctx->data;
-	u8 *data, *end;
-	u64 sum;
-
-	if (len < LEAST_FRAME)
-		len = LEAST_FRAME;
-	if (now != len && bpf_xdp_adjust_tail(ctx, (int)len - (int)now))
-		return -1;
-	data = (u8 *)(long)ctx->data;
-	end = (u8 *)(long)ctx->data_end;
-	if (data + head > end)
-		return -1;
-	*(u64 *)data = f->macs_low;
-	*(u32 *)(data + 8) = f->macs_high;
-	sum = sum_words(f->source, v6 ? 4 : 1) + sum_words(f->destination, v6 ? 4 : 1);
-	if (v6) {
-		*(u16 *)(data + 12) = swap16(ETH_IPV6);
-		*(u32 *)(data + ip) = swap32(0x60000000);
-		*(u16 *)(data + ip + 4) = swap16((u16)l4_len);
-		data[ip + 6] = udp ? PROTO_UDP : PROTO_TCP;
-		data[ip + 7] = 64;
-		__builtin_memcpy(data + ip + 8, f->source, 16);
-		__builtin_memcpy(data + ip + 24, f->destination, 16);
-	} else {
-		u16 total = swap16((u16)(20 + l4_len));
-		/* version and length, DF, time to live and protocol: the rest of the sum is the same in each frame */
-		u64 header = sum + 0x0045 + total + 0x0040 + (udp ? 0x1140 : 0x0640);
-
-		*(u16 *)(data + 12) = swap16(ETH_IPV4);
-		*(u16 *)(data + ip) = 0x0045;
-		*(u16 *)(data + ip + 2) = total;
-		*(u32 *)(data + ip + 4) = swap32(0x00004000);
-		*(u16 *)(data + ip + 8) = udp ? 0x1140 : 0x0640;
-		*(u16 *)(data + ip + 10) = ~fold(header);
-		*(u32 *)(data + ip + 12) = f->source[0];
-		*(u32 *)(data + ip + 16) = f->destination[0];
-	}
-	sum += (u64)swap16((u16)l4_len) + (udp ? 0x1100 : 0x0600) + f->source_port + f->destination_port;
-	if (udp) {
-		struct udp *to = (struct udp *)(data + l4);
-
-		to->source = f->source_port;
-		to->destination = f->destination_port;
-		to->length = swap16((u16)l4_len);
-		to->magic = NUMBER_MAGIC;
-		to->number = f->number;
-		sum += (u64)swap16((u16)l4_len) + NUMBER_MAGIC + f->number + payload_sum(f->payload - 8);
-		to->check = ~fold(sum);
-		if (!to->check)
-			to->check = 0xffff;
-		fill(data, end, head, f->payload - 8);
-	} else {
-		struct tcp *to = (struct tcp *)(data + l4);
-
-		to->source = f->source_port;
-		to->destination = f->destination_port;
-		to->seq = swap32(f->seq);
-		to->ack = swap32(f->ack);
-		to->offset_flags = (option ? 0x60 : 0x50) | f->flags << 8;
-		to->window = 0xffff;
-		to->urgent = 0;
-		sum += (u64)to->seq + to->ack + to->offset_flags + to->window + payload_sum(f->payload);
-		if (option) {
-			/* a maximum segment size of 1,460 bytes */
-			*(u32 *)(data + l4 + 20) = swap32(0x020405b4);
-			sum += swap32(0x020405b4);
-		}
-		to->check = ~fold(sum);
-		fill(data, end, head, f->payload);
-	}
-	return 0;
-}
+#include "segments.h"
 
 /* Sets the bit of a connection's stage. Returns whether it was set. */
 inline_always int mark(u32 stage, u32 flow)
@@ -289,6 +134,14 @@ inline_always int mark(u32 stage, u32 flow)
 	u64 bit = 1ULL << (flow & 63), *word = bpf_map_lookup_elem(&bits, &index);
 
 	return word && __sync_fetch_and_or(word, bit) & bit;
+}
+
+inline_always int is_marked(u32 stage, u32 flow)
+{
+	u32 index = stage * WORDS + (flow >> 6);
+	u64 *word = bpf_map_lookup_elem(&bits, &index);
+
+	return word && *word & 1ULL << (flow & 63);
 }
 
 inline_always u64 *time_of(u32 flow)
@@ -330,14 +183,14 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 
 	if (unlikely(s->finished))
 		return 0;
-	if (unlikely(!s->left)) {
+	closed = *(const volatile u64 *)&client->closed + *(const volatile u64 *)&server->closed;
+	under_way = s->attempted - closed - s->given_up;
+	if (unlikely(!s->left && (!s->awaits || under_way <= 0))) {
 		s->last_ns = bpf_ktime_get_ns();
 		s->finished = 1;
 		return 0;
 	}
-	closed = *(const volatile u64 *)&client->closed + *(const volatile u64 *)&server->closed;
-	under_way = s->attempted - closed - s->given_up;
-	shut = s->window && under_way >= (s64)s->window;
+	shut = !s->left || (s->window && under_way >= (s64)s->window);
 	if (!shut && s->attempted & 63 && (!s->rate_mfps || s->credit >= CREDIT))
 		return 1;
 	if (shut && ++s->looks & 31)
@@ -380,9 +233,26 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 	return !shut && (!s->rate_mfps || s->credit >= CREDIT);
 }
 
+/* Writes the addresses, ports and number of a connection. */
+inline_always void address(struct frame *f, const struct control *how, const struct opener *s, u32 flow, const int v6)
+{
+	/* 14 bits of the port, 6 of the client's address and up to 4 of the server's, in an order that scatters them */
+	u32 tuple = ((flow + how->first_tuple) * 0x9e3779b1) & how->tuples;
+
+	f->macs_low = s->macs_low;
+	f->macs_high = s->macs_high;
+	__builtin_memcpy(f->source, how->client, 16);
+	__builtin_memcpy(f->destination, how->server, 16);
+	f->source[v6 ? 3 : 0] = swap32(how->client[3] + ((tuple >> 14) & 63));
+	f->destination[v6 ? 3 : 0] = swap32(how->server[3] + (tuple >> 20));
+	f->source_port = swap16((u16)(1024 + (tuple & 0x3fff)));
+	f->destination_port = swap16(SERVER_PORT);
+	f->number = how->epoch << FLOW_BITS | flow;
+}
+
 inline_always int open_connection(struct xdp_md *ctx, const int v6)
 {
-	u32 cpu = bpf_get_smp_processor_id(), zero = 0, server = CPUS + cpu, flow, tuple;
+	u32 cpu = bpf_get_smp_processor_id(), zero = 0, server = CPUS + cpu, flow;
 	struct control *how = bpf_map_lookup_elem(&control, &zero);
 	struct opener *s = bpf_map_lookup_elem(&openers, &cpu);
 	struct seen *at_client = bpf_map_lookup_elem(&ends, &cpu), *at_server = bpf_map_lookup_elem(&ends, &server);
@@ -393,17 +263,7 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 	if (!how || !s || !at_client || !at_server || !due(s, at_client, at_server))
 		return XDP_DROP;
 	flow = (s->first + s->attempted) & ((1 << FLOW_BITS) - 1);
-	/* 14 bits of the port, 6 of the client's address and 4 of the server's, in an order that scatters them */
-	tuple = ((flow + how->first_tuple) * 0x9e3779b1) & ((1 << FLOW_BITS) - 1);
-	f.macs_low = s->macs_low;
-	f.macs_high = s->macs_high;
-	__builtin_memcpy(f.source, how->client, 16);
-	__builtin_memcpy(f.destination, how->server, 16);
-	f.source[v6 ? 3 : 0] = swap32(how->client[3] + ((tuple >> 14) & 63));
-	f.destination[v6 ? 3 : 0] = swap32(how->server[3] + (tuple >> 20));
-	f.source_port = swap16((u16)(1024 + (tuple & 0x3fff)));
-	f.destination_port = swap16(SERVER_PORT);
-	f.number = how->epoch << FLOW_BITS | flow;
+	address(&f, how, s, flow, v6);
 	if (how->exchange == UDP) {
 		f.payload = how->request;
 		failed = write_frame(ctx, &f, v6, 1, 0);
@@ -440,6 +300,58 @@ SEC("xdp") int open6(struct xdp_md *ctx)
 	return open_connection(ctx, 1);
 }
 
+/* Goes on with connections that are kept open, in the order in which they were opened: those that have come so far. */
+inline_always int resume_connection(struct xdp_md *ctx, const int v6)
+{
+	u32 cpu = bpf_get_smp_processor_id(), zero = 0, server = CPUS + cpu, flow, stage, c0, s0;
+	struct control *how = bpf_map_lookup_elem(&control, &zero);
+	struct opener *s = bpf_map_lookup_elem(&openers, &cpu);
+	struct seen *at_client = bpf_map_lookup_elem(&ends, &cpu), *at_server = bpf_map_lookup_elem(&ends, &server);
+	struct frame f = {};
+
+	if (!how || !s || !at_client || !at_server || !due(s, at_client, at_server))
+		return XDP_DROP;
+	stage = how->resumed;
+	flow = (s->first + s->resumed) & ((1 << FLOW_BITS) - 1);
+	s->resumed++;
+	s->left--;
+	if (!is_marked(stage - 1, flow))
+		return XDP_DROP;
+	address(&f, how, s, flow, v6);
+	c0 = scattered(f.number) << 4;
+	s0 = answer_to(c0);
+	f.seq = c0 + 1;
+	f.ack = s0 + 1;
+	f.flags = PSH | ACK;
+	f.payload = how->request;
+	if (stage == K_ENDED) {
+		f.seq += how->request;
+		f.ack += how->object;
+		f.flags = FIN | ACK;
+		f.payload = 0;
+	}
+	if (unlikely(write_frame(ctx, &f, v6, 0, 0))) {
+		s->refused++;
+		return XDP_DROP;
+	}
+	s->attempted++;
+	if (s->rate_mfps)
+		s->credit -= CREDIT;
+	at_client->went[stage & 7]++;
+	at_client->went_bytes += ctx->data_end - ctx->data;
+	return bpf_redirect_map(&ports, s->target, 0);
+}
+
+SEC("xdp") int resume4(struct xdp_md *ctx)
+{
+	return resume_connection(ctx, 0);
+}
+
+SEC("xdp") int resume6(struct xdp_md *ctx)
+{
+	return resume_connection(ctx, 1);
+}
+
 /* Answering. */
 
 inline_always int stranger(struct seen *seen, u32 kind)
@@ -460,120 +372,7 @@ inline_always int arrived(struct seen *seen, u32 stage, u32 flow, u32 bytes)
 	return 1;
 }
 
-/*
- * An end of TCP. `f` has the arrived frame's numbers and flags, and gets those of the next one. Returns the stage of the arrived frame,
- * or a negative number.
- */
-#define IS_STALE -1
-#define IS_CHANGED -2
-#define IS_RESET -3
-#define LAST 16
-
-inline_always int next_of_client(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
-{
-	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, expected, s0;
-
-	if (f->flags & RST)
-		return IS_RESET;
-	if (f->flags & SYN) {
-		stage = ANSWERED;
-		c0 = f->ack - 1;
-	} else if (f->flags & FIN) {
-		stage = TOLD;
-		c0 = f->ack - 1 - request;
-	} else {
-		stage = CLOSED;
-		c0 = f->ack - 2 - request;
-	}
-	number = gathered(c0 >> 4);
-	if (c0 & 15)
-		return IS_CHANGED;
-	if (number >> FLOW_BITS != how->epoch)
-		return IS_STALE;
-	s0 = answer_to(c0);
-	expected = stage == ANSWERED ? s0 : stage == TOLD ? s0 + 1 : s0 + 2 + how->object;
-	if (f->seq != expected)
-		return IS_CHANGED;
-	*flow = number & ((1 << FLOW_BITS) - 1);
-	f->number = number;
-	if (stage == ANSWERED) {
-		f->seq = c0 + 1;
-		f->ack = s0 + 1;
-		f->flags = request ? PSH | ACK : ACK;
-		f->payload = request;
-		*reply = ASKED;
-	} else if (stage == TOLD) {
-		f->seq = c0 + 1 + request;
-		f->ack = s0 + 2 + how->object;
-		f->flags = how->exchange == RESET ? RST | ACK : FIN | ACK;
-		f->payload = 0;
-		*reply = ENDED;
-	} else {
-		*reply = LAST;
-	}
-	return stage;
-}
-
-inline_always int next_of_server(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
-{
-	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, s0;
-
-	if (f->flags & RST && how->exchange != RESET)
-		return IS_RESET;
-	if (f->flags & SYN) {
-		stage = OPENED;
-		c0 = f->seq;
-	} else if (f->flags & (how->exchange == RESET ? RST : FIN)) {
-		stage = ENDED;
-		c0 = f->seq - 1 - request;
-	} else {
-		stage = ASKED;
-		c0 = f->seq - 1;
-	}
-	number = gathered(c0 >> 4);
-	if (c0 & 15)
-		return f->flags & RST ? IS_RESET : IS_CHANGED;
-	if (number >> FLOW_BITS != how->epoch)
-		return IS_STALE;
-	s0 = answer_to(c0);
-	if (stage == ASKED ? f->ack != s0 + 1 : stage == ENDED ? f->ack != s0 + 2 + how->object : 0)
-		return IS_CHANGED;
-	*flow = number & ((1 << FLOW_BITS) - 1);
-	f->number = number;
-	if (stage == OPENED) {
-		f->seq = s0;
-		f->ack = c0 + 1;
-		f->flags = SYN | ACK;
-		f->payload = 0;
-		*reply = how->exchange == HALF ? LAST : ANSWERED;
-	} else if (stage == ASKED) {
-		f->seq = s0 + 1;
-		f->ack = c0 + 1 + request;
-		f->flags = FIN | PSH | ACK;
-		f->payload = how->object;
-		*reply = TOLD;
-	} else {
-		f->seq = s0 + 2 + how->object;
-		f->ack = c0 + 2 + request;
-		f->flags = ACK;
-		f->payload = 0;
-		*reply = how->exchange == RESET ? LAST : CLOSED;
-	}
-	return stage;
-}
-
-/* UDP: a request, and its answer. */
-inline_always int next_of_udp(const struct control *how, struct frame *f, const int is_server, u32 *flow, u32 *reply)
-{
-	u32 number = f->number;
-
-	if (number >> FLOW_BITS != how->epoch)
-		return IS_STALE;
-	*flow = number & ((1 << FLOW_BITS) - 1);
-	f->payload = how->object;
-	*reply = is_server ? ANSWERED : LAST;
-	return is_server ? OPENED : ANSWERED;
-}
+#include "ends.h"
 
 inline_always int answer(struct xdp_md *ctx, const struct control *how, struct seen *seen, const int is_server, const int v6)
 {
@@ -617,7 +416,10 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		f.seq = swap32(got->seq);
 		f.ack = swap32(got->ack);
 		f.flags = got->offset_flags >> 8 & 0x3f;
-		stage = is_server ? next_of_server(how, &f, &flow, &reply) : next_of_client(how, &f, &flow, &reply);
+		if (how->exchange == KEPT)
+			stage = is_server ? next_of_kept_server(how, &f, &flow, &reply) : next_of_kept_client(how, &f, &flow, &reply);
+		else
+			stage = is_server ? next_of_server(how, &f, &flow, &reply) : next_of_client(how, &f, &flow, &reply);
 	} else {
 		return stranger(seen, F_OTHER);
 	}

@@ -166,7 +166,7 @@ pub fn under_load<T, R: Send>(
 }
 
 /// When the first frame left; or, in words, that none did, and then the load is over.
-fn first_frame(
+pub fn first_frame(
     generator: &mut dyn Port,
     interrupted: &AtomicBool,
 ) -> Result<Result<u64, String>, Error> {

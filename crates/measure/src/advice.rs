@@ -94,6 +94,9 @@ fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
 /// The verb that measured the campaign, with the option for what it measured.
 fn bench(campaign: &Campaign) -> String {
     let opened = campaign.slots.iter().find_map(|slot| slot.connections());
+    if let Some(open) = opened.and_then(|spec| spec.open) {
+        return format!("linerate bench --concurrent {open}{}", files(campaign));
+    }
     let opened = opened.and_then(|spec| serde_json::to_value(spec.exchange).ok());
     match opened.as_ref().and_then(|exchange| exchange.as_str()) {
         Some(exchange) => format!("linerate bench --connections {exchange}{}", files(campaign)),

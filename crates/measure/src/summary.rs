@@ -14,8 +14,8 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Campaign, Direction, DirectionRow, LabKind, Limit, Mode, Row, Searched, Slot, Stopped, Summary,
-    TrialRecord, VERSION,
+    Campaign, Direction, DirectionRow, KeptRow, LabKind, Limit, Mode, Row, Searched, Slot, Stopped,
+    Summary, TrialRecord, VERSION,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
@@ -246,6 +246,7 @@ fn row(
         rules: hottest_rules(&valid, sent),
         variation: coefficient_of_variation(&received),
         connections: valid.last().and_then(|t| t.connections),
+        kept: KeptRow::of(&valid),
         tcp: slot
             .path
             .as_ref()

@@ -16,7 +16,8 @@ use linerate_measure::experiment::{Experiment, Levels, Measure};
 use linerate_measure::record::{Mode, Planned, Slot};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
-use linerate_wire::{Extensions, Family, SHORTEST_OBJECT};
+use linerate_wire::units::grouped;
+use linerate_wire::{Extensions, Family, SERVERS, SHORTEST_OBJECT};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -260,13 +261,27 @@ impl Campaign {
                 ..
             } = &self.kinds[cell.kind];
             if let Some(exchange) = self.kinds[cell.kind].connections {
-                let object = self.kinds[cell.kind].object;
+                let Kind {
+                    object,
+                    open,
+                    servers,
+                    ..
+                } = self.kinds[cell.kind];
                 let object = if object == SHORTEST_OBJECT {
                     String::new()
                 } else {
                     format!(" {object} B")
                 };
-                cell.name = format!("{} {family} {}{object}", cell.variant, exchange.name());
+                let what = match open {
+                    Some(open) => format!("{} open", grouped(open)),
+                    None => exchange.name().into(),
+                };
+                let servers = if servers == SERVERS {
+                    String::new()
+                } else {
+                    format!(" to {}", self.kinds[cell.kind].servers_in_words())
+                };
+                cell.name = format!("{} {family} {what}{servers}{object}", cell.variant);
                 continue;
             }
             let unit = if size.pattern.len() == 1 { " B" } else { "" };

@@ -11,7 +11,7 @@ use super::forms::{
 };
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
-use linerate_wire::LARGEST_OBJECT;
+use linerate_wire::{LARGEST_OBJECT, MOST_CONNECTIONS, SERVERS};
 
 const MS: u64 = 1_000_000;
 pub(crate) const S: u64 = 1_000_000_000;
@@ -101,11 +101,18 @@ pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
         key("connections", Kind::Choice(&CONNECTIONS)).about(
-            "Measure new connections a second instead of frames a second, between 64 clients and 16 servers. No connection is repeated. \
+            "Measure new connections a second instead of frames a second, between 64 clients and the servers. No connection is repeated. \
                 Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_OBJECT as u64))
             .about("Bytes of the server's answer on each connection. Default: 6, which fill the shortest frame."),
+        key("open", Kind::count(1, MOST_CONNECTIONS)).about(
+            "N: open N connections of the kind request, keep them open for trials.duration, send a request on each of them, then close all. \
+                There are 16,777,216 pairs of addresses and ports (64 clients with 16,384 ports each, 16 servers). \
+                Default: each connection is closed as soon as it has its answer.",
+        ),
+        key("servers", Kind::count(1, SERVERS as u64))
+            .about("Number of servers of the connections: 1, 2, 4, 8 or 16. Default: 16."),
         key("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
         key("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),

@@ -8,7 +8,7 @@ use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::Mode;
-use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Transport};
+use linerate_wire::{Exchange, Family, FrameMix, FrameSpec, MacAddr, Transport};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
@@ -61,6 +61,9 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     let mut kind: Kind = typed(tree.json());
     kind.checksum &= kind.format != Format::Rfc2544;
     kind.checksum |= kind.family == Family::V6 || kind.transport != Transport::Udp;
+    if kind.open.is_some() {
+        kind.connections.get_or_insert(Exchange::Request);
+    }
     if let Some(exchange) = kind.connections {
         kind.transport = if exchange.is_tcp() {
             Transport::Tcp

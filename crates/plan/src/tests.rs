@@ -5,6 +5,7 @@ mod firewalls;
 mod hostile;
 mod results;
 mod schema;
+mod times;
 
 use super::campaign::Requirement;
 use super::rules::{Firewall, Kind};
@@ -393,36 +394,6 @@ fn the_quick_form_is_shorter_and_drops_what_it_does_not_have() {
         (2, 0)
     );
     assert!(Timetable::new(quick).total_ns < Timetable::new(full).total_ns);
-}
-
-#[test]
-fn times_follow_from_trials_and_what_is_around_them() {
-    let campaign = linux("[variants.a]");
-    let times = Timetable::new(&campaign);
-    assert_eq!((times.blocks, times.trials), (10, 20));
-    assert_eq!(times.block_ns, 2 * times.trial_ns);
-    assert_eq!(times.total_ns, times.set_up_ns + 10 * times.block_ns);
-    let mut short = campaign.clone();
-    short.experiment.trials.budget_ns = Some(times.block_ns * 4 + 1);
-    assert_eq!(Timetable::new(&short).blocks, 4);
-    assert_eq!(Timetable::new(&short).bound, timetable::Bound::Budget);
-}
-
-/// Hosts that are namespaces of this machine have no cards that bounce, and nothing is fetched over a network.
-#[test]
-fn namespaces_of_this_machine_take_less_time_than_hosts() {
-    let text = "lab.file = \"lab.toml\"\n[variants.a]";
-    let mut campaign = linux(text);
-    let hosts = Timetable::new(&campaign);
-    campaign.is_for(&crate::lab::Lab::read(crate::lab::EXAMPLE_NAMESPACES.as_bytes()).unwrap());
-    let local = Timetable::new(&campaign);
-    assert!(
-        hosts.trial_ns - local.trial_ns > 14_000_000_000,
-        "{local:?}"
-    );
-    assert!(local.set_up_ns < 2_000_000_000, "{local:?}");
-    campaign.is_for(&crate::lab::Lab::read(crate::lab::EXAMPLE.as_bytes()).unwrap());
-    assert_eq!(Timetable::new(&campaign), hosts);
 }
 
 #[test]

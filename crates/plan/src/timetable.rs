@@ -34,6 +34,8 @@ const NOISE: u64 = 2;
 const RULE: u64 = 20_000;
 const ENTRY: u64 = 3_000;
 const ROUTE: u64 = 5_000;
+/// Opening, asking and closing a connection that is kept open, through a stateful firewall.
+const KEPT: u64 = 14_000;
 /// Sending one flow once through a DUT before the trials.
 const FLOW: u64 = 2_000;
 /// Flows that are sent ahead where the DUT keeps no state for them.
@@ -182,7 +184,15 @@ fn trial_ns(campaign: &Campaign) -> u64 {
     } else {
         0
     };
-    campaign.timing().load_ns() + around + trials.pause_ns + reboot
+    let kept = kept_ns(campaign) / (campaign.cells.len() as u64).max(1);
+    campaign.timing().load_ns() + kept + around + trials.pause_ns + reboot
+}
+
+/// The time of the connections that are kept open, in one trial of every cell.
+fn kept_ns(campaign: &Campaign) -> u64 {
+    let kinds = campaign.cells.iter().map(|cell| &campaign.kinds[cell.kind]);
+    let open = kinds.map(|kind| u64::from(kind.open.unwrap_or(0)));
+    KEPT * open.sum::<u64>()
 }
 
 /// One trial of every cell, with the changes and the reboots of the DUT between them.
@@ -211,7 +221,10 @@ pub fn block_parts(campaign: &Campaign) -> [(&'static str, u64); 5] {
         (Lab::File { .. }, Reboot::Never) => (0, 0),
     };
     [
-        ("load", each(campaign.timing().load_ns())),
+        (
+            "load",
+            each(campaign.timing().load_ns()).saturating_add(kept_ns(campaign)),
+        ),
         ("to start and stop trials", each(around_ns(campaign))),
         ("pauses", each(trials.pause_ns)),
         ("reboots", reboot),

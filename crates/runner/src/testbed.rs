@@ -6,6 +6,7 @@ mod connections;
 mod embedded;
 mod end_hosts;
 pub mod hosts;
+mod keeping;
 pub mod prepare;
 mod simulated;
 

@@ -27,10 +27,42 @@ pub struct ConnectionSpec {
     pub request: u16,
     /// Bytes of payload of the server's answer.
     pub object: u16,
+    /// Connections that are open at the same time: all of them are opened, then each carries a request and its answer, then all are
+    /// closed. `None`: each is closed as soon as it has its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
+    /// Servers among which they are spread, a power of 2.
+    #[serde(default = "all_servers", skip_serializing_if = "is_all_servers")]
+    pub servers: u32,
 }
 
-/// Stages of a connection: the frame that arrived at one of both ends.
-pub const STAGES: usize = 6;
+fn all_servers() -> u32 {
+    SERVERS
+}
+
+fn is_all_servers(servers: &u32) -> bool {
+    *servers == SERVERS
+}
+
+/// Stages of a connection at most: the frame that arrived at one of both ends.
+pub const STAGES: usize = 8;
+
+/// The frames of connections that are kept open, in their order.
+const KEPT_OPEN: [&str; STAGES] = [
+    "SYN",
+    "SYN/ACK",
+    "client's ACK",
+    "request",
+    "answer",
+    "client's FIN",
+    "server's FIN",
+    "last ACK",
+];
+
+/// Stages of connections that are kept open: the frame with which one is open, and the frame that shows that it works.
+pub const IS_OPEN: usize = 2;
+/// See [`IS_OPEN`].
+pub const HAS_ANSWER: usize = 4;
 
 /// The largest payload of a segment without options that fits an MTU of 1500 in IPv6 as well.
 pub const LARGEST_OBJECT: u16 = 1440;
@@ -94,13 +126,44 @@ impl ConnectionSpec {
             exchange,
             request,
             object,
+            open: None,
+            servers: SERVERS,
         }
     }
+
+    /// The frames in their order. The last one that arrives closes the connection.
+    pub fn stages(&self) -> &'static [&'static str] {
+        match self.open {
+            Some(_) => &KEPT_OPEN,
+            None => self.exchange.stages(),
+        }
+    }
+
+    /// Pairs of addresses and ports, each of which is used once in a trial.
+    pub fn pairs(&self) -> u64 {
+        pairs(self.servers)
+    }
+}
+
+/// Pairs of addresses and ports that clients have with so many servers.
+pub fn pairs(servers: u32) -> u64 {
+    u64::from(CLIENTS) * u64::from(CLIENT_PORTS) * u64::from(servers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_servers_have_as_many_pairs_as_there_are_numbers() {
+        assert_eq!(pairs(SERVERS), MOST_CONNECTIONS);
+        let kept = ConnectionSpec {
+            open: Some(1),
+            ..ConnectionSpec::new(Exchange::Request, 6)
+        };
+        assert_eq!(kept.stages()[IS_OPEN], "client's ACK");
+        assert_eq!(kept.stages()[HAS_ANSWER], "answer");
+    }
 
     #[test]
     fn datagrams_have_room_for_their_number() {
@@ -114,7 +177,9 @@ mod tests {
             ConnectionSpec {
                 exchange: Exchange::Greeting,
                 request: 0,
-                object: 100
+                object: 100,
+                open: None,
+                servers: SERVERS
             }
         );
     }

@@ -31,6 +31,8 @@ impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
             key("--connections", "traffic.connections", "LIST").levels().alone("request"),
+            key("--concurrent", "traffic.open", "N").levels(),
+            key("--servers", "traffic.servers", "N").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
                 "Number of flows, which differ in addresses or ports [default: 2000; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
@@ -88,6 +90,7 @@ impl Verb for Options {
   sudo linerate bench --rules /etc/nftables.conf     what do my own rules cost?
   sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
   sudo linerate bench --connections request --variant nft-stateful   new connections a second
+  sudo linerate bench --concurrent 100000 --variant nft-stateful     are 100,000 connections held at once?
   sudo linerate bench --sizes 64,512,1518,imix --family 4
   sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at this load
   sudo linerate bench --direction both           frames from both sides at once
@@ -146,17 +149,17 @@ pub struct Bench {
 
     /// Frame lengths in bytes with FCS, measured in alternating trials: 64,1518,imix,genome:aaafg (RFC 6985),rfc2544 (its seven
     /// lengths)
-    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with = "connections")]
+    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = ["connections", "concurrent"])]
     pub sizes: Sizes,
 
-    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections or --ipv6-share (which makes a share of these
-    /// frames IPv6); 6 with --extension-headers]
-    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent or --ipv6-share (which makes a share
+    /// of these frames IPv6); 6 with --extension-headers]
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     pub family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
     /// answered), new (unknown to the DUT: the first frame of each flow opens a connection) [default: established]
-    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with = "connections")]
+    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with_all = ["connections", "concurrent"])]
     pub states: Option<States>,
 
     #[command(flatten)]
@@ -224,19 +227,17 @@ fn campaign(source: &Source) -> Result<Campaign> {
 fn source(args: &Bench) -> Result<Source> {
     let mut plan = args.keys.over(Source::default());
     plan.set("", &["title"], "linerate bench");
-    let what = if args.keys.has("--connections") {
-        "new connections"
+    let question = if args.keys.has("--concurrent") {
+        "How many connections does this machine keep open at the same time?"
+    } else if args.keys.has("--connections") {
+        "How many new connections does this machine forward?"
     } else {
-        "frames"
+        "How many frames does this machine forward?"
     };
-    plan.set(
-        "",
-        &["question"],
-        format!("How many {what} does this machine forward?"),
-    );
+    plan.set("", &["question"], question);
     let families = families_of(args)?;
     levels(&mut plan, "--family", "traffic.family", &families);
-    if !args.keys.has("--connections") {
+    if !CONNECT.iter().any(|option| args.keys.has(option)) {
         let sizes: Vec<Value> = args.sizes.0.iter().map(size).collect();
         levels(&mut plan, "--sizes", "traffic.size", &sizes);
     }
@@ -256,6 +257,8 @@ fn source(args: &Bench) -> Result<Source> {
     let varied = [
         "family",
         "connections",
+        "open",
+        "servers",
         "object",
         "ipv6-share",
         "extension-headers",
@@ -336,7 +339,7 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
     let mut first = Vec::new();
     // Where the user says nothing else of flows.
-    let said = ["--connections", "--flows"];
+    let said = [&CONNECT[..], &["--flows"]].concat();
     let both_ways = args
         .keys
         .text("--direction")
@@ -435,6 +438,9 @@ fn first_packets(
     }
     !new.is_empty()
 }
+
+/// Options with which connections are opened instead of single frames sent.
+const CONNECT: [&str; 2] = ["--connections", "--concurrent"];
 
 /// Connections that frames open in a trial, at most.
 const FIRST_PACKETS: u64 = 200_000;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 
 /// A plan of connections, whose variants and factors follow.
-fn plan(connections: &str, rest: &str) -> String {
+pub(super) fn plan(connections: &str, rest: &str) -> String {
     format!(
         "title = \"Connections\"\nquestion = \"Is each accounted for?\"\ntraffic = {{ {connections} }}\ncompare.until = \"50 %\"\n\
          trials = {{ duration = \"60 ms\", blocks = 1 }}\n{rest}"
@@ -14,7 +14,7 @@ fn plan(connections: &str, rest: &str) -> String {
 }
 
 /// The trials of a campaign, each with the name of its slot.
-fn trials(experiment: &Experiment) -> Vec<(String, Value)> {
+pub(super) fn trials(experiment: &Experiment) -> Vec<(String, Value)> {
     let campaign = experiment.document("campaign.json");
     let name =
         |trial: &Value| campaign["slots"][trial["slot"].as_u64().unwrap() as usize]["name"].clone();
@@ -25,12 +25,12 @@ fn trials(experiment: &Experiment) -> Vec<(String, Value)> {
         .collect()
 }
 
-fn attempted(trial: &Value) -> u64 {
+pub(super) fn attempted(trial: &Value) -> u64 {
     trial["opened"]["attempted"].as_u64().unwrap()
 }
 
 /// Connections that reached each stage.
-fn reached(trial: &Value) -> Vec<u64> {
+pub(super) fn reached(trial: &Value) -> Vec<u64> {
     trial["opened"]["reached"]
         .as_array()
         .unwrap()
@@ -40,7 +40,7 @@ fn reached(trial: &Value) -> Vec<u64> {
 }
 
 /// Connections that failed before each stage.
-fn failed(trial: &Value) -> Vec<u64> {
+pub(super) fn failed(trial: &Value) -> Vec<u64> {
     let reached = reached(trial);
     let before = std::iter::once(attempted(trial)).chain(reached.iter().copied());
     before
@@ -50,7 +50,7 @@ fn failed(trial: &Value) -> Vec<u64> {
 }
 
 /// Faults of a trial's audit.
-fn faults(trial: &Value) -> String {
+pub(super) fn faults(trial: &Value) -> String {
     let checks = trial["audit"]["checks"].as_array().unwrap();
     let wrong = checks.iter().filter(|check| check["ok"] == false);
     wrong

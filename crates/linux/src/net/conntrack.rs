@@ -68,6 +68,21 @@ fn ask<T: Send>(
     }
 }
 
+/// Bytes of the kernel's slab of connections, those of all namespaces; `None` if it cannot be read. Data of NAT are elsewhere.
+pub fn slab_bytes() -> Option<u64> {
+    slab_of(&std::fs::read_to_string("/proc/slabinfo").ok()?)
+}
+
+/// Bytes of the objects in use, of /proc/slabinfo: `nf_conntrack <active objects> <objects> <bytes of each> ...`.
+fn slab_of(slabs: &str) -> Option<u64> {
+    let mut words = slabs.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next()? == "nf_conntrack").then_some(words)
+    })?;
+    let active: u64 = words.next()?.parse().ok()?;
+    active.checked_mul(words.nth(1)?.parse().ok()?)
+}
+
 /// How many connections this host's table holds. The kernel decides it by the memory when the module is loaded
 /// (`nf_conntrack_init_start` in net/netfilter/nf_conntrack_core.c).
 pub fn room() -> u64 {
@@ -97,6 +112,18 @@ pub fn count(ns: &Netns) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slab_of_connections_is_read() {
+        let slabs = "slabinfo - version: 2.1\n# name <active_objs> ...\nnf_conntrack_expect 1 1 224 18 1 : x\n\
+                     nf_conntrack 1000 1008 256 16 1 : tunables 0 0 0\n";
+        assert_eq!(slab_of(slabs), Some(256_000));
+        for odd in ["", "nf_conntrack", "nf_conntrack 1 2", "nf_conntrack x 2 3"] {
+            assert_eq!(slab_of(odd), None, "{odd}");
+        }
+        let large = format!("nf_conntrack {0} 1 {0}", u64::MAX);
+        assert_eq!(slab_of(&large), None);
+    }
 
     #[test]
     fn entries_without_a_reply_are_told_by_their_status() {

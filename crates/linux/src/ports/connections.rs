@@ -3,26 +3,24 @@
 //! The generator opens connections by live frames; the client's program is on its interface, the server's on the receiver's. Both set a
 //! bit for each connection and stage, so that every connection is accounted for. docs/connections.md describes the frames.
 
-use super::live::{addresses, end_calls, handle_signal, let_end, run_live};
-use super::pacer::Pacer;
-use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
+mod opener;
+
+use super::port::Target;
 use super::xdp_receiver::not_attached;
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
-use crate::host::cpu::GENERATOR;
 use crate::net::Netns;
 use aya::Ebpf;
-use aya::programs::Program;
 use aya::programs::xdp::XdpMode;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::ConnectionTrial;
-use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram};
-use linerate_wire::{ConnectionSpec, Family, Load, MOST_CONNECTIONS, STAGES};
+use linerate_wire::{ConnectionSpec, Family, HAS_ANSWER, IS_OPEN, MOST_CONNECTIONS, STAGES};
+use opener::numbers_of_each;
+pub use opener::{Closed, Opener};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// `struct control` in connections.bpf.c.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,6 +35,8 @@ struct Control {
     client: [u32; 4],
     server: [u32; 4],
     stamp_every: u32,
+    tuples: u32,
+    resumed: u32,
     pad: u32,
 }
 
@@ -68,7 +68,9 @@ struct OpenerState {
     macs_high: [u8; 4],
     /// Destination and the source's first two bytes.
     macs_low: [u8; 8],
-    pad: [u64; 3],
+    resumed: u64,
+    awaits: u64,
+    pad: u64,
 }
 
 /// `struct seen` there: one for each CPU of the clients, then of the servers.
@@ -85,15 +87,15 @@ struct Seen {
     changed: u64,
     unwritten: u64,
     foreign: [u64; FOREIGN.len()],
-    pad: [u64; 3],
+    pad: [u64; 5],
 }
 
 /// Kinds of frames that belong to no connection.
 const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
-const _: () = assert!(size_of::<Control>() == 64);
+const _: () = assert!(size_of::<Control>() == 72);
 const _: () = assert!(size_of::<OpenerState>() == 192);
-const _: () = assert!(size_of::<Seen>() == 256);
+const _: () = assert!(size_of::<Seen>() == 320);
 
 /// Words of the bits of a stage.
 const WORDS: usize = MOST_CONNECTIONS as usize / 64;
@@ -103,6 +105,8 @@ const EPOCHS: u32 = 15;
 const WINDOW: u64 = 128;
 /// One connection in so many is timed.
 const STAMP_EVERY: u32 = 64;
+/// `KEPT` there: the exchange of connections that are kept open.
+const KEPT: u32 = 5;
 /// Actions of XDP programs.
 const XDP_TX: u32 = 3;
 const XDP_REDIRECT: u32 = 4;
@@ -132,6 +136,8 @@ pub struct ConnectionEnds {
     /// Loads so far, and connections of these.
     loads: u32,
     opened: u64,
+    /// Of connections that are kept open: the openers' states when all had been opened.
+    openings: Vec<OpenerState>,
     targets: Vec<Target>,
 }
 
@@ -150,6 +156,15 @@ pub struct Wanted {
     pub alone: bool,
     /// Whether each connection is finished on the CPU that opens it, which keeps their number under way small.
     pub closed_loop: bool,
+}
+
+/// The next frame of connections that are kept open, by its stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// A request, which is answered.
+    Request = IS_OPEN as isize + 1,
+    /// The client's FIN, which ends the connection.
+    Fin = HAS_ANSWER as isize + 1,
 }
 
 impl ConnectionEnds {
@@ -172,7 +187,7 @@ impl ConnectionEnds {
             ("ports", targets.len() as u32),
         ];
         let mut ebpf = bpf::CONNECTIONS.load(&[("CPUS", cpus as u32)], &[], &elements)?;
-        for name in ["open4", "open6"] {
+        for name in ["open4", "open6", "resume4", "resume6"] {
             bpf::load_xdp(&mut ebpf, name)?;
         }
         let clients: Vec<u32> = targets.iter().map(|target| target.ifindex).collect();
@@ -204,6 +219,7 @@ impl ConnectionEnds {
             cpus,
             loads: 0,
             opened: 0,
+            openings: Vec::new(),
             targets: targets.to_vec(),
         })
     }
@@ -212,21 +228,49 @@ impl ConnectionEnds {
     pub fn ports(&mut self, wanted: Wanted) -> (Opener<'_>, Closed<'_>) {
         self.begin(&wanted);
         let ends = &*self;
-        (
-            Opener {
-                ends,
-                wanted,
-                calls: Vec::new(),
+        (Opener::new(ends, wanted, None), Closed { ends })
+    }
+
+    /// The next frame of each connection that is open, and the connections that had one.
+    pub fn resume(&mut self, wanted: Wanted, next: Next) -> (Opener<'_>, Closed<'_>) {
+        if self.openings.is_empty() {
+            self.openings = self.openers.iter().collect();
+        }
+        for n in 0..2 * self.cpus {
+            self.ends
+                .set_field(n, std::mem::offset_of!(Seen, closed), 0);
+        }
+        let resumed = next as u32;
+        self.control.set(
+            0,
+            Control {
+                resumed,
+                ..self.control.get(0)
             },
-            Closed { ends },
-        )
+        );
+        let ends = &*self;
+        (Opener::new(ends, wanted, Some(next)), Closed { ends })
+    }
+
+    /// Connections that are open at both ends, of those that are kept open.
+    pub fn open(&self) -> u64 {
+        self.reached(IS_OPEN + 1).pop().unwrap_or(0)
     }
 
     /// Whether a CPU has opened as many connections as there are numbers for it.
-    pub fn are_numbers_used_up(&self, cpus: usize) -> bool {
-        self.openers
+    pub fn are_numbers_used_up(&self, cpus: usize, spec: &ConnectionSpec) -> bool {
+        self.opened_by()
             .iter()
-            .any(|state| state.attempted >= numbers_of_each(cpus))
+            .any(|state| state.attempted >= numbers_of_each(cpus, spec))
+    }
+
+    /// The states of the openers when the last connection of the load had been attempted.
+    fn opened_by(&self) -> Vec<OpenerState> {
+        if self.openings.is_empty() {
+            self.openers.iter().collect()
+        } else {
+            self.openings.clone()
+        }
     }
 
     /// Counts the connections of the last load that closed.
@@ -237,20 +281,19 @@ impl ConnectionEnds {
     /// Sets all counters to 0, for connections of another number and with other tuples than those before.
     fn begin(&mut self, wanted: &Wanted) {
         // CPUs have ranges of their own, which overlap those of later loads least where all move by the longest.
-        self.opened += self
-            .openers
-            .iter()
-            .map(|state| state.attempted)
-            .max()
-            .unwrap_or(0);
+        let opened = self.opened_by();
+        self.opened += opened.iter().map(|s| s.attempted).max().unwrap_or(0);
+        self.openings.clear();
         let ConnectionSpec {
             exchange,
             request,
             object,
+            open,
+            ..
         } = wanted.connections;
         let [client, server] = first_addresses(wanted.family);
         let control = Control {
-            exchange: exchange as u32,
+            exchange: open.map_or(exchange as u32, |_| KEPT),
             epoch: self.loads % EPOCHS,
             request: request.into(),
             object: object.into(),
@@ -259,6 +302,8 @@ impl ConnectionEnds {
             client,
             server,
             stamp_every: STAMP_EVERY,
+            tuples: (wanted.connections.pairs() - 1) as u32,
+            resumed: 0,
             pad: 0,
         };
         self.loads += 1;
@@ -270,7 +315,8 @@ impl ConnectionEnds {
                 ..control
             },
         );
-        (0..STAGES * WORDS).for_each(|word| self.bits.set(word, 0));
+        let stages = wanted.connections.stages().len();
+        (0..stages * WORDS).for_each(|word| self.bits.set(word, 0));
         (0..2 * self.cpus).for_each(|n| self.ends.set(n, Seen::default()));
         (0..self.cpus).for_each(|n| self.openers.set(n, OpenerState::default()));
         (0..self.cpus * BUCKETS).for_each(|n| self.times.set(n, 0));
@@ -279,13 +325,10 @@ impl ConnectionEnds {
 
     /// The numbers of the connections that each CPU has attempted.
     fn ranges(&self) -> Vec<(u64, u64)> {
-        let used = self.openers.iter().filter(|state| state.attempted > 0);
+        let used = self.opened_by();
+        let used = used.iter().filter(|state| state.attempted > 0);
         used.map(|state| (state.first, state.first + state.attempted))
             .collect()
-    }
-
-    fn attempted(&self) -> u64 {
-        self.openers.iter().map(|state| state.attempted).sum()
     }
 
     /// Counters of clients and of servers.
@@ -307,7 +350,7 @@ impl ConnectionEnds {
                         changed: sum.changed + one.changed,
                         unwritten: sum.unwritten + one.unwritten,
                         foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
-                        pad: [0; 3],
+                        pad: [0; 5],
                     }
                 })
         })
@@ -376,11 +419,11 @@ impl ConnectionEnds {
 
     /// How far the connections of the load came.
     pub fn account(&self, connections: ConnectionSpec) -> ConnectionTrial {
-        let stages = connections.exchange.stages();
+        let stages = connections.stages();
         let [client, server] = self.seen();
-        let states: Vec<OpenerState> = self.openers.iter().collect();
+        let states = self.opened_by();
         ConnectionTrial {
-            attempted: self.attempted(),
+            attempted: states.iter().map(|state| state.attempted).sum(),
             reached: self.reached(stages.len()),
             arrived: (0..stages.len())
                 .map(|n| client.came[n] + server.came[n])
@@ -396,199 +439,5 @@ impl ConnectionEnds {
             idle_ns: states.iter().map(|state| state.idle_ns).max().unwrap_or(0),
             ..ConnectionTrial::default()
         }
-    }
-}
-
-/// Opens connections.
-pub struct Opener<'a> {
-    ends: &'a ConnectionEnds,
-    wanted: Wanted,
-    calls: Vec<Worker>,
-}
-
-impl Opener<'_> {
-    fn join(&mut self) -> Result<(), Error> {
-        end_calls(&mut self.calls)
-    }
-
-    fn states(&self) -> impl Iterator<Item = (u32, OpenerState)> {
-        self.wanted
-            .cpus
-            .iter()
-            .map(|cpu| (*cpu, self.ends.openers.get(*cpu as usize)))
-    }
-}
-
-/// How many connections each of so many CPUs has numbers for: whole words of bits.
-fn numbers_of_each(cpus: usize) -> u64 {
-    MOST_CONNECTIONS / cpus.max(1) as u64 / 64 * 64
-}
-
-/// A frame with room for the first one of a connection; the program writes it.
-fn blank(wanted: &Wanted) -> Vec<u8> {
-    vec![
-        0;
-        if wanted.family == Family::V6 && wanted.connections.exchange.is_tcp() {
-            78
-        } else {
-            60
-        }
-    ]
-}
-
-impl Port for Opener<'_> {
-    fn backend(&self) -> Backend {
-        Backend::Xdp
-    }
-
-    fn start(&mut self, load: &Load) -> Result<(), Error> {
-        let Wanted { cpus, target, .. } = &self.wanted;
-        let threads = cpus.len();
-        let macs = addresses(&self.ends.targets[*target]);
-        let each = numbers_of_each(threads);
-        for (thread, cpu) in cpus.iter().enumerate() {
-            let Pacer {
-                rate_mfps,
-                frames_left,
-                ..
-            } = Pacer::new(load, thread, threads);
-            let [mut macs_low, mut macs_high] = [[0; 8], [0; 8]];
-            macs_low.copy_from_slice(&macs[..8]);
-            macs_high[..4].copy_from_slice(&macs[8..]);
-            let state = OpenerState {
-                duration_ns: load.duration_ns,
-                left: frames_left.min(each),
-                rate_mfps,
-                not_before: load.not_before_ns,
-                first: each * thread as u64,
-                // At a rate that was asked for, those under way do not hold others up.
-                window: if self.wanted.closed_loop && load.rate.is_none() {
-                    WINDOW
-                } else {
-                    0
-                },
-                target: *target as u32,
-                macs_high: [macs_high[0], macs_high[1], macs_high[2], macs_high[3]],
-                macs_low,
-                ..OpenerState::default()
-            };
-            self.ends.openers.set(*cpu as usize, state);
-        }
-        handle_signal();
-        let name = if self.wanted.family == Family::V6 {
-            "open6"
-        } else {
-            "open4"
-        };
-        let (frame, batch) = (Arc::new(blank(&self.wanted)), load.batch);
-        for cpu in cpus {
-            let (namespace, ebpf) = (self.ends.generator.clone(), Arc::clone(&self.ends.ebpf));
-            let frame = Arc::clone(&frame);
-            let call = Worker::spawn(format!("{GENERATOR}{cpu}"), Some(*cpu), move |stop| {
-                go_first();
-                namespace.current_thread_enter()?;
-                let Some(Program::Xdp(program)) = ebpf.program(name) else {
-                    return Ok(());
-                };
-                while !stop.load(Ordering::Relaxed) {
-                    run_live(program, &frame, u32::MAX >> 1, batch)?;
-                }
-                Ok(())
-            })?;
-            self.calls.push(call);
-        }
-        Ok(())
-    }
-
-    fn threads(&self) -> Vec<ThreadCounters> {
-        let thread = |(cpu, state): (u32, OpenerState)| ThreadCounters {
-            cpu,
-            queue: cpu,
-            stream: 0,
-            frames: state.attempted,
-            bytes: 0,
-            refused: state.refused,
-            broadcasts: 0,
-            bursts: (0, 0),
-            next_sequence: state.attempted,
-            first_ns: state.first_ns,
-            last_ns: state.last_ns,
-            stall_ns: state.stall_ns,
-            finished: state.finished != 0,
-            reverse: false,
-            ipv6: false,
-        };
-        self.states().map(thread).collect()
-    }
-
-    fn counters(&self) -> PortCounters {
-        // Connections are told apart by their numbers, and not by streams.
-        PortCounters {
-            streams: Vec::new(),
-            ..sum(&self.threads(), self.active_ns())
-        }
-    }
-
-    fn finished(&self) -> bool {
-        self.calls.iter().any(Worker::has_ended)
-            || self.states().all(|(_, state)| state.finished != 0)
-    }
-
-    fn stop(&mut self) -> Result<(), Error> {
-        for cpu in &self.wanted.cpus {
-            self.ends.openers.set_field(
-                *cpu as usize,
-                std::mem::offset_of!(OpenerState, finished),
-                1,
-            );
-        }
-        if self.calls.iter().any(Worker::has_ended) {
-            return self.join(); // say why
-        }
-        let_end(&self.calls);
-        Ok(())
-    }
-}
-
-impl Drop for Opener<'_> {
-    fn drop(&mut self) {
-        // An error has been reported by `stop`.
-        let _ = self.join();
-    }
-}
-
-/// Counts the connections that closed.
-pub struct Closed<'a> {
-    ends: &'a ConnectionEnds,
-}
-
-impl Port for Closed<'_> {
-    fn backend(&self) -> Backend {
-        Backend::Xdp
-    }
-
-    fn start(&mut self, _: &Load) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn frames(&self) -> u64 {
-        self.ends.ends.iter().map(|seen| seen.closed).sum()
-    }
-
-    fn counters(&self) -> PortCounters {
-        let mut foreign = BTreeMap::new();
-        for (kind, count) in self.ends.seen().iter().flat_map(ConnectionEnds::strangers) {
-            *foreign.entry(kind).or_default() += count;
-        }
-        PortCounters {
-            frames: self.frames(),
-            foreign,
-            latency: self.ends.establishment(),
-            ..PortCounters::default()
-        }
-    }
-
-    fn stop(&mut self) -> Result<(), Error> {
-        Ok(())
     }
 }

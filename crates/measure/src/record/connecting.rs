@@ -1,9 +1,12 @@
 //! Connections that a trial opened, and how far each came.
 
+use super::TrialRecord;
 use crate::audit::Loss;
-use linerate_wire::{ConnectionSpec, Exchange};
+use linerate_stats::median;
+use linerate_wire::{ConnectionSpec, HAS_ANSWER, IS_OPEN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The connections of a trial. Each is counted at both ends, by a bit for each stage that it reached; docs/connections.md names the stages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,12 +33,105 @@ pub struct ConnectionTrial {
     pub idle_ns: u64,
     /// Places where frames of the connections were lost.
     pub lost: Vec<Loss>,
+    /// How they were kept open, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+/// How connections were kept open at the same time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kept {
+    /// Connections that were asked for.
+    pub asked: u64,
+    /// Time to open them, in nanoseconds, from the first SYN to the last ACK, without the time spent waiting for connections that failed.
+    /// In threaded mode, to the last SYN.
+    pub open_ns: u64,
+    /// Time in which each had its request and its answer, counted alike.
+    pub ask_ns: u64,
+    /// Time to close them, counted alike.
+    pub close_ns: u64,
+    /// Entries in the DUT's table of connections while all were open, if it can be asked.
+    pub entries: Option<u64>,
+    /// Bytes by which the kernel's slab of connections (`nf_conntrack`) had grown then, if it can be read.
+    pub slab_bytes: Option<u64>,
+}
+
+/// Connections that were kept open at the same time in the valid trials of a slot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptRow {
+    /// Connections that were asked for.
+    pub asked: u64,
+    /// Fewest that were open at the same time, and most.
+    pub open: [u64; 2],
+    /// Those that were open and had no answer then, in all trials.
+    pub unanswered: u64,
+    /// Median time to open them, in nanoseconds, without the time spent waiting for connections that failed.
+    pub open_ns: f64,
+    /// Median time in which each had its request and its answer.
+    pub ask_ns: f64,
+    /// Median time to close them.
+    pub close_ns: f64,
+    /// Entries in the DUT's table while all were open, in the last trial.
+    pub entries: Option<u64>,
+    /// Bytes of the kernel's slab of connections then.
+    pub slab_bytes: Option<u64>,
+    /// Connections that the DUT's connection tracking refused, by its counters `drop`, `early_drop` and `insert_failed`, in the last trial.
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// Counters of connection tracking that refuse connections.
+const REFUSING: [&str; 3] = ["drop", "early_drop", "insert_failed"];
+
+impl KeptRow {
+    /// Of the valid trials of a slot; `None` if its connections were not kept open.
+    pub fn of(valid: &[&TrialRecord]) -> Option<KeptRow> {
+        let trials: Vec<(&ConnectionTrial, Kept)> = valid
+            .iter()
+            .filter_map(|trial| trial.opened.as_deref())
+            .filter_map(|opened| Some((opened, opened.kept?)))
+            .collect();
+        let open = || trials.iter().filter_map(|(opened, _)| opened.open());
+        let unanswered =
+            |(opened, _): &(&ConnectionTrial, Kept)| opened.open()?.checked_sub(opened.answered()?);
+        let time = |pick: fn(&Kept) -> u64| {
+            let times: Vec<f64> = trials.iter().map(|(_, kept)| pick(kept) as f64).collect();
+            median(&times).unwrap_or(0.0)
+        };
+        let counters = &valid.last()?.dut;
+        let refused = REFUSING.iter().filter_map(|name| {
+            let count = counters.get(&format!("Conntrack.{name}"))?;
+            Some((name.to_string(), *count))
+        });
+        let (_, last) = trials.last()?;
+        Some(KeptRow {
+            asked: last.asked,
+            open: [open().min()?, open().max()?],
+            unanswered: trials.iter().filter_map(unanswered).sum(),
+            open_ns: time(|kept| kept.open_ns),
+            ask_ns: time(|kept| kept.ask_ns),
+            close_ns: time(|kept| kept.close_ns),
+            entries: last.entries,
+            slab_bytes: last.slab_bytes,
+            refused: refused.collect(),
+        })
+    }
 }
 
 /// Share of a load's time that may pass while nothing arrives and no connection may be opened.
 const MOST_IDLE: f64 = 0.02;
 
 impl ConnectionTrial {
+    /// Connections that were open at the same time, if they were kept open.
+    pub fn open(&self) -> Option<u64> {
+        self.kept.and_then(|_| self.reached.get(IS_OPEN).copied())
+    }
+
+    /// Connections that had an answer while all were open.
+    pub fn answered(&self) -> Option<u64> {
+        self.kept
+            .and_then(|_| self.reached.get(HAS_ANSWER).copied())
+    }
+
     /// Connections whose last frame arrived.
     pub fn closed(&self) -> u64 {
         self.reached.last().copied().unwrap_or(0)
@@ -66,7 +162,11 @@ impl ConnectionTrial {
                 self.stages(spec)
             ));
         }
-        let idle = self.idle_ns as f64 / load_ns.max(1) as f64;
+        // The time spent waiting for connections that failed is no part of the times of those that are kept open.
+        let idle = match self.kept {
+            Some(_) => 0.0,
+            None => self.idle_ns as f64 / load_ns.max(1) as f64,
+        };
         if idle > MOST_IDLE {
             faults.push(format!(
                 "{} failed connections kept others waiting for {:.1} % of the time, so the rate is not the DUT's: open connections at a rate that you choose, such as --mode threaded --rate 20kpps",
@@ -87,10 +187,16 @@ impl ConnectionTrial {
             ));
         }
         let failed = self.attempted.saturating_sub(self.closed());
-        if self.given_up > failed {
+        if self.given_up > failed && self.kept.is_none() {
             faults.push(format!(
                 "{} connections were given up, and {failed} failed: the others were late, so more were under way than was allowed for: stop other programs, and run it again",
                 self.given_up
+            ));
+        }
+        if let Some(Kept { asked, .. }) = self.kept.filter(|kept| kept.asked > self.attempted) {
+            faults.push(format!(
+                "{} of {asked} connections were attempted before the load's time was over",
+                self.attempted
             ));
         }
         if self.changed > 0 && self.closed() == 0 && spec.exchange.is_tcp() {
@@ -101,7 +207,7 @@ impl ConnectionTrial {
 
     /// The stages with the number of connections that reached each.
     fn stages(&self, spec: &ConnectionSpec) -> String {
-        let stages = spec.exchange.stages().iter().zip(&self.reached);
+        let stages = spec.stages().iter().zip(&self.reached);
         stages
             .map(|(stage, reached)| format!("{stage} {reached}"))
             .collect::<Vec<_>>()
@@ -111,11 +217,10 @@ impl ConnectionTrial {
     /// Connections that failed, by the frame that did not arrive.
     pub fn failures<'a>(
         &'a self,
-        exchange: Exchange,
+        spec: &ConnectionSpec,
     ) -> impl Iterator<Item = (&'static str, u64)> + 'a {
         let failed = self.failed().unwrap_or_default();
-        exchange
-            .stages()
+        spec.stages()
             .iter()
             .copied()
             .zip(failed)
@@ -126,6 +231,41 @@ impl ConnectionTrial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_wire::Exchange;
+
+    #[test]
+    fn connections_that_are_kept_open_may_wait_for_those_that_fail() {
+        let kept = ConnectionTrial {
+            attempted: 1000,
+            reached: vec![600, 600, 600, 600, 599, 599, 599, 599],
+            arrived: vec![600, 600, 600, 600, 599, 599, 599, 599],
+            again: vec![0; 8],
+            given_up: 402,
+            idle_ns: 900_000,
+            kept: Some(Kept {
+                asked: 1000,
+                ..Kept::default()
+            }),
+            ..ConnectionTrial::default()
+        };
+        let spec = ConnectionSpec {
+            open: Some(1000),
+            ..ConnectionSpec::new(Exchange::Request, 6)
+        };
+        assert_eq!(kept.faults(&spec, 1_000_000), Vec::<String>::new());
+        assert_eq!((kept.open(), kept.answered()), (Some(600), Some(599)));
+        let failed: Vec<_> = kept.failures(&spec).collect();
+        assert_eq!(failed, [("SYN", 400), ("answer", 1)]);
+        assert_eq!(trial([1000; 6]).open(), None);
+        let few = ConnectionTrial {
+            kept: Some(Kept {
+                asked: 1001,
+                ..Kept::default()
+            }),
+            ..kept
+        };
+        assert!(few.faults(&spec, 1_000_000)[0].contains("1000 of 1001 connections"));
+    }
 
     fn trial(reached: [u64; 6]) -> ConnectionTrial {
         let (arrived, again) = (reached.to_vec(), vec![0; 6]);
@@ -146,7 +286,8 @@ mod tests {
             found.failed().unwrap().iter().sum::<u64>() + found.closed(),
             found.attempted
         );
-        let named: Vec<_> = found.failures(Exchange::Request).collect();
+        let spec = ConnectionSpec::new(Exchange::Request, 6);
+        let named: Vec<_> = found.failures(&spec).collect();
         assert_eq!(
             named,
             [
@@ -156,6 +297,41 @@ mod tests {
                 ("last ACK", 5)
             ]
         );
+    }
+
+    #[test]
+    fn a_row_has_the_fewest_and_the_most_and_who_refused_the_others() {
+        let with = |open: u64, answered: u64, open_ns: u64| TrialRecord {
+            opened: Some(Box::new(ConnectionTrial {
+                attempted: 1000,
+                reached: vec![open, open, open, answered, answered, 0, 0, 0],
+                kept: Some(Kept {
+                    asked: 1000,
+                    open_ns,
+                    entries: Some(open),
+                    ..Kept::default()
+                }),
+                ..ConnectionTrial::default()
+            })),
+            dut: [
+                ("Conntrack.drop".to_string(), 1000 - open),
+                ("Ip.x".into(), 1),
+            ]
+            .into(),
+            ..TrialRecord::default()
+        };
+        let all = [with(600, 600, 10), with(610, 607, 30), with(605, 605, 20)];
+        let row = KeptRow::of(&all.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!(
+            (row.open, row.unanswered, row.open_ns),
+            ([600, 610], 3, 20.0)
+        );
+        assert_eq!(
+            (row.entries, &row.refused),
+            (Some(605), &[("drop".to_string(), 395)].into())
+        );
+        assert_eq!(KeptRow::of(&[&TrialRecord::default()]), None);
+        assert_eq!(KeptRow::of(&[]), None);
     }
 
     #[test]

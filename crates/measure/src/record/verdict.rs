@@ -1,7 +1,7 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
 use super::{
-    Benchmarked, Connections, Direction, Explanation, Goodput, ProgramTime, RulesPassed,
+    Benchmarked, Connections, Direction, Explanation, Goodput, KeptRow, ProgramTime, RulesPassed,
     SlotProfile, Stamped,
 };
 use crate::audit::Loss;
@@ -238,6 +238,9 @@ pub struct Row {
     pub variation: f64,
     /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
     pub connections: Option<Connections>,
+    /// Connections that were kept open at the same time, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptRow>,
     /// Throughput and latency of TCP, where end hosts are measured.
     pub tcp: Option<Goodput>,
 }

@@ -4,8 +4,8 @@ use crate::text_form;
 use linerate_measure::record::Direction;
 use linerate_wire::{
     ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
-    MILLION, MacAddr, RFC2544_PORTS, SHORTEST_OBJECT, Second, Selection, SourceMacs, Traffic,
-    Transport, WireError,
+    MILLION, MacAddr, RFC2544_PORTS, SERVERS, SHORTEST_OBJECT, Second, Selection, SourceMacs,
+    Traffic, Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,6 +18,10 @@ pub struct Kind {
     pub connections: Option<Exchange>,
     /// Bytes that a server answers with on each of them.
     pub object: u16,
+    /// Connections that are kept open at the same time; `None`: each is closed as soon as it has its answer.
+    pub open: Option<u32>,
+    /// Servers of the connections.
+    pub servers: u32,
     /// Lengths of the frames, with FCS.
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
@@ -73,6 +77,8 @@ impl Default for Kind {
         Kind {
             connections: None,
             object: SHORTEST_OBJECT,
+            open: None,
+            servers: SERVERS,
             size: FrameMix::single(64),
             asked: None,
             family: Family::V4,
@@ -114,6 +120,14 @@ pub type Origins = [Option<[AddressRange; 2]>; 2];
 const HOST_BITS: u32 = 16;
 
 impl Kind {
+    /// How many servers connections have: `2 servers`.
+    pub fn servers_in_words(&self) -> String {
+        match self.servers {
+            1 => "1 server".into(),
+            n => format!("{n} servers"),
+        }
+    }
+
     /// Says so where the frames are longer than was asked for.
     pub fn lengthened(&self) -> Option<String> {
         let Kind {
@@ -172,9 +186,11 @@ impl Kind {
             source_macs,
             ..
         } = *self;
-        let connections = self
-            .connections
-            .map(|exchange| ConnectionSpec::new(exchange, self.object));
+        let connections = self.connections.map(|exchange| ConnectionSpec {
+            open: self.open,
+            servers: self.servers,
+            ..ConnectionSpec::new(exchange, self.object)
+        });
         Ok(Traffic {
             order,
             stamp_every,

@@ -10,7 +10,10 @@ use crate::value::Tree;
 use crate::{forms, lower, rules};
 use linerate_measure::record::{Direction, States};
 use linerate_wire::units::{grouped, line_rate};
-use linerate_wire::{Extensions, Family, FrameMix, Selection, SourceMacs, Transport};
+use linerate_wire::{
+    CLIENT_PORTS, CLIENTS, Exchange, Extensions, Family, FrameMix, Selection, SourceMacs,
+    Transport, pairs,
+};
 
 /// End hosts choose their segments themselves; only the number of iperf3's connections can be set.
 fn of_end_hosts(traffic: &Tree, problems: &mut Vec<Diagnostic>) {
@@ -52,7 +55,7 @@ fn of_connections(
     let usual = Kind::default();
     for entry in &traffic.entries {
         let fits = match entry.key.as_str() {
-            "connections" | "object" | "family" | "rate" => true,
+            "connections" | "object" | "family" | "rate" | "open" | "servers" => true,
             "size" => kind.size == usual.size,
             "flows" => kind.flows == usual.flows,
             "order" => kind.order == usual.order,
@@ -74,6 +77,50 @@ fn of_connections(
     }
     if let Some((message, help)) = refusal(place, settings, &kind, rate) {
         problems.fault(span_of(place, traffic, "connections"), message, help);
+    }
+    kept_open(place, settings, traffic, &kind, problems);
+}
+
+/// Whether so many connections can be open at the same time, to these servers.
+fn kept_open(
+    place: &Place<'_>,
+    settings: &Tree,
+    traffic: &Tree,
+    kind: &Kind,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let servers = kind.servers;
+    if !servers.is_power_of_two() {
+        let message = format!("connections cannot be spread among {servers} servers");
+        let help = "write 1, 2, 4, 8 or 16";
+        problems.fault(span_of(place, traffic, "servers"), message, help);
+        return;
+    }
+    let Some(open) = kind.open else { return };
+    let span = span_of(place, traffic, "open");
+    let trials = place.draft.tree.table("trials");
+    if u64::from(open) > pairs(servers) {
+        let message = format!(
+            "{} connections cannot be open at the same time: {CLIENTS} clients with {} ports each and {} make {} pairs of addresses and ports",
+            grouped(open),
+            grouped(CLIENT_PORTS),
+            kind.servers_in_words(),
+            grouped(pairs(servers))
+        );
+        problems.fault(span, message, "use a smaller number, or more servers");
+    } else if kind.connections != Some(Exchange::Request) {
+        let message = "only connections of the kind request can be kept open";
+        let help = "write connections = \"request\", or leave it out";
+        problems.fault(span_of(place, traffic, "connections"), message, help);
+    } else if trials.and_then(|trials| trials.text("measure")) == Some("search") {
+        let message = "a search looks for a rate, and the number of connections that are kept open is no rate";
+        let help =
+            "leave out `measure` of [trials], and give a factor several levels of traffic.open";
+        problems.fault(span, message, help);
+    } else if matches!(lower::settings(settings).dut, Dut::KnownLossOf { .. }) {
+        let message = "the DUT loses a kind of frame of connections that are closed one by one";
+        let help = "leave `open` out, or write known-loss=N";
+        problems.fault(span, message, help);
     }
 }
 
@@ -168,6 +215,10 @@ pub(in super::super) fn traffic(
     if let Some(object) = traffic.get("object") {
         let help = "add connections = \"request\", or leave object out";
         problems.fault(object.span, "only connections have an object", help);
+    }
+    if let Some(servers) = traffic.get("servers") {
+        let help = "add connections = \"request\", or leave servers out";
+        problems.fault(servers.span, "only connections have servers", help);
     }
     let span = |key: &str| span_of(place, traffic, key);
     let average = kind.size.average_len_fcs();

@@ -9,6 +9,7 @@ mod end_hosts;
 mod figures;
 mod filters;
 mod first;
+mod kept;
 mod lab;
 mod measured;
 mod pictures;
@@ -259,7 +260,11 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
         (false, _) => benchmarks::benchmarks(page, shown),
         (_, false) => searches::searches(page, shown),
         _ => {
+            kept::sentences(shown)
+                .into_iter()
+                .for_each(|text| page.answer(text));
             answer::answer(page, shown);
+            kept::section(page, shown);
             if shown.is_whole() && !shown.is_of_end_hosts() {
                 first::top(page, shown);
             }

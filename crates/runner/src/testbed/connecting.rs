@@ -6,22 +6,22 @@
 use super::connections::tracked;
 use super::embedded::{GroupLab, SequentialLabs, lab_spec, scene, settle, targets, turn};
 use super::prepare::{Prepared, distinct};
-use super::{Request, TrialOutcome};
+use super::{Request, TrialOutcome, keeping};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
 use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, Lane, support};
-use linerate_linux::net::{conntrack, sysctl};
+use linerate_linux::net::{Netns, conntrack, sysctl};
 use linerate_linux::ports::Port;
 use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
-use linerate_linux::trial;
+use linerate_linux::trial::{self, Outcome};
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{ConnectionTrial, Connections, Mode, States};
-use linerate_measure::trial::Shape;
+use linerate_measure::record::{ConnectionTrial, Connections, Kept, Mode, States};
+use linerate_measure::trial::{Moment, Shape, Timing};
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
-use linerate_wire::ConnectionSpec;
+use linerate_wire::{ConnectionSpec, Load};
 use std::rc::Rc;
 
 /// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
@@ -80,6 +80,10 @@ impl GroupLab for ConnectionLab {
         &self.lab
     }
 
+    fn notes(prepared: &Prepared) -> Vec<String> {
+        keeping::notes(prepared)
+    }
+
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         if request.shape != Shape::Constant {
             bail_usage!("connections are opened at a constant rate only");
@@ -116,12 +120,10 @@ impl GroupLab for ConnectionLab {
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
-        let (mut opener, mut closed) = self.ends.ports(wanted);
-        let load = request.load(batch);
+        let load = (timing, request.load(batch));
         let during = |moment, _| collectors.during(moment);
-        let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, during)?;
-        let attempted = opener.counters();
-        drop(opener);
+        let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
+        let (outcome, attempted, kept) = carry_out(&mut self.ends, wanted, load, dut, during)?;
         let ([sent, came], accounts) = settle(lane, &before, false, || self.ends.frames())?;
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
@@ -131,25 +133,27 @@ impl GroupLab for ConnectionLab {
             .map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
         let mut opened = self.ends.account(connections);
+        opened.kept = kept;
         opened.lost = accounts
             .iter()
             .flat_map(|account| account.losses.clone())
             .collect();
-        let states = match &lane.dut {
-            Some(dut) => tracked(&dut.namespace, States::New)?,
-            None => None,
-        };
-        let states = states.map(|states| Connections {
+        let states = dut.map(|dut| tracked(dut, States::New)).transpose()?;
+        let states = states.flatten().map(|states| Connections {
             limit: limit(lane),
             ..states
         });
         let entries = states.and_then(|states| states.tracked);
         let mut account = account(&opened, &connections, accounts, [&sent, &came]);
-        if timing.load_ns() < SHORTEST_TIMEOUT_NS {
-            account.second_counts.extend(agrees(lane, &opened, entries));
-        }
+        let entries = match kept {
+            Some(kept) => Some(kept.entries),
+            None => (timing.load_ns() < SHORTEST_TIMEOUT_NS).then_some(entries),
+        };
+        let agrees = entries.and_then(|entries| agrees(lane, &opened, entries));
+        let by_dut = [agrees, refusals(lane, &opened, &account)];
+        account.second_counts.extend(by_dut.into_iter().flatten());
         let mut faults = faults(lane, &opened, &connections, states, timing.load_ns());
-        faults.extend(used_up(&self.ends, kind.cpus.len(), opened.attempted));
+        faults.extend(used_up(&self.ends, kind.cpus.len(), &connections, &opened));
         let mut outcome = TrialOutcome::new(
             outcome,
             [vec![attempted], vec![received]],
@@ -164,6 +168,22 @@ impl GroupLab for ConnectionLab {
         outcome.record.waited_ns = waited_ns;
         Ok(outcome)
     }
+}
+
+/// Opens the connections of a trial. Returns what was attempted, and how they were kept open, if they were.
+fn carry_out(
+    ends: &mut ConnectionEnds,
+    wanted: Wanted,
+    (timing, load): (Timing, Load),
+    dut: Option<&Netns>,
+    during: impl FnMut(Moment, u64),
+) -> Result<(Outcome, PortCounters, Option<Kept>)> {
+    if let Some(open) = wanted.connections.open {
+        return keeping::run(ends, wanted, open, (timing, load), dut, during);
+    }
+    let (mut opener, mut closed) = ends.ports(wanted);
+    let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, during)?;
+    Ok((outcome, opener.counters(), None))
 }
 
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
@@ -190,7 +210,7 @@ fn account(
     } else {
         Cause::Dropped
     };
-    let failed = opened.failures(spec.exchange).map(|(stage, frames)| Loss {
+    let failed = opened.failures(spec).map(|(stage, frames)| Loss {
         place: format!("{stage} did not arrive"),
         frames,
         side,
@@ -227,15 +247,30 @@ fn account(
     account
 }
 
+/// Whether the rules of a lane are linerate's own, so that its table has the connections of the load and no others, for the usual time.
+fn has_usual_table(lane: &Lane) -> bool {
+    let settings = &lane.setup.settings;
+    let names = &mut settings.sysctls.keys();
+    let usual = !names.any(|name| name.contains("netfilter"));
+    settings.rules.is_some() && lane.setup.tracks && usual
+}
+
+/// Connections that a full table refused, by the DUT's own counters.
+fn refusals(lane: &Lane, opened: &ConnectionTrial, account: &Account) -> Option<SecondCount> {
+    let kept = opened.kept?;
+    let full = limit(lane).is_some_and(|limit| kept.entries >= Some(limit));
+    let counted = |name: &str| account.dut.get(name).copied().unwrap_or(0);
+    (full && has_usual_table(lane)).then(|| SecondCount {
+        place: "DUT: connections that its table refused".into(),
+        frames: counted("Conntrack.drop") + counted("Conntrack.early_drop"),
+        expected: opened.attempted.saturating_sub(opened.open().unwrap_or(0)),
+    })
+}
+
 /// The DUT's own count of connections, where all of them closed and none of its entries can have gone.
 fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option<SecondCount> {
-    let settings = &lane.setup.settings;
-    let own = settings.rules.is_some() && lane.setup.tracks;
-    let usual = !settings
-        .sysctls
-        .keys()
-        .any(|name| name.contains("netfilter"));
-    (own && usual && opened.closed() == opened.attempted).then(|| SecondCount {
+    let all = opened.closed() == opened.attempted;
+    (has_usual_table(lane) && all).then(|| SecondCount {
         place: "DUT: connections that it tracks".into(),
         frames: entries.unwrap_or(0),
         expected: opened.attempted,
@@ -259,6 +294,8 @@ fn faults(
     load_ns: u64,
 ) -> Vec<String> {
     let mut faults = opened.faults(spec, load_ns);
+    // How many the table holds is the question where they are kept open.
+    let states = states.filter(|_| spec.open.is_none());
     if let Some((states, limit)) = states.and_then(|states| Some((states, states.full()?))) {
         let entries = states.tracked.unwrap_or(limit);
         faults.push(format!(
@@ -281,10 +318,17 @@ fn faults(
 }
 
 /// The fault of a load that needed more numbers of connections than its CPUs have.
-fn used_up(ends: &ConnectionEnds, cpus: usize, attempted: u64) -> Option<String> {
-    ends.are_numbers_used_up(cpus).then(|| {
+fn used_up(
+    ends: &ConnectionEnds,
+    cpus: usize,
+    spec: &ConnectionSpec,
+    opened: &ConnectionTrial,
+) -> Option<String> {
+    let used_up = spec.open.is_none() && ends.are_numbers_used_up(cpus, spec);
+    used_up.then(|| {
         format!(
-            "{attempted} connections were attempted, and there are no more numbers for them: use a shorter --duration"
+            "{} connections were attempted, and there are no more numbers for them: use a shorter --duration",
+            opened.attempted
         )
     })
 }

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::changes::{change, change_interval};
-use super::{Shown, benchmarks, end_hosts, has_rate, searches};
+use super::{Shown, benchmarks, end_hosts, has_rate, kept, searches};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
@@ -112,6 +112,8 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         goals(&mut page, shown, room.rows);
     } else if shown.is_of_end_hosts() {
         page.table(limited(end_hosts::short(shown), room.rows));
+    } else if kept::has_rows(shown) {
+        page.table(limited(kept::table(shown), room.rows));
     } else {
         cells(&mut page, shown, room.rows);
     }
@@ -127,6 +129,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
             latency(shown),
         );
         page.fact("table", table(shown));
+        page.fact("memory", kept::memory(shown));
     }
     page.fact("cause", cause(shown));
     if let Some(filters) = super::filters::filters(shown).filter(|words| words != "none") {
@@ -227,7 +230,9 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
         true => end_hosts::sentence(shown),
         false => answer::rate(shown),
     };
-    std::iter::once(first)
+    kept::sentences(shown)
+        .into_iter()
+        .chain([first])
         .chain(answer::compared(shown))
         .chain(answer::open(shown))
         .collect()
@@ -468,7 +473,8 @@ fn more(page: &mut Document, all: usize, most: usize) {
 
 /// Limits of the rates, with the cells where these differ.
 fn limits(shown: &Shown<'_>) -> String {
-    let rows = shown.with_dut().filter(|row| has_rate(row));
+    let rows = shown.with_dut();
+    let rows = rows.filter(|row| has_rate(row) && row.kept.is_none());
     let told = together(rows.map(|row| (row.limit, row)));
     let one = told.len() == 1;
     let words = |(limit, rows): (Limit, Vec<&Row>)| {
@@ -504,7 +510,8 @@ fn latency(shown: &Shown<'_>) -> String {
 
 /// How long a DUT's table of connections lasts at the rate that was measured: each entry stays until its timeout.
 fn table(shown: &Shown<'_>) -> String {
-    let found = shown.with_dut().find_map(|row| {
+    let rows = shown.with_dut();
+    let found = rows.filter(|row| row.kept.is_none()).find_map(|row| {
         let (limit, rate) = (row.connections?.limit? as f64, row.received.median);
         let lasts = limit / rate;
         (lasts.is_finite() && lasts < LASTING).then(|| {

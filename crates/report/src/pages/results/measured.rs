@@ -4,9 +4,7 @@ use super::{Shown, lab};
 use crate::prelude::*;
 use linerate_measure::record::{Direction, HostFacts, Mode, SHARED, Slot, States};
 use linerate_plan::settings::cpu_list;
-use linerate_wire::{
-    CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, SERVERS, Selection, SourceMacs,
-};
+use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -64,6 +62,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     };
     let rates = match mode {
         Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
+        _ if super::kept::any(shown) => "connections opened a second",
         _ if shown.opens_connections() => "connections that closed, a second",
         _ => "received frames/s",
     };
@@ -163,9 +162,16 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         false => format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
     };
     if slots.iter().any(|slot| slot.connections().is_some()) {
+        let servers = |spec: &ConnectionSpec| spec.servers.to_string();
         let ends = format!(
-            "{CLIENTS} clients with {} ports each, {SERVERS} servers",
-            grouped(CLIENT_PORTS)
+            "{CLIENTS} clients with {} ports each, servers: {}",
+            grouped(CLIENT_PORTS),
+            each(
+                slots
+                    .iter()
+                    .filter_map(|slot| slot.connections())
+                    .map(servers)
+            )
         );
         let families = each(slots.iter().map(|slot| slot.family.clone()));
         let kinds = each(
@@ -213,12 +219,14 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
 
 /// The frames of connections: `request (SYN, SYN/ACK, ...) with objects of 6 B`.
 fn opened(spec: &ConnectionSpec) -> String {
-    let stages = spec.exchange.stages().join(", ");
+    let mut words = spec.stages().join(", ");
     if spec.object > 0 {
-        format!("{stages}, objects of {} B", spec.object)
-    } else {
-        stages.to_string()
+        words += &format!(", objects of {} B", spec.object);
     }
+    if let Some(open) = spec.open {
+        words += &format!(", {} open at the same time", grouped(open));
+    }
+    words
 }
 
 /// The modifiers of a slot's frames: networks, random ports, a share of IPv6 frames. Older records do not have them.
@@ -267,8 +275,10 @@ fn trials(shown: &Shown<'_>) -> String {
         true => shown.planned.experiment.trials.order.about(),
         false => "the cells in turns, trial by trial",
     };
+    let ms = asked.timing.run_ns / 1_000_000;
     let long = match shown.summary.searches.is_empty() {
-        true => format!(" of {} ms", asked.timing.run_ns / 1_000_000),
+        true if super::kept::any(shown) => format!(", connections open for {ms} ms"),
+        true => format!(" of {ms} ms"),
         false => String::new(),
     };
     format!(

@@ -13,7 +13,7 @@ use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
 use linerate_search::{Goal, Irregular, Limits, Outcome};
 
-const WIDE: Style = Style {
+pub(super) const WIDE: Style = Style {
     color: false,
     width: 120,
 };
@@ -76,7 +76,7 @@ fn blocks(campaign: &Campaign, rate: impl Fn(&str) -> f64) -> Vec<TrialRecord> {
     all
 }
 
-fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
+pub(super) fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
     summary(
         campaign,
         &host(),

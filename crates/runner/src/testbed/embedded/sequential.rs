@@ -28,6 +28,11 @@ pub trait GroupLab: Sized {
 
     /// The lab itself, to be kept up.
     fn lab(&self) -> &EmbeddedLab;
+
+    /// Remarks about the tester, for the record and the page.
+    fn notes(_prepared: &Prepared) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// One lab for each group of lanes; the one that was needed last is up.
@@ -115,6 +120,10 @@ impl<L: GroupLab> Testbed for SequentialLabs<L> {
     fn names(&self) -> (LabKind, [String; 2], u32) {
         let name = self.prepared.backend.name();
         (LabKind::Namespaces, [name.into(), name.into()], self.batch)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        L::notes(&self.prepared)
     }
 
     fn lab(&self) -> Option<&EmbeddedLab> {

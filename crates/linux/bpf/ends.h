@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Both ends of connections: the stage of a frame that arrived, and the next frame. For connections.bpf.c. */
+#pragma once
+
+/*
+ * An end of TCP. `f` has the arrived frame's numbers and flags, and gets those of the next one. Returns the stage of the arrived frame,
+ * or a negative number.
+ */
+#define IS_STALE -1
+#define IS_CHANGED -2
+#define IS_RESET -3
+#define LAST 16
+
+inline_always int next_of_client(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
+{
+	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, expected, s0;
+
+	if (f->flags & RST)
+		return IS_RESET;
+	if (f->flags & SYN) {
+		stage = ANSWERED;
+		c0 = f->ack - 1;
+	} else if (f->flags & FIN) {
+		stage = TOLD;
+		c0 = f->ack - 1 - request;
+	} else {
+		stage = CLOSED;
+		c0 = f->ack - 2 - request;
+	}
+	number = gathered(c0 >> 4);
+	if (c0 & 15)
+		return IS_CHANGED;
+	if (number >> FLOW_BITS != how->epoch)
+		return IS_STALE;
+	s0 = answer_to(c0);
+	expected = stage == ANSWERED ? s0 : stage == TOLD ? s0 + 1 : s0 + 2 + how->object;
+	if (f->seq != expected)
+		return IS_CHANGED;
+	*flow = number & ((1 << FLOW_BITS) - 1);
+	f->number = number;
+	if (stage == ANSWERED) {
+		f->seq = c0 + 1;
+		f->ack = s0 + 1;
+		f->flags = request ? PSH | ACK : ACK;
+		f->payload = request;
+		*reply = ASKED;
+	} else if (stage == TOLD) {
+		f->seq = c0 + 1 + request;
+		f->ack = s0 + 2 + how->object;
+		f->flags = how->exchange == RESET ? RST | ACK : FIN | ACK;
+		f->payload = 0;
+		*reply = ENDED;
+	} else {
+		*reply = LAST;
+	}
+	return stage;
+}
+
+inline_always int next_of_server(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
+{
+	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, s0;
+
+	if (f->flags & RST && how->exchange != RESET)
+		return IS_RESET;
+	if (f->flags & SYN) {
+		stage = OPENED;
+		c0 = f->seq;
+	} else if (f->flags & (how->exchange == RESET ? RST : FIN)) {
+		stage = ENDED;
+		c0 = f->seq - 1 - request;
+	} else {
+		stage = ASKED;
+		c0 = f->seq - 1;
+	}
+	number = gathered(c0 >> 4);
+	if (c0 & 15)
+		return f->flags & RST ? IS_RESET : IS_CHANGED;
+	if (number >> FLOW_BITS != how->epoch)
+		return IS_STALE;
+	s0 = answer_to(c0);
+	if (stage == ASKED ? f->ack != s0 + 1 : stage == ENDED ? f->ack != s0 + 2 + how->object : 0)
+		return IS_CHANGED;
+	*flow = number & ((1 << FLOW_BITS) - 1);
+	f->number = number;
+	if (stage == OPENED) {
+		f->seq = s0;
+		f->ack = c0 + 1;
+		f->flags = SYN | ACK;
+		f->payload = 0;
+		*reply = how->exchange == HALF ? LAST : ANSWERED;
+	} else if (stage == ASKED) {
+		f->seq = s0 + 1;
+		f->ack = c0 + 1 + request;
+		f->flags = FIN | PSH | ACK;
+		f->payload = how->object;
+		*reply = TOLD;
+	} else {
+		f->seq = s0 + 2 + how->object;
+		f->ack = c0 + 2 + request;
+		f->flags = ACK;
+		f->payload = 0;
+		*reply = how->exchange == RESET ? LAST : CLOSED;
+	}
+	return stage;
+}
+
+/*
+ * Ends of connections that are kept open. c0 has four low bits of 0, and the request 6 bytes: so the low bits of the client's sequence
+ * numbers tell its last ACK from its first one and from the request, which has PSH.
+ */
+inline_always int next_of_kept_client(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
+{
+	u32 c0, number, stage, expected, s0;
+
+	if (f->flags & RST)
+		return IS_RESET;
+	if (f->flags & SYN) {
+		stage = ANSWERED;
+		c0 = f->ack - 1;
+	} else if (f->flags & FIN) {
+		stage = K_PARTED;
+		c0 = f->ack - 2 - how->request;
+	} else {
+		stage = K_TOLD;
+		c0 = f->ack - 1 - how->request;
+	}
+	number = gathered(c0 >> 4);
+	if (c0 & 15)
+		return IS_CHANGED;
+	if (number >> FLOW_BITS != how->epoch)
+		return IS_STALE;
+	s0 = answer_to(c0);
+	expected = stage == ANSWERED ? s0 : stage == K_TOLD ? s0 + 1 : s0 + 1 + how->object;
+	if (f->seq != expected)
+		return IS_CHANGED;
+	*flow = number & ((1 << FLOW_BITS) - 1);
+	f->number = number;
+	f->payload = 0;
+	f->flags = ACK;
+	if (stage == ANSWERED) {
+		f->seq = c0 + 1;
+		f->ack = s0 + 1;
+		*reply = K_OPEN;
+	} else if (stage == K_PARTED) {
+		f->seq = c0 + 2 + how->request;
+		f->ack = s0 + 2 + how->object;
+		*reply = K_CLOSED;
+	} else {
+		*reply = LAST;
+	}
+	return stage;
+}
+
+inline_always int next_of_kept_server(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
+{
+	u32 c0, number, stage, expected, s0;
+
+	if (f->flags & RST)
+		return IS_RESET;
+	if (f->flags & SYN) {
+		stage = OPENED;
+		c0 = f->seq;
+	} else if (f->flags & FIN) {
+		stage = K_ENDED;
+		c0 = f->seq - 1 - how->request;
+	} else if ((f->seq & 15) == 1) {
+		stage = f->flags & PSH ? K_ASKED : K_OPEN;
+		c0 = f->seq - 1;
+	} else {
+		stage = K_CLOSED;
+		c0 = f->seq - 2 - how->request;
+	}
+	number = gathered(c0 >> 4);
+	if (c0 & 15)
+		return IS_CHANGED;
+	if (number >> FLOW_BITS != how->epoch)
+		return IS_STALE;
+	s0 = answer_to(c0);
+	expected = stage == K_ENDED ? s0 + 1 + how->object : stage == K_CLOSED ? s0 + 2 + how->object : s0 + 1;
+	if (stage != OPENED && f->ack != expected)
+		return IS_CHANGED;
+	*flow = number & ((1 << FLOW_BITS) - 1);
+	f->number = number;
+	f->payload = 0;
+	*reply = LAST;
+	if (stage == OPENED) {
+		f->seq = s0;
+		f->ack = c0 + 1;
+		f->flags = SYN | ACK;
+		*reply = ANSWERED;
+	} else if (stage == K_ASKED) {
+		f->seq = s0 + 1;
+		f->ack = c0 + 1 + how->request;
+		f->flags = PSH | ACK;
+		f->payload = how->object;
+		*reply = K_TOLD;
+	} else if (stage == K_ENDED) {
+		f->seq = s0 + 1 + how->object;
+		f->ack = c0 + 2 + how->request;
+		f->flags = FIN | ACK;
+		*reply = K_PARTED;
+	}
+	return stage;
+}
+
+/* UDP: a request, and its answer. */
+inline_always int next_of_udp(const struct control *how, struct frame *f, const int is_server, u32 *flow, u32 *reply)
+{
+	u32 number = f->number;
+
+	if (number >> FLOW_BITS != how->epoch)
+		return IS_STALE;
+	*flow = number & ((1 << FLOW_BITS) - 1);
+	f->payload = how->object;
+	*reply = is_server ? ANSWERED : LAST;
+	return is_server ? OPENED : ANSWERED;
+}

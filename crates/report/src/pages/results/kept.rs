@@ -1,0 +1,240 @@
+//! Connections that are kept open at the same time: how many, why no more, and how long it took.
+
+use super::changes::{change, change_interval};
+use super::{Shown, has_rate};
+use crate::prelude::*;
+use linerate_measure::record::{KeptRow, Row, Slot};
+
+/// Bytes of an entry in Linux's table of connections, without the data of NAT, and with them.
+const ENTRY: u64 = 256;
+/// See [`ENTRY`].
+const ENTRY_WITH_NAT: u64 = 384;
+/// Entries whose slab tells their memory.
+const MANY: u64 = 10_000;
+
+/// Whether connections are kept open at the same time.
+pub fn any(shown: &Shown<'_>) -> bool {
+    let of_slot = |slot: &Slot| slot.connections().and_then(|spec| spec.open);
+    shown.campaign.slots.iter().any(|s| of_slot(s).is_some())
+}
+
+/// The rows with a DUT whose connections are kept open.
+fn rows<'a>(shown: &Shown<'a>) -> Vec<(&'a Row, &'a KeptRow)> {
+    let kept = shown
+        .with_dut()
+        .filter_map(|row| Some((row, row.kept.as_ref()?)));
+    kept.collect()
+}
+
+/// Whether a DUT has a result.
+pub fn has_rows(shown: &Shown<'_>) -> bool {
+    !rows(shown).is_empty()
+}
+
+/// Why no more are open, where fewer are than were asked for.
+fn why(row: &Row, kept: &KeptRow) -> String {
+    let limit = row.connections.and_then(|states| states.limit);
+    let counters = kept.refused.iter();
+    let counters = counters.map(|(name, n)| format!("{name} {}", grouped(*n)));
+    let counted = format!("conntrack counts {}", counters.joined(", "));
+    if limit.is_some() && kept.entries >= limit {
+        return format!("its table was full (nf_conntrack_max; {counted})");
+    }
+    if kept.refused.contains_key("insert_failed") {
+        return format!("it had no free port for the others ({counted})");
+    }
+    let lost = row.losses.first();
+    lost.map_or("the others failed".into(), |loss| {
+        format!("{} on {} connections", loss.place, grouped(loss.frames))
+    })
+}
+
+/// Whether those that were open worked.
+fn works(kept: &KeptRow) -> String {
+    match kept.unanswered {
+        _ if kept.open[1] == 0 => String::new(),
+        0 => ", each with a request and its answer".into(),
+        n => format!(", of which {} carried no request and answer", grouped(n)),
+    }
+}
+
+/// How many connections each variant holds: those that hold fewer than were asked for first.
+pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
+    let slots = &shown.campaign.slots;
+    let rows = rows(shown).into_iter();
+    let rows = rows.filter_map(|(row, kept)| Some((slots.get(row.slot)?, row, kept)));
+    let (all, fewer): (Vec<_>, Vec<_>) = rows.partition(|(_, _, kept)| kept.open[0] == kept.asked);
+    let of = |slot: &Slot, kept: &KeptRow| {
+        format!(
+            "{} {} connections at once{}",
+            grouped(kept.asked),
+            slot.family,
+            works(kept)
+        )
+    };
+    let fewer = fewer.iter().map(|(slot, row, kept)| {
+        let [fewest, most] = kept.open.map(grouped);
+        let held = if fewest == most {
+            fewest
+        } else {
+            format!("{fewest} to {most}")
+        };
+        let (who, why) = (&slot.plan_variant, why(row, kept));
+        format!("{who} holds {held} of {}: {why}.", of(slot, kept))
+    });
+    let said = all
+        .iter()
+        .map(|(slot, _, kept)| (of(slot, kept), slot.plan_variant.clone()));
+    let all = together(said).into_iter().map(|(what, who)| {
+        let holds = if who.len() == 1 { "holds" } else { "hold" };
+        format!("{} {holds} all {what}.", listed(&who))
+    });
+    fewer.chain(all).collect()
+}
+
+/// A row for each variant and number.
+pub fn table(shown: &Shown<'_>) -> Table {
+    let unit = shown.unit();
+    let time = |ns: f64| (ns > 0.0).then(|| span(ns));
+    Table::of(rows(shown))
+        .column("", "", |(row, _)| shown.name(row.slot))
+        .column("open", "at once", |(_, kept)| count(kept.open[0]))
+        .if_any("opened", "in", |(_, kept)| time(kept.open_ns))
+        .if_any("answers", "in", |(_, kept)| time(kept.ask_ns))
+        .if_any("closed", "in", |(_, kept)| time(kept.close_ns))
+        .if_any("opened", unit.name, |(row, _)| {
+            has_rate(row).then(|| unit.median(&row.received)).flatten()
+        })
+        .if_any("change", "%", |(row, _)| {
+            let ratio = row.baseline?.ratio?;
+            Some(match (change_interval(&ratio), ratio.side_of(1.0)) {
+                (Some(_), Some(_)) => change(&ratio),
+                (Some(interval), None) => interval,
+                (None, _) => "too few".into(),
+            })
+        })
+        .into()
+}
+
+/// The memory of the fullest table. Of few entries, the slab says little: it keeps pages for entries that have gone.
+pub fn memory(shown: &Shown<'_>) -> String {
+    let entries = |kept: &KeptRow| kept.entries.filter(|entries| *entries > 0);
+    let all = rows(shown).into_iter();
+    let fullest = all.filter_map(|(_, kept)| Some((entries(kept)?, kept.slab_bytes)));
+    let Some((entries, slab)) = fullest.max() else {
+        return String::new();
+    };
+    let (memory, how) = match slab.filter(|_| entries >= MANY) {
+        Some(bytes) => (bytes, "slab nf_conntrack".into()),
+        None => (
+            entries.saturating_mul(ENTRY),
+            format!("estimate: {ENTRY} B each"),
+        ),
+    };
+    format!(
+        "{} for {} entries ({how}; with NAT about {ENTRY_WITH_NAT} B each)",
+        bytes(memory),
+        grouped(entries)
+    )
+}
+
+/// The section of the whole page.
+pub fn section(page: &mut Document, shown: &Shown<'_>) {
+    if any(shown) {
+        page.section("Connections that were open at the same time", table(shown));
+        page.note("Times are medians, without the time spent waiting for connections that failed. Changes are those of the connections opened a second.");
+        page.fact("memory", memory(shown));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{WIDE, campaign, text};
+    use crate::pages::tests::trial;
+    use linerate_measure::record::{ConnectionTrial, Connections, Kept, States, TrialRecord};
+    use linerate_wire::{ConnectionSpec, Exchange};
+
+    const PLAN: &[u8] = br#"
+        title = "Held"
+        question = "How many?"
+        traffic.open = 300_000
+        variants.forwarding = { about = "no firewall" }
+        variants.stateful.rules = { tool = "nftables", filter = "stateful" }
+        trials = { blocks = 1, duration = "10 ms" }
+    "#;
+
+    /// A trial in which so many connections were open, and so many of them had an answer.
+    fn held(open: u64, answered: u64, entries: u64) -> TrialRecord {
+        let reached = [
+            open, open, open, answered, answered, answered, answered, answered,
+        ];
+        let kept = Kept {
+            asked: 300_000,
+            open_ns: 2_000_000_000,
+            ask_ns: 1_500_000_000,
+            close_ns: 1_000_000_000,
+            entries: Some(entries),
+            slab_bytes: Some(entries * 256),
+        };
+        TrialRecord {
+            opened: Some(Box::new(ConnectionTrial {
+                attempted: 300_000,
+                reached: reached.to_vec(),
+                kept: Some(kept),
+                ..ConnectionTrial::default()
+            })),
+            connections: Some(Connections {
+                states: States::New,
+                tracked: Some(entries),
+                limit: Some(262_144),
+                unanswered: None,
+            }),
+            dut: [("Conntrack.drop".to_string(), 300_000 - open)].into(),
+            ..trial(0, 0, 0, 150_000.0, 150_000.0)
+        }
+    }
+
+    /// The page of a campaign whose stateful variant has this trial.
+    fn page(stateful: TrialRecord) -> String {
+        let mut campaign = campaign(PLAN, false);
+        let kind = linerate_plan::campaign::Kind::default();
+        let mut traffic = kind.traffic(&Default::default()).unwrap();
+        traffic.connections = Some(ConnectionSpec {
+            open: Some(300_000),
+            ..ConnectionSpec::new(Exchange::Request, 6)
+        });
+        for slot in &mut campaign.slots {
+            slot.traffic = Some(Box::new(traffic.clone()));
+        }
+        let of_slot = |slot: &linerate_measure::record::Slot| TrialRecord {
+            slot: slot.id,
+            ..match slot.plan_variant.as_str() {
+                "stateful" => stateful.clone(),
+                _ => held(300_000, 300_000, 0),
+            }
+        };
+        let trials: Vec<TrialRecord> = campaign.slots.iter().map(of_slot).collect();
+        let text = text(&campaign, &trials, WIDE);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_full_table_is_named_with_its_limit_and_its_counter() {
+        let text = page(held(262_144, 262_144, 262_144));
+        for said in [
+            "stateful holds 262,144 of 300,000 IPv4 connections at once, each with a request and its answer: its table was full \
+             (nf_conntrack_max; conntrack counts drop 37,856).",
+            "forwarding holds all 300,000 IPv4 connections at once, each with a request and its answer.",
+            "64.0 MiB for 262,144 entries (slab nf_conntrack; with NAT about 384 B each)",
+        ] {
+            assert!(text.contains(said), "{said}\n{text}");
+        }
+    }
+
+    #[test]
+    fn connections_that_broke_while_they_were_open_are_told() {
+        let text = page(held(300_000, 299_990, 300_000));
+        let broken = "stateful holds all 300,000 IPv4 connections at once, of which 10 carried no request and answer.";
+        assert!(text.contains(broken), "{text}");
+    }
+}
