@@ -13,7 +13,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 88] = [
+const BAD: [(&str, &str, &str); 95] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -63,7 +63,6 @@ const BAD: [(&str, &str, &str); 88] = [
     ("traffic = { open = 3000000, servers = 2 }\n[variants.a]", "2 servers make 2,097,152 pairs", "more servers"),
     ("traffic = { open = 10, servers = 3 }\n[variants.a]", "spread among 3 servers", "1, 2, 4, 8 or 16"),
     ("traffic = { open = 10, connections = \"rst\" }\n[variants.a]", "of the kind request", "leave it out"),
-    ("traffic.open = 10\ntrials.measure = \"search\"\n[variants.a]", "is no rate", "levels of traffic.open"),
     ("traffic.open = 10\n[variants.a]\ndut = \"known-loss=9@fin\"", "closed one by one", "known-loss=N"),
     ("traffic = { open = 10, flows = 7 }\n[variants.a]", "cannot have this flows", "docs/connections.md"),
     ("traffic.servers = 2\n[variants.a]", "only connections have servers", "leave servers out"),
