@@ -2,7 +2,7 @@
 
 use crate::Unit::{Bits, ByteRate, Bytes, Count, Frames, Hertz, Transfers};
 use crate::ethernet::SPEEDS;
-use crate::{Amount, CalcError, Calculation, GUIDE, amounts, link_speed, within};
+use crate::{Amount, CalcError, Calculation, GUIDE, Result, amounts, link_speed, within};
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,7 +44,7 @@ impl Slot {
     ///
     /// # Errors
     /// A generation or a number of lanes that does not exist.
-    pub fn express(generation: u8, lanes: u8) -> Result<Slot, CalcError> {
+    pub fn express(generation: u8, lanes: u8) -> Result<Slot> {
         match (1..=6).contains(&generation) && LANES.contains(&lanes) {
             true => Ok(Slot::Express { generation, lanes }),
             false => {
@@ -170,7 +170,7 @@ impl fmt::Display for Slot {
 impl FromStr for Slot {
     type Err = CalcError;
 
-    fn from_str(text: &str) -> Result<Slot, CalcError> {
+    fn from_str(text: &str) -> Result<Slot> {
         let wrong = || {
             let shown: String = text.chars().take(40).collect();
             CalcError::new(format!(
@@ -232,12 +232,7 @@ impl FromStr for Slot {
 ///
 /// # Errors
 /// Impossible numbers.
-pub fn pcie(
-    slot: Option<Slot>,
-    payload: f64,
-    link: Option<f64>,
-    ports: u32,
-) -> Result<Calculation, CalcError> {
+pub fn pcie(slot: Option<Slot>, payload: f64, link: Option<f64>, ports: u32) -> Result {
     let payload = within("a payload", payload, 64.0, 4096.0, Bytes)?;
     let ports = within("a number of ports", ports.into(), 1.0, 64.0, Count)?;
     let link = link.map(link_speed).transpose()?;

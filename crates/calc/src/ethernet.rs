@@ -2,7 +2,8 @@
 
 use crate::Unit::{Bits, ByteRate, Bytes, Count, Frames, Hertz, Share, Time};
 use crate::{
-    Amount, CalcError, Calculation, PAPER_2015, PAPER_2018, amounts, frame_rate, link_speed, within,
+    Amount, CalcError, Calculation, PAPER_2015, PAPER_2018, Result, amounts, frame_rate,
+    link_speed, within,
 };
 use linerate_wire::FrameMix;
 use linerate_wire::units::{
@@ -30,7 +31,7 @@ pub enum Load {
 }
 
 impl Load {
-    fn given(self, page: Calculation) -> Result<Calculation, CalcError> {
+    fn given(self, page: Calculation) -> Result {
         Ok(match self {
             Load::Link(bits) => page.given("link speed", link_speed(bits)?, Bits),
             Load::Frames(fps) => page.given("rate", frame_rate(fps)?, Frames),
@@ -60,7 +61,7 @@ fn is_simple(mix: &FrameMix) -> bool {
 }
 
 /// The mean length in bytes with FCS.
-fn length(mix: &FrameMix) -> Result<f64, CalcError> {
+fn length(mix: &FrameMix) -> Result<f64> {
     within(
         "a frame length",
         mix.average_len_fcs(),
@@ -70,7 +71,7 @@ fn length(mix: &FrameMix) -> Result<f64, CalcError> {
     )
 }
 
-fn first(mixes: &[FrameMix]) -> Result<&FrameMix, CalcError> {
+fn first(mixes: &[FrameMix]) -> Result<&FrameMix> {
     mixes
         .first()
         .ok_or_else(|| CalcError::new("no frame length: give one such as 64, or imix"))
@@ -100,7 +101,7 @@ fn links(row: impl Fn(f64) -> Vec<Amount>) -> Vec<Vec<Amount>> {
 ///
 /// # Errors
 /// No length, no speed, no rate.
-pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcError> {
+pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result {
     let (page, mix) = (
         load.given(Calculation::new("Line rate of Ethernet"))?,
         first(mixes)?,
@@ -145,7 +146,7 @@ pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcErro
     ];
     Ok(page
         .answer(answer)
-        .rows(&columns, mixes.iter().map(row).collect::<Result<_, CalcError>>()?)
+        .rows(&columns, mixes.iter().map(row).collect::<Result<_>>()?)
         .formula(&[
             "frames/s = bit/s / (8 x (frame length with FCS + 20 B of preamble, start delimiter and gap))",
             "layer 2 = frames/s x 8 x frame length; layer 3 = without the 18 B of Ethernet header and FCS",
@@ -159,7 +160,7 @@ pub fn line_rate(load: Load, mixes: &[FrameMix]) -> Result<Calculation, CalcErro
 ///
 /// # Errors
 /// An empty mix, no speed, no rate.
-pub fn imix(load: Load, mix: &FrameMix) -> Result<Calculation, CalcError> {
+pub fn imix(load: Load, mix: &FrameMix) -> Result {
     let mut page =
         load.given(Calculation::new("Mix of frame lengths").given_text("mix", &mix.name))?;
     let (len, ip, simple) = (length(mix)?, ip_length(mix), is_simple(mix));
@@ -242,7 +243,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    fn given(self, page: Calculation) -> Result<Calculation, CalcError> {
+    fn given(self, page: Calculation) -> Result {
         let cores = within("a number of cores", self.cores.into(), 1.0, 8192.0, Count)?;
         let hertz = within("a clock", self.hertz, 1e6, 1e11, Hertz)?;
         let miss = within("the time of a cache miss", self.miss_ns, 0.1, 1e6, Time)?;
@@ -257,11 +258,7 @@ impl Processors {
 ///
 /// # Errors
 /// Impossible numbers.
-pub fn budget(
-    load: Load,
-    mix: &FrameMix,
-    processors: Processors,
-) -> Result<Calculation, CalcError> {
+pub fn budget(load: Load, mix: &FrameMix, processors: Processors) -> Result {
     let (
         len,
         Processors {
@@ -318,11 +315,7 @@ pub fn budget(
 ///
 /// # Errors
 /// Impossible numbers.
-pub fn capacity(
-    cycles: f64,
-    mix: &FrameMix,
-    processors: Processors,
-) -> Result<Calculation, CalcError> {
+pub fn capacity(cycles: f64, mix: &FrameMix, processors: Processors) -> Result {
     let (len, cycles) = (
         length(mix)?,
         within("the cycles of a frame", cycles, 1.0, 1e12, Count)?,
@@ -378,7 +371,7 @@ impl Headers {
 ///
 /// # Errors
 /// No length, a length that the headers do not fit into, no speed.
-pub fn overhead(link: f64, mixes: &[FrameMix], headers: Headers) -> Result<Calculation, CalcError> {
+pub fn overhead(link: f64, mixes: &[FrameMix], headers: Headers) -> Result {
     let (mix, link, bytes) = (first(mixes)?, link_speed(link)?, headers.bytes());
     let row = |mix: &FrameMix| {
         let (len, shortest) = (length(mix)?, f64::from(mix.min_len_fcs()));
@@ -398,10 +391,7 @@ pub fn overhead(link: f64, mixes: &[FrameMix], headers: Headers) -> Result<Calcu
             &[[(fps, Frames), (payload, Bytes)], shares, bits].concat(),
         ))
     };
-    let rows = mixes
-        .iter()
-        .map(row)
-        .collect::<Result<Vec<_>, CalcError>>()?;
+    let rows = mixes.iter().map(row).collect::<Result<Vec<_>>>()?;
     let (name, [_, _, payload, share, _, carried, _]) = (
         named(mix),
         std::array::from_fn(|at| rows[0][at].to_string()),
@@ -450,7 +440,7 @@ pub enum Rate {
 ///
 /// # Errors
 /// No rate, no length.
-pub fn convert(rate: Rate, mix: &FrameMix) -> Result<Calculation, CalcError> {
+pub fn convert(rate: Rate, mix: &FrameMix) -> Result {
     let (len, ip) = (length(mix)?, ip_length(mix));
     let bits = |bits: f64| within("a rate", bits, 1e-3, 1e18, Bits);
     let page = Calculation::new("Rates");

@@ -1,6 +1,7 @@
 //! FreeBSD's `kern.random.harvest.mask`: which events the kernel collects entropy from, as a number, in bits and by name.
 
-use crate::{Amount, CalcError, Calculation, PAPER_2018};
+use crate::{Amount, CalcError, Calculation, PAPER_2018, Result};
+use linerate_wire::words::Joined;
 use std::fmt;
 use std::str::FromStr;
 
@@ -81,7 +82,7 @@ impl fmt::Display for Mask {
                 format!("[{name}]")
             }
         });
-        f.write_str(&above.chain(named).collect::<Vec<String>>().join(","))
+        f.write_str(&above.chain(named).joined(","))
     }
 }
 
@@ -89,7 +90,7 @@ impl fmt::Display for Mask {
 impl FromStr for Mask {
     type Err = CalcError;
 
-    fn from_str(text: &str) -> Result<Mask, CalcError> {
+    fn from_str(text: &str) -> Result<Mask> {
         let text = text.trim();
         let wrong = |why: String| {
             CalcError::new(format!(
@@ -151,7 +152,7 @@ impl FromStr for Mask {
 ///
 /// # Errors
 /// A name to go is not known.
-pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result<Calculation, CalcError> {
+pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result {
     for name in without {
         if Mask::bit(name).is_none() {
             let known = SOURCES.map(|(name, _)| name).join(", ");
@@ -178,10 +179,7 @@ pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result<Calculation, CalcErr
     Ok(Calculation::new("Entropy harvest mask of FreeBSD")
         .given_text("mask", mask.0.to_string())
         .given_text("without", if without.is_empty() { "nothing".into() } else { without.join(", ") })
-        .answer(match reduced == mask {
-            true => format!("{} is {mask}.", mask.0),
-            false => format!("{} without {} is {}: {reduced}.", mask.0, without.join(" and "), reduced.0),
-        })
+        .answer(if reduced == mask { format!("{} is {mask}.", mask.0) } else { format!("{} without {} is {}: {reduced}.", mask.0, without.join(" and "), reduced.0) })
         .result_text("mask", reduced.0.to_string())
         .result_text("mask_bin", reduced.binary())
         .result_text("mask_symbolic", reduced.to_string())

@@ -32,6 +32,9 @@ pub const GUIDE: &str = "\"Network Tuning and Performance\" (calomel.org)";
 #[error("{0}")]
 pub struct CalcError(String);
 
+/// A calculation, or why there is none.
+pub type Result<T = Calculation> = std::result::Result<T, CalcError>;
+
 impl CalcError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         CalcError(message.into())
@@ -116,7 +119,7 @@ impl Unit {
 }
 
 impl Serialize for Unit {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
@@ -319,7 +322,7 @@ impl Calculation {
 ///
 /// # Errors
 /// `value` is outside of them, or no number.
-fn within(what: &str, value: f64, least: f64, most: f64, unit: Unit) -> Result<f64, CalcError> {
+fn within(what: &str, value: f64, least: f64, most: f64, unit: Unit) -> Result<f64> {
     if (least..=most).contains(&value) {
         return Ok(value);
     }
@@ -335,12 +338,12 @@ fn within(what: &str, value: f64, least: f64, most: f64, unit: Unit) -> Result<f
 }
 
 /// A link's speed, from 1 kbit/s to 1 Pbit/s.
-fn link_speed(bits: f64) -> Result<f64, CalcError> {
+fn link_speed(bits: f64) -> Result<f64> {
     within("a link speed", bits, 1e3, 1e15, Unit::Bits)
 }
 
 /// A rate of frames, from one in 1,000 s to a million million.
-fn frame_rate(fps: f64) -> Result<f64, CalcError> {
+fn frame_rate(fps: f64) -> Result<f64> {
     within("a rate", fps, 0.001, 1e12, Unit::Frames)
 }
 

@@ -1,7 +1,7 @@
 //! How many queues a card should have, and how evenly a table spreads flows over them.
 
 use crate::Unit::{Count, Frames, Share};
-use crate::{CalcError, Calculation, PAPER_2018, amounts, frame_rate, within};
+use crate::{Calculation, PAPER_2018, Result, amounts, frame_rate, within};
 
 /// The queues to set: the largest power of two that neither the cores nor the driver's limit exceed; 0 where one of them is 0.
 /// Other numbers do not divide the card's table evenly.
@@ -42,7 +42,7 @@ pub struct Card {
 ///
 /// # Errors
 /// A number of cores, queues or slots is 0 or too large, or a rate is not positive.
-pub fn queues(card: Card) -> Result<Calculation, CalcError> {
+pub fn queues(card: Card) -> Result {
     let Card {
         cores,
         most,

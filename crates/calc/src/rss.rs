@@ -4,7 +4,8 @@
 //! table, and finds the queue there.
 
 use crate::Unit::Count;
-use crate::{CalcError, Calculation, Unit, amounts, within};
+use crate::{CalcError, Calculation, Result, Unit, amounts, within};
+use linerate_wire::words::Joined;
 use linerate_wire::{EndpointRange, Family, Flow, FlowSpace, MAX_FLOWS};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -46,7 +47,7 @@ impl Key {
 impl FromStr for Key {
     type Err = CalcError;
 
-    fn from_str(text: &str) -> Result<Key, CalcError> {
+    fn from_str(text: &str) -> Result<Key> {
         match text.trim() {
             "microsoft" => return Ok(Key::microsoft()),
             "symmetric" => return Ok(Key::symmetric()),
@@ -74,14 +75,7 @@ impl fmt::Display for Key {
         if *self == Key::microsoft() {
             return f.write_str("microsoft");
         }
-        f.write_str(
-            &self
-                .0
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<Vec<_>>()
-                .join(":"),
-        )
+        f.write_str(&self.0.iter().map(|byte| format!("{byte:02x}")).joined(":"))
     }
 }
 
@@ -109,7 +103,7 @@ impl Rss {
     ///
     /// # Errors
     /// The number of slots is not a power of two up to 65,536.
-    pub fn new(key: Key, fields: Fields, table: Vec<u32>) -> Result<Rss, CalcError> {
+    pub fn new(key: Key, fields: Fields, table: Vec<u32>) -> Result<Rss> {
         if !table.len().is_power_of_two() || table.len() > MOST_SLOTS {
             let text = format!(
                 "an indirection table of {} slots: cards have a power of two of them, up to 65,536",
@@ -139,7 +133,7 @@ impl Rss {
     ///
     /// # Errors
     /// No queues, more queues than slots, or a number of slots as [`Rss::new`] refuses it.
-    pub fn in_turn(key: Key, fields: Fields, queues: u32, slots: u32) -> Result<Rss, CalcError> {
+    pub fn in_turn(key: Key, fields: Fields, queues: u32, slots: u32) -> Result<Rss> {
         within("a table size", slots.into(), 1.0, MOST_SLOTS as f64, Count)?;
         within(
             "a number of queues",
@@ -304,7 +298,7 @@ fn input(flow: &Flow, fields: Fields) -> ([u8; MOST_INPUT], usize) {
 ///
 /// # Errors
 /// More flows than a generator takes.
-pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
+pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
     space.usable_len()?;
     let shares = card.spread(space);
     let (flows, queues) = (space.len() as f64, shares.len() as f64);
@@ -356,13 +350,10 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
         )
     };
     Ok(page
-        .answer(match least == most {
-            true => format!("{all} flows spread evenly: {busiest} for each of {queues} queues."),
-            false => format!(
+        .answer(if least == most { format!("{all} flows spread evenly: {busiest} for each of {queues} queues.") } else { format!(
                 "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all together carry {} of an even load.",
                 Unit::Share.show(even)
-            ),
-        })
+            ) })
         .result("flows of the busiest queue", most, Count)
         .result("flows of the idlest queue", least, Count)
         .result("share of the busiest queue", most / flows, Unit::Share)
@@ -374,7 +365,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result<Calculation, CalcError> {
 ///
 /// # Errors
 /// There is none: the key is too regular for the table, or too many flows are asked for.
-pub fn rss_even(card: &Rss, family: Family, flows: u64) -> Result<Calculation, CalcError> {
+pub fn rss_even(card: &Rss, family: Family, flows: u64) -> Result {
     within(
         "a number of flows",
         flows as f64,

@@ -1,7 +1,7 @@
 //! How large state tables and their hashes are to be: pf, ipfw, and Linux' connection tracking.
 
 use crate::Unit::{Bytes, Count, Share, Time};
-use crate::{CalcError, Calculation, PAPER_2018, within};
+use crate::{Calculation, PAPER_2018, Result, within};
 
 /// FreeBSD's default for ipfw: `net.inet.ip.fw.dyn_buckets`.
 pub const IPFW_DEFAULT_BUCKETS: u64 = 256;
@@ -103,7 +103,7 @@ const NAT_PORTS: u64 = 64_512;
 
 impl Asked {
     /// The limit of states, where a firewall keeps so many for a connection, and so many suit a slot.
-    fn states(self, per_connection: u64, for_hash: impl Fn(u64) -> u64) -> Result<u64, CalcError> {
+    fn states(self, per_connection: u64, for_hash: impl Fn(u64) -> u64) -> Result<u64> {
         let count = |what, n: f64| Ok(within(what, n, 1.0, 1e12, Count)?.floor() as u64);
         match self {
             Asked::States(n) => count("a number of states", n),
@@ -149,11 +149,7 @@ impl Asked {
 }
 
 /// Share of the host's memory that a table needs, in bytes, and a warning from a quarter on.
-fn in_memory(
-    page: Calculation,
-    needed: u64,
-    memory: Option<f64>,
-) -> Result<Calculation, CalcError> {
+fn in_memory(page: Calculation, needed: u64, memory: Option<f64>) -> Result {
     let Some(memory) = memory else {
         return Ok(page);
     };
@@ -162,12 +158,13 @@ fn in_memory(
     let page = page
         .given("memory", memory, Bytes)
         .result("share of the memory", share, Share);
-    Ok(match share > 0.25 {
-        true => page.note(format!(
+    Ok(if share > 0.25 {
+        page.note(format!(
             "That is {} of the memory. A kernel that cannot find so much keeps its old size: check it afterwards.",
             Share.show(share)
-        )),
-        false => page,
+        ))
+    } else {
+        page
     })
 }
 
@@ -175,7 +172,7 @@ fn in_memory(
 ///
 /// # Errors
 /// No states, or absurdly many.
-pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcError> {
+pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result {
     let states = asked.states(2, |slots| slots / PF_SLOTS_PER_STATE)?;
     let hash = asked.slots(pf_hash(states));
     let bytes = hash.saturating_mul(PF_BYTES_PER_SLOT);
@@ -204,13 +201,14 @@ pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
         .source(format!("{PAPER_2018}, section IV.D, illustration 34"))
         .note("The states themselves take memory beside the hash: `vmstat -z | grep pf` prints it. The hash counts from the next boot on.")
         .note("OpenBSD keeps states in a tree: there, `set limit states` is all.");
-    let page = match hash.is_power_of_two() {
-        true => page,
-        false => page.note(format!(
+    let page = if hash.is_power_of_two() {
+        page
+    } else {
+        page.note(format!(
             "pf needs a power of two: instead of {} it takes {}.",
             count(hash),
             count(power_of_two(hash))
-        )),
+        ))
     };
     in_memory(page, bytes, memory)
 }
@@ -219,7 +217,7 @@ pub fn pf_states(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcE
 ///
 /// # Errors
 /// No states, or absurdly many.
-pub fn ipfw_states(asked: Asked) -> Result<Calculation, CalcError> {
+pub fn ipfw_states(asked: Asked) -> Result {
     let states = asked.states(1, |buckets| buckets.saturating_mul(IPFW_STATES_PER_BUCKET))?;
     let buckets = asked.slots(ipfw_buckets(states));
     let per_bucket = states as f64 / buckets as f64;
@@ -234,12 +232,13 @@ pub fn ipfw_states(asked: Asked) -> Result<Calculation, CalcError> {
         .formula(&["buckets = states / 64, rounded up to a power of two, from 256 to 65,536"])
         .source(format!("{PAPER_2018}, section IV.D, illustration 33")).source("ipfw(8)")
         .note("FreeBSD 12 and later take more than 65,536 buckets, and let the hash grow up to dyn_buckets by themselves.");
-    Ok(match per_bucket > IPFW_STATES_PER_BUCKET as f64 {
-        true => page.note(format!(
+    Ok(if per_bucket > IPFW_STATES_PER_BUCKET as f64 {
+        page.note(format!(
             "Before FreeBSD 12, each bucket would have {} states: the rate falls with their number (illustration 35 of the paper).",
             Count.show(per_bucket.round())
-        )),
-        false => page,
+        ))
+    } else {
+        page
     })
 }
 
@@ -247,7 +246,7 @@ pub fn ipfw_states(asked: Asked) -> Result<Calculation, CalcError> {
 ///
 /// # Errors
 /// No states, or absurdly many.
-pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result<Calculation, CalcError> {
+pub fn conntrack(asked: Asked, memory: Option<f64>) -> Result {
     let states = asked.states(1, |buckets| buckets / 2)?;
     let buckets = asked.slots(conntrack_buckets(states));
     let hash = buckets.saturating_mul(CONNTRACK_BYTES_PER_BUCKET);

@@ -1,7 +1,7 @@
 //! Windows of TCP: bandwidth, round-trip time and the bytes between them.
 
 use crate::Unit::{Bits, Bytes, Count, Time};
-use crate::{CalcError, Calculation, GUIDE, link_speed, within};
+use crate::{CalcError, Calculation, GUIDE, Result, link_speed, within};
 
 /// The largest window without scaling (RFC 9293).
 const UNSCALED: f64 = 65_535.0;
@@ -27,11 +27,7 @@ pub fn window_scale(bytes: f64) -> Option<u8> {
 ///
 /// # Errors
 /// All or fewer than two of them, or impossible values.
-pub fn bdp(
-    link: Option<f64>,
-    rtt_ns: Option<f64>,
-    window: Option<f64>,
-) -> Result<Calculation, CalcError> {
+pub fn bdp(link: Option<f64>, rtt_ns: Option<f64>, window: Option<f64>) -> Result {
     let link = link.map(link_speed).transpose()?;
     let rtt = rtt_ns
         .map(|ns| within("a round-trip time", ns, 1.0, 1e14, Time))
@@ -132,8 +128,7 @@ mod tests {
 
     #[test]
     fn each_value_leads_to_the_others() {
-        let number =
-            |page: Result<Calculation, CalcError>, name| page.unwrap().number(name).unwrap();
+        let number = |page: Result, name| page.unwrap().number(name).unwrap();
         let window = number(
             bdp(Some(1e10), Some(13.4e6), None),
             "bandwidth-delay product",

@@ -1,7 +1,7 @@
 //! How many trials show a difference of so many percent, and which difference so many trials can show.
 
 use crate::Unit::{Count, Share};
-use crate::{CalcError, Calculation, amounts, within};
+use crate::{CalcError, Calculation, Result, amounts, within};
 use linerate_stats::means::{Moments, POWER, least_for_ranks, smallest_difference, trials_needed};
 
 /// The question about trials of two variants.
@@ -19,7 +19,7 @@ pub enum Asked {
 ///
 /// # Errors
 /// Impossible numbers; a difference so small that a billion trials do not show it.
-pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result<Calculation, CalcError> {
+pub fn trials(asked: Asked, deviation: f64, confidence: f64) -> Result {
     within("a standard deviation", deviation, 1e-9, 10.0, Share)?;
     within("a confidence", confidence, 0.5, 0.9999, Share)?;
     let alpha = 1.0 - confidence;

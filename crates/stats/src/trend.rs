@@ -41,14 +41,13 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
             .sum::<u64>();
     let s = untied as f64 - 2.0 * inversions as f64;
     let tau = s / (pairs as f64 * untied as f64).sqrt();
-    let p = match n <= EXACT_KENDALL {
-        true => inversions_null(&ties).two_sided(inversions as usize),
-        false => {
-            let spread = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
-            let variance =
-                (spread(n as f64) - ties.iter().map(|t| spread(*t as f64)).sum::<f64>()) / 18.0;
-            normal_p(s, 1.0, variance)
-        }
+    let p = if n <= EXACT_KENDALL {
+        inversions_null(&ties).two_sided(inversions as usize)
+    } else {
+        let spread = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
+        let variance =
+            (spread(n as f64) - ties.iter().map(|t| spread(*t as f64)).sum::<f64>()) / 18.0;
+        normal_p(s, 1.0, variance)
     };
     Some(Trend { tau, p })
 }

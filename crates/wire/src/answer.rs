@@ -22,23 +22,22 @@ pub fn answer(frame: &mut [u8]) -> Option<u8> {
         l3 += 4;
     }
     let v6 = frame[l3] >> 4 == 6;
-    let (addresses, address_len, l4, end) = match v6 {
-        true => {
-            let skipped =
-                extensions::skip(frame[l3 + 6], &frame[l3 + 40..]).map_or(0, |(_, bytes)| bytes);
-            (
-                l3 + 8,
-                16,
-                l3 + 40 + skipped,
-                l3 + 40 + usize::from(word(frame, l3 + 4)),
-            )
-        }
-        false => (
+    let (addresses, address_len, l4, end) = if v6 {
+        let skipped =
+            extensions::skip(frame[l3 + 6], &frame[l3 + 40..]).map_or(0, |(_, bytes)| bytes);
+        (
+            l3 + 8,
+            16,
+            l3 + 40 + skipped,
+            l3 + 40 + usize::from(word(frame, l3 + 4)),
+        )
+    } else {
+        (
             l3 + 12,
             4,
             l3 + usize::from(frame[l3] & 15) * 4,
             l3 + usize::from(word(frame, l3 + 2)),
-        ),
+        )
     };
     exchange(frame, 0, 6);
     exchange(frame, addresses, address_len);

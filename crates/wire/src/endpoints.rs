@@ -1,6 +1,6 @@
 //! Ranges of addresses and ports, and the texts that people write for them.
 
-use crate::{Family, WireError};
+use crate::{Family, Result, WireError};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -29,12 +29,7 @@ impl EndpointRange {
     ///
     /// # Errors
     /// Mixed families, ends that run backwards (which pkt-gen swaps without a word), more than [`MAX_PARSED_FLOWS`] addresses.
-    pub fn new(
-        first: IpAddr,
-        last: IpAddr,
-        first_port: u16,
-        last_port: u16,
-    ) -> Result<Self, WireError> {
+    pub fn new(first: IpAddr, last: IpAddr, first_port: u16, last_port: u16) -> Result<Self> {
         let family = family_of(first);
         if family_of(last) != family {
             return Err(mismatch((first, family), (last, family_of(last))));
@@ -104,7 +99,7 @@ impl EndpointRange {
 
     /// `hosts` addresses in each of `networks` networks, from the first address on: /24, or /112 in IPv6, whose addresses differ in the
     /// 32 bits that a generator varies. The range has the first address of each network.
-    pub(crate) fn over(self, networks: u32, hosts: u32) -> Result<Self, WireError> {
+    pub(crate) fn over(self, networks: u32, hosts: u32) -> Result<Self> {
         let range = EndpointRange {
             addresses: networks.into(),
             step: if self.family == Family::V4 {
@@ -181,7 +176,7 @@ impl fmt::Display for EndpointRange {
 impl FromStr for EndpointRange {
     type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, WireError> {
+    fn from_str(text: &str) -> Result<Self> {
         let text = text.trim();
         let ends = if text.contains('/') {
             network(text)

@@ -1,6 +1,6 @@
 //! IPv6 extension headers of test frames (RFC 8200, section 4; RFC 5180, section 5.3).
 
-use crate::WireError;
+use crate::{Result, WireError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -117,7 +117,7 @@ impl fmt::Display for Extensions {
 impl FromStr for Extensions {
     type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, WireError> {
+    fn from_str(text: &str) -> Result<Self> {
         let found = NAMES.iter().find(|(_, name, _)| *name == text);
         found.map(|(of, ..)| *of).ok_or_else(|| {
             let names = NAMES.map(|(_, name, _)| name).join(", ");

@@ -4,7 +4,7 @@ use crate::endpoints::{
     EndpointRange, MAX_PARSED_FLOWS, family_of, mismatch, nth_after, too_large,
 };
 use crate::order::{mixed, permuted};
-use crate::{Family, Selection, WireError};
+use crate::{Family, Result, Selection, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -113,7 +113,7 @@ struct Form {
 impl TryFrom<Form> for FlowSpace {
     type Error = WireError;
 
-    fn try_from(form: Form) -> Result<FlowSpace, WireError> {
+    fn try_from(form: Form) -> Result<FlowSpace> {
         let Form {
             source,
             destination,
@@ -143,17 +143,12 @@ impl FlowSpace {
     ///
     /// # Errors
     /// Mixed families, or more than [`MAX_PARSED_FLOWS`] flows.
-    pub fn new(source: EndpointRange, destination: EndpointRange) -> Result<Self, WireError> {
+    pub fn new(source: EndpointRange, destination: EndpointRange) -> Result<Self> {
         Self::of(source, destination, 1, 1)
     }
 
     /// Every source with `hosts` addresses in each of `networks` networks. Flows go to the networks in turn (RFC 2544, section 12).
-    fn over(
-        source: EndpointRange,
-        to: EndpointRange,
-        networks: u32,
-        hosts: u32,
-    ) -> Result<Self, WireError> {
+    fn over(source: EndpointRange, to: EndpointRange, networks: u32, hosts: u32) -> Result<Self> {
         let source = EndpointRange { ports: 1, ..source };
         Self::of(
             source,
@@ -168,7 +163,7 @@ impl FlowSpace {
         destination: EndpointRange,
         networks: u32,
         hosts: u32,
-    ) -> Result<Self, WireError> {
+    ) -> Result<Self> {
         if source.family != destination.family {
             return Err(mismatch(
                 (source, source.family),
@@ -207,7 +202,7 @@ impl FlowSpace {
         ports: (u16, u16),
         networks: u32,
         flows: u32,
-    ) -> Result<Self, WireError> {
+    ) -> Result<Self> {
         within_limit(flows)?;
         let networks = networks.max(1);
         let last = nth_after(source, flows.div_ceil(networks) - 1);
@@ -227,7 +222,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// More flows than pairs, or addresses past the last one.
-    pub fn with_random_addresses(self, seed: u64, hosts: [u32; 2]) -> Result<Self, WireError> {
+    pub fn with_random_addresses(self, seed: u64, hosts: [u32; 2]) -> Result<Self> {
         let wide = |side: &EndpointRange, hosts: u32| {
             let first = side.first_address();
             EndpointRange::new(
@@ -292,7 +287,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// As [`new`](Self::new), and faults of the text.
-    pub fn parse(src: &str, dst: &str) -> Result<Self, WireError> {
+    pub fn parse(src: &str, dst: &str) -> Result<Self> {
         Self::new(src.parse()?, dst.parse()?)
     }
 
@@ -306,7 +301,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// 0 flows, or more than [`MAX_FLOWS`].
-    pub fn benchmark(family: Family, flows: u32) -> Result<Self, WireError> {
+    pub fn benchmark(family: Family, flows: u32) -> Result<Self> {
         let (src, dst): (IpAddr, IpAddr) = match family {
             Family::V4 => (
                 Ipv4Addr::new(198, 18, 10, 1).into(),
@@ -325,7 +320,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// As [`benchmark`](Self::benchmark), and mixed families, and addresses that would run past the last one.
-    pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self, WireError> {
+    pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self> {
         within_limit(flows)?;
         let (sources, ports) = benchmark_shape(flows);
         let destinations = flows.div_ceil(sources * u32::from(ports));
@@ -359,7 +354,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// More than [`MAX_FLOWS`].
-    pub fn usable_len(&self) -> Result<u32, WireError> {
+    pub fn usable_len(&self) -> Result<u32> {
         let len = u32::try_from(self.flows)
             .ok()
             .filter(|&len| len <= MAX_FLOWS);
@@ -508,7 +503,7 @@ fn benchmark_shape(flows: u32) -> (u32, u16) {
     (sources as u32, ports as u16)
 }
 
-fn within_limit(flows: u32) -> Result<(), WireError> {
+fn within_limit(flows: u32) -> Result<()> {
     match flows {
         0 => Err(WireError::new(format!(
             "a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}"

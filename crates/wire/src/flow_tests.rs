@@ -211,7 +211,7 @@ fn benchmark_spaces_are_exact_distinct_and_inside() {
             space.destination().last_address()
         );
     }
-    let says = |found: Result<FlowSpace, crate::WireError>, part: &str| {
+    let says = |found: Result<FlowSpace>, part: &str| {
         assert!(found.unwrap_err().to_string().contains(part))
     };
     says(FlowSpace::benchmark(Family::V4, 0), "at least one flow");

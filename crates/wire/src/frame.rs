@@ -2,7 +2,7 @@
 
 use crate::headers::{VlanTag, protocol};
 use crate::signature::SIGNATURE_LEN;
-use crate::{Extensions, MacAddr, WireError};
+use crate::{Extensions, MacAddr, Result, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -42,7 +42,7 @@ impl FromStr for Family {
     type Err = WireError;
 
     /// `ipv4`, `4`, `ipv6` or `6`, in any case.
-    fn from_str(text: &str) -> Result<Self, WireError> {
+    fn from_str(text: &str) -> Result<Self> {
         match text.to_ascii_lowercase().as_str() {
             "ipv4" | "4" => Ok(Family::V4),
             "ipv6" | "6" => Ok(Family::V6),
@@ -105,7 +105,7 @@ impl FromStr for Transport {
     type Err = WireError;
 
     /// `udp`, `tcp` or `icmp`, in any case.
-    fn from_str(text: &str) -> Result<Self, WireError> {
+    fn from_str(text: &str) -> Result<Self> {
         match text.to_ascii_lowercase().as_str() {
             "udp" => Ok(Transport::Udp),
             "tcp" => Ok(Transport::Tcp),
@@ -216,7 +216,7 @@ impl FrameSpec {
     ///
     /// # Errors
     /// A VLAN tag out of range, or a missing checksum that must be there.
-    pub fn check(&self) -> Result<(), WireError> {
+    pub fn check(&self) -> Result<()> {
         let FrameSpec {
             family, transport, ..
         } = self;

@@ -2,6 +2,7 @@
 
 use crate::WireError;
 use crate::frame::{MAX_LEN_FCS, MIN_ETHERNET_LEN_FCS};
+use crate::words::when;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -33,15 +34,16 @@ pub struct FrameMix {
 /// Lengths of a file: some, and each one that a frame can have.
 fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
     let lengths = Vec::<u16>::deserialize(deserializer)?;
-    match lengths
+    if lengths
         .iter()
         .all(|length| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(length))
         && !lengths.is_empty()
     {
-        true => Ok(lengths),
-        false => Err(D::Error::custom(
+        Ok(lengths)
+    } else {
+        Err(D::Error::custom(
             "lengths_fcs are frame lengths with FCS, from 64 to 16000",
-        )),
+        ))
     }
 }
 
@@ -182,20 +184,12 @@ fn parse_genome(genome: &str) -> Option<FrameMix> {
     if !sizes.iter().all(|(letter, _)| letters.contains(*letter)) {
         return None;
     }
-    let custom = if letters.chars().any(|c| c.is_ascii_uppercase()) {
-        "CUSTOM "
-    } else {
-        ""
-    };
+    let custom = when(letters.chars().any(|c| c.is_ascii_uppercase()), "CUSTOM ");
     let table: Vec<String> = sizes
         .iter()
         .map(|(letter, len)| format!("{letter}={len}"))
         .collect();
-    let table = if table.is_empty() {
-        String::new()
-    } else {
-        format!("{{{}}}", table.join(","))
-    };
+    let table = when(!table.is_empty(), format!("{{{}}}", table.join(",")));
     Some(FrameMix {
         name: format!("{custom}IMIX - {letters}{table}"),
         pattern,

@@ -38,6 +38,7 @@ mod template;
 pub mod text;
 mod traffic;
 pub mod units;
+pub mod words;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
@@ -66,6 +67,9 @@ pub use traffic::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WireError(String);
+
+/// A value, or the fault of its text or bytes.
+pub type Result<T> = std::result::Result<T, WireError>;
 
 impl WireError {
     pub(crate) fn new(message: impl Into<String>) -> Self {

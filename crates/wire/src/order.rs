@@ -4,7 +4,7 @@
 //! and `n` the number of flows, `i = ((r >> 32) * n) >> 32`; for Zipf, if the low 32 bits of `r` are not below `threshold[i]`,
 //! then `i = alias[i]`.
 
-use crate::WireError;
+use crate::{Result, WireError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ pub enum FlowOrder {
 impl FromStr for FlowOrder {
     type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, WireError> {
+    fn from_str(text: &str) -> Result<Self> {
         let seed = |text: &str| text.parse().ok();
         let exponent = |text: &str| text.parse().ok().filter(|e: &f64| (0.0..=10.0).contains(e));
         let zipf = |e: &str, seed: Option<u64>| {

@@ -3,8 +3,8 @@
 //! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Hostile input is safe: lengths are bounded
 //! before memory is taken, and errors name the place.
 
-use crate::WireError;
 use crate::pcapng::Blocks;
+use crate::{Result, WireError};
 use std::fmt::Display;
 use std::io::{self, Read, Write};
 
@@ -66,7 +66,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// The data are no capture, or are cut short within the header.
-    pub fn new(read: R) -> Result<Self, WireError> {
+    pub fn new(read: R) -> Result<Self> {
         let mut input = Input {
             read,
             offset: 0,
@@ -110,7 +110,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    fn read_record(&mut self) -> Result<Option<Record>, WireError> {
+    fn read_record(&mut self) -> Result<Option<Record>> {
         let input = &mut self.input;
         let (ns_per_tick, link_type) = match &mut self.format {
             Format::Classic {
@@ -141,7 +141,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Record, WireError>;
+    type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
@@ -163,7 +163,7 @@ pub(crate) struct Input<R: Read> {
 
 impl<R: Read> Input<R> {
     /// Fills `bytes`; true if the file ends before the first.
-    pub fn fill_or_end(&mut self, bytes: &mut [u8], what: &'static str) -> Result<bool, WireError> {
+    pub fn fill_or_end(&mut self, bytes: &mut [u8], what: &'static str) -> Result<bool> {
         let mut have = 0;
         while have < bytes.len() {
             match self.read.read(&mut bytes[have..]) {
@@ -180,7 +180,7 @@ impl<R: Read> Input<R> {
         Ok(false)
     }
 
-    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], WireError> {
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         if self.fill_or_end(&mut bytes, what)? {
             return Err(truncated(self.offset, what));
@@ -189,7 +189,7 @@ impl<R: Read> Input<R> {
     }
 
     /// `len` bytes; memory grows with the bytes that really exist.
-    pub fn bytes(&mut self, len: u32, what: &'static str) -> Result<Vec<u8>, WireError> {
+    pub fn bytes(&mut self, len: u32, what: &'static str) -> Result<Vec<u8>> {
         let mut data = Vec::new();
         let result = self.read.by_ref().take(len.into()).read_to_end(&mut data);
         self.offset += data.len() as u64;
@@ -239,7 +239,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// The write fails.
-    pub fn new(write: W) -> Result<Self, WireError> {
+    pub fn new(write: W) -> Result<Self> {
         let mut writer = Writer { write, offset: 0 };
         let mut header = Vec::with_capacity(24);
         header.extend(0xa1b2_3c4d_u32.to_le_bytes());
@@ -256,7 +256,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// The frame is too long, or the write fails.
-    pub fn write(&mut self, ts_ns: u64, frame: &[u8]) -> Result<(), WireError> {
+    pub fn write(&mut self, ts_ns: u64, frame: &[u8]) -> Result<()> {
         if frame.len() > MAX_RECORD as usize {
             let len = frame.len();
             return Err(WireError::new(format!(
@@ -280,12 +280,12 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// The write fails.
-    pub fn finish(mut self) -> Result<W, WireError> {
+    pub fn finish(mut self) -> Result<W> {
         self.write.flush().map_err(|e| cannot(self.offset, &e))?;
         Ok(self.write)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.write
             .write_all(bytes)
             .map_err(|e| cannot(self.offset, &e))?;

@@ -1,8 +1,8 @@
 //! The block format of pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets; other blocks are
 //! skipped.
 
-use crate::WireError;
 use crate::pcap::{ByteOrder, Input, MAX_RECORD, Record, malformed};
+use crate::{Result, WireError};
 use std::io::Read;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -68,7 +68,7 @@ impl Body {
     }
 
     /// The 32-bit number at `at`, if the block is long enough.
-    fn number(&self, at: usize) -> Result<u32, WireError> {
+    fn number(&self, at: usize) -> Result<u32> {
         let bytes = self.bytes.get(at..at + 4);
         let bytes =
             bytes.ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))?;
@@ -76,7 +76,7 @@ impl Body {
     }
 
     /// Packet data of `len` bytes at `at`.
-    fn data(&self, at: usize, len: u32) -> Result<Vec<u8>, WireError> {
+    fn data(&self, at: usize, len: u32) -> Result<Vec<u8>> {
         if len > MAX_RECORD {
             return Err(self.malformed("the captured length", len));
         }
@@ -105,7 +105,7 @@ impl Body {
 
 impl Blocks {
     /// Reads the first section header; its block type has been read.
-    pub fn new<R: Read>(input: &mut Input<R>) -> Result<Self, WireError> {
+    pub fn new<R: Read>(input: &mut Input<R>) -> Result<Self> {
         let mut blocks = Blocks {
             interfaces: Vec::new(),
         };
@@ -114,10 +114,7 @@ impl Blocks {
     }
 
     /// The next packet; `None` at the end of the file.
-    pub fn next_record<R: Read>(
-        &mut self,
-        input: &mut Input<R>,
-    ) -> Result<Option<Record>, WireError> {
+    pub fn next_record<R: Read>(&mut self, input: &mut Input<R>) -> Result<Option<Record>> {
         loop {
             let offset = input.offset;
             let mut kind = [0; 4];
@@ -142,7 +139,7 @@ impl Blocks {
     }
 
     /// A section header: sets the byte order and forgets the interfaces.
-    fn section<R: Read>(&mut self, input: &mut Input<R>, offset: u64) -> Result<(), WireError> {
+    fn section<R: Read>(&mut self, input: &mut Input<R>, offset: u64) -> Result<()> {
         let start: [u8; 8] = input.array("a section header")?;
         let magic = ByteOrder { big_endian: true }.number32(&start[4..]);
         input.order.big_endian = match magic {
@@ -160,7 +157,7 @@ impl Blocks {
         Ok(())
     }
 
-    fn interface(&mut self, body: &Body) -> Result<(), WireError> {
+    fn interface(&mut self, body: &Body) -> Result<()> {
         if self.interfaces.len() >= MAX_INTERFACES {
             return Err(
                 body.malformed("the number of interfaces", self.interfaces.len() as u64 + 1)
@@ -197,7 +194,7 @@ impl Blocks {
         Ok(())
     }
 
-    fn enhanced(&self, body: &Body) -> Result<Record, WireError> {
+    fn enhanced(&self, body: &Body) -> Result<Record> {
         let number = body.number(0)?;
         let interface = self.interfaces.get(number as usize);
         let interface = interface.ok_or_else(|| body.malformed("the interface number", number))?;
@@ -213,7 +210,7 @@ impl Blocks {
         })
     }
 
-    fn simple(&self, body: &Body) -> Result<Record, WireError> {
+    fn simple(&self, body: &Body) -> Result<Record> {
         let interface = self
             .interfaces
             .first()
@@ -235,12 +232,7 @@ impl Blocks {
 }
 
 /// The rest of a block of `len` bytes behind its first `read` bytes, up to and with the repeated length at its end.
-fn rest<R: Read>(
-    input: &mut Input<R>,
-    offset: u64,
-    len: u32,
-    read: u32,
-) -> Result<Body, WireError> {
+fn rest<R: Read>(input: &mut Input<R>, offset: u64, len: u32, read: u32) -> Result<Body> {
     if !len.is_multiple_of(4) || len < read + 4 || len > MAX_BLOCK {
         return Err(malformed(offset, "the block length", len));
     }

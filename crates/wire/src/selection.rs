@@ -1,7 +1,7 @@
 //! The choice of a flow's addresses or ports by its number.
 
-use crate::WireError;
 use crate::order::{DEFAULT_SEED, mixed};
+use crate::{Result, WireError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -41,7 +41,7 @@ impl Selection {
 impl FromStr for Selection {
     type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, WireError> {
+    fn from_str(text: &str) -> Result<Self> {
         let selection = match text.split_once(':') {
             None if text == "counted" => Some(Selection::Counted),
             None if text == "random" => Some(Selection::Random { seed: DEFAULT_SEED }),

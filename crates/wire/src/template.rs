@@ -4,7 +4,7 @@ use crate::checksum::{add, finish, partial, shorten};
 use crate::frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 use crate::headers::{EtherType, TCP_SYN, echo, put_word};
 use crate::signature::{MAGIC, SIGNATURE_LEN, Signature};
-use crate::{Flow, WireError};
+use crate::{Flow, Result, WireError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One's complement sums, not complemented, of all that is the same in every frame of a template.
@@ -50,7 +50,7 @@ impl FrameTemplate {
     /// # Errors
     /// The length is below [`FrameSpec::min_len_fcs`] or above [`MAX_LEN_FCS`], or [`FrameSpec::check`]
     /// fails.
-    pub fn new(spec: &FrameSpec, len_fcs: u16) -> Result<Self, WireError> {
+    pub fn new(spec: &FrameSpec, len_fcs: u16) -> Result<Self> {
         spec.check()?;
         if len_fcs < spec.min_len_fcs() {
             return Err(too_short(spec, len_fcs));

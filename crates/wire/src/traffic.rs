@@ -3,7 +3,7 @@
 use crate::lengths::MAX_PATTERN;
 use crate::{
     ConnectionSpec, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr,
-    SourceMacs, Transport, VlanTag, WireError,
+    Result, SourceMacs, Transport, VlanTag, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -191,7 +191,7 @@ impl Traffic {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), WireError> {
+    pub fn check(&self) -> Result<()> {
         let lengths = self.mix.pattern.len();
         let (flows, frames) = (self.flows.family(), self.frame.family);
         let wrong = match () {
@@ -311,7 +311,7 @@ impl Load {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), WireError> {
+    pub fn check(&self) -> Result<()> {
         let rates = self.rate.into_iter().chain(self.step.map(|step| step.rate));
         let rate = { rates }.all(|rate| (1e-3..=1e12).contains(&rate));
         let checks = [
@@ -364,7 +364,7 @@ impl Filter {
 
     /// # Errors
     /// A number of streams that no receiver distinguishes.
-    pub fn check(&self) -> Result<(), WireError> {
+    pub fn check(&self) -> Result<()> {
         match self.streams {
             streams if (1..=STREAMS).contains(&usize::from(streams)) => Ok(()),
             streams => Err(WireError::new(format!(

@@ -9,6 +9,7 @@ use crate::outliers::{Outliers, outliers};
 use crate::rank::RankTest;
 use crate::trend::{mann_kendall, neighbours_alike, runs};
 use crate::{Estimate, autocorrelation, median};
+use linerate_wire::words::when;
 
 /// The level of the tests behind warnings: as many of them are made, one in a hundred is enough of false alarms from each.
 const ALARM: f64 = 0.01;
@@ -149,11 +150,7 @@ fn far(outliers: &Outliers, settings: &Settings) -> Found {
         )
     });
     let named: Vec<String> = named.collect();
-    let more = if outliers.count > named.len() {
-        ", ..."
-    } else {
-        ""
-    };
+    let more = when(outliers.count > named.len(), ", ...");
     let text = format!(
         "{} far from the others, part of all figures (score beyond {}): {}{more}",
         counted(outliers.count, settings),
@@ -198,11 +195,7 @@ fn drift(set: &Prepared) -> Found {
 fn alike(set: &Prepared) -> Found {
     let p = neighbours_alike(set.values).filter(|p| *p <= ALARM)?;
     let r = autocorrelation(set.values);
-    let r = if r.is_finite() {
-        format!("autocorrelation {r:.2}, ")
-    } else {
-        String::new()
-    };
+    let r = when(r.is_finite(), format!("autocorrelation {r:.2}, "));
     let text = format!(
         "neighbours in the order of the runs resemble each other ({r}p {}): intervals are narrower than the truth",
         p_value(p)
@@ -212,9 +205,10 @@ fn alike(set: &Prepared) -> Found {
 
 fn in_runs(set: &Prepared) -> Found {
     let runs = runs(set.values, set.median?.median).filter(|r| r.p <= ALARM)?;
-    let (many, what) = match (runs.count as f64) < runs.expected {
-        true => ("few", "the machine changes between states"),
-        false => ("many", "high and low alternate"),
+    let (many, what) = if (runs.count as f64) < runs.expected {
+        ("few", "the machine changes between states")
+    } else {
+        ("many", "high and low alternate")
     };
     let text = format!(
         "{} runs above and below the median are too {many} for chance, which makes {:.0} (p {}): {what}",
@@ -237,11 +231,7 @@ impl Pair<'_> {
     fn too_few_for_ranks(&self, test: Option<RankTest>) -> Found {
         let smallest = test.map(|t| t.smallest_p).filter(|p| *p > self.level())?;
         let comparisons = self.comparisons;
-        let several = if comparisons > 1 {
-            format!(", of {comparisons} comparisons,")
-        } else {
-            String::new()
-        };
+        let several = when(comparisons > 1, format!(", of {comparisons} comparisons,"));
         let ((n, m), many, p) = (self.counts(), self.settings.words.many, p_value(smallest));
         let text = format!(
             "{n} and {m} {many} cannot show a difference by their ranks: the smallest p they can reach{several} is {p}"

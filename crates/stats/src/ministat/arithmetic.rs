@@ -204,9 +204,10 @@ impl Dataset {
 
     fn variance(&self, era: Era) -> f64 {
         let n = self.sorted.len() as f64;
-        let squares = match era >= Era::New {
-            true => self.squares_around,
-            false => self.sum_squares - self.sum * self.sum / n,
+        let squares = if era >= Era::New {
+            self.squares_around
+        } else {
+            self.sum_squares - self.sum * self.sum / n
         };
         squares / (n - 1.0)
     }

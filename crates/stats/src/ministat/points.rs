@@ -176,12 +176,13 @@ impl PointReader {
             return Ok(());
         };
         let point = number(word).map_err(|why| {
-            let problem = match word.contains(&0) {
-                true => "a zero byte: this is no text file".into(),
-                false => format!(
+            let problem = if word.contains(&0) {
+                "a zero byte: this is no text file".into()
+            } else {
+                format!(
                     "{:?} {why}",
                     String::from_utf8_lossy(&word[..word.len().min(40)])
-                ),
+                )
             };
             PointsError {
                 line: self.lines,
