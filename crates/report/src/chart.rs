@@ -120,6 +120,11 @@ impl Axis {
         }
     }
 
+    /// An axis whose scale begins near the least figure.
+    pub fn free(label: impl Into<String>) -> Axis {
+        Axis::new(label, Scale::Linear { from_zero: false })
+    }
+
     /// Lengths that are compared.
     pub fn from_zero(label: impl Into<String>) -> Axis {
         Axis::new(label, Scale::Linear { from_zero: true })

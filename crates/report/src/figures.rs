@@ -2,11 +2,10 @@
 //! of them, Prometheus some; tests hold the documents against it.
 
 use crate::pages::Records;
+use crate::prelude::*;
 use linerate_import::netbenches::facts;
 use linerate_measure::calendar;
-use linerate_measure::record::{
-    Campaign, HostFacts, Imported, LabKind, Limit, Row, Slot, TrialRecord,
-};
+use linerate_measure::record::{Imported, Limit};
 use serde_json::Value;
 
 /// The unit of a figure, which each form names in its own way.

@@ -29,10 +29,7 @@ mod trials;
 mod tuning;
 
 use crate::prelude::*;
-use linerate_measure::record::{
-    Campaign, Figures, HostFacts, LabKind, Searched, SlotFacts, Summary,
-};
-use std::collections::BTreeMap;
+use linerate_measure::record::{Figures, Searched, SlotFacts};
 
 pub use crate::format::{Style, ascii};
 pub use advice::advice;
@@ -160,11 +157,7 @@ fn searched_in_short(campaign: &Campaign, summary: &Summary) -> String {
     };
     let found = goals().find_map(|(slot, goal)| Some((slot, goal.outcome.lower?, goal)));
     if let Some((slot, rate, goal)) = found {
-        let open = if goal.outcome.upper.is_none() {
-            "at least "
-        } else {
-            ""
-        };
+        let open = when(goal.outcome.upper.is_none(), "at least ");
         let rate = numbers::rate_of(campaign, rate);
         return format!("{}: {} {open}{rate}", name(slot), campaign.sought(&goal));
     }

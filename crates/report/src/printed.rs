@@ -1,11 +1,10 @@
 //! A campaign as JSON, and the JSON Schema of that and of the files of a record: both come from the types.
 
-use linerate_hosts::configuration::Configuration;
-use linerate_measure::record::{Campaign, HostFacts, SlotFacts, Summary, TrialRecord};
+use crate::prelude::*;
+use linerate_measure::record::SlotFacts;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! One table of a page, by its name: for programs that read a single header.
 
-use crate::document::{Block, Document, Table};
+use crate::prelude::*;
 
 /// The name of a table that stands before the first heading.
 const FIRST: &str = "cells";
@@ -16,11 +16,7 @@ pub fn named(page: &Document) -> Vec<(String, &Table)> {
             }
             Block::Table(table) => {
                 below += 1;
-                let number = if below > 1 {
-                    format!(" {below}")
-                } else {
-                    String::new()
-                };
+                let number = when(below > 1, format!(" {below}"));
                 found.push((format!("{heading}{number}"), table));
             }
             _ => {}
@@ -43,11 +39,8 @@ pub fn only(page: &Document, name: &str) -> Result<Document, String> {
         .find(|(of, _)| is(of))
         .or_else(|| tables.iter().find(|(of, _)| begins(of)));
     let (heading, table) = found.ok_or_else(|| {
-        let names: Vec<String> = tables.iter().map(|(of, _)| format!("'{of}'")).collect();
-        format!(
-            "there is no table '{name}': this page has {}",
-            names.join(", ")
-        )
+        let names = tables.iter().map(|(of, _)| format!("'{of}'")).joined(", ");
+        format!("there is no table '{name}': this page has {names}")
     })?;
     let mut page = Document::default();
     page.heading(heading);

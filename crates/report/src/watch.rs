@@ -2,6 +2,7 @@
 
 use crate::pages::numbers::percent;
 use linerate_measure::watch::{InterfaceRates, QueueRates, Rates, SideRates};
+use linerate_wire::words::when;
 
 /// A form of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,11 +78,7 @@ pub fn limit(rates: &Rates) -> String {
         .max_by(|a, b| a.busy().total_cmp(&b.busy()))
     {
         Some(cpu) => {
-            let programs = if cpu.user >= 0.5 {
-                " with programs"
-            } else {
-                ""
-            };
+            let programs = when(cpu.user >= 0.5, " with programs");
             format!(
                 "none seen; the busiest CPU is {}, {:.0} % busy{programs}",
                 cpu.cpu,
@@ -130,11 +127,7 @@ fn queue_usage(rates: &Rates) -> String {
         .collect();
     let thousands = |pps: f64| format!("{:>5.0}K/s", pps / 1e3);
     let line = |interface: &&InterfaceRates| {
-        let name = if !is_one {
-            format!("{} ", interface.name)
-        } else {
-            String::new()
-        };
+        let name = when(!is_one, format!("{} ", interface.name));
         let rx = |queue: &QueueRates| queue.rx.map(|side| side.pps);
         let queues: Vec<(usize, f64)> = interface
             .queues

@@ -2,11 +2,9 @@
 
 use super::xml;
 use crate::pages::{Records, Shown, decisive};
+use crate::prelude::*;
 use linerate_explain::DOUBTS;
-use linerate_measure::experiment::Judgement;
-use linerate_measure::record::{
-    Campaign, Expected, Explanation, LabKind, Slot, Stopped, Summary, TrialRecord,
-};
+use linerate_measure::record::{Expected, Explanation};
 use linerate_measure::slower::{Held, Slowdown, of_variants};
 use maud::{PreEscaped, html};
 
@@ -35,6 +33,23 @@ struct Case {
 }
 
 /// A failure and a skipped test have their reason.
+impl Case {
+    fn new(
+        kind: &'static str,
+        name: impl Into<String>,
+        outcome: Outcome,
+        told: Vec<String>,
+    ) -> Case {
+        Case {
+            kind,
+            name: name.into(),
+            seconds: None,
+            outcome,
+            told,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Outcome {
     Passed,
@@ -113,15 +128,10 @@ impl Suite {
     /// Lines of the Test Anything Protocol, as the kernel's selftests print them.
     fn tap<'a>(&'a self) -> impl Iterator<Item = [String; 3]> + 'a {
         self.cases.iter().map(move |case| {
-            let (result, more) = match &case.outcome {
-                Outcome::Passed => ("ok", String::new()),
-                Outcome::Failed(_) => ("not ok", String::new()),
-                Outcome::Skipped(why) => ("ok", format!(" # SKIP {}", line(why))),
-            };
-            let why = if let Outcome::Failed(why) = &case.outcome {
-                line(why)
-            } else {
-                String::new()
+            let (result, why, more) = match &case.outcome {
+                Outcome::Passed => ("ok", String::new(), String::new()),
+                Outcome::Failed(why) => ("not ok", line(why), String::new()),
+                Outcome::Skipped(why) => ("ok", String::new(), format!(" # SKIP {}", line(why))),
             };
             let told = case
                 .told
@@ -185,14 +195,8 @@ fn ended(summary: &Summary) -> Case {
         Stopped::Interrupted => Outcome::Failed("it was interrupted".into()),
         Stopped::Failed => Outcome::Failed("it was ended by an error, or is not over yet".into()),
     };
-    let name = "the campaign came to its end".into();
-    Case {
-        kind: "campaign",
-        name,
-        seconds: None,
-        outcome,
-        told: Vec::new(),
-    }
+    let name = "the campaign came to its end";
+    Case::new("campaign", name, outcome, Vec::new())
 }
 
 /// Fails where the cell has no figure although its variant was asked for: trials that failed their audit are in no result.
@@ -276,13 +280,7 @@ fn expectation(shown: &Shown<'_>, expected: &Expected) -> Case {
             .iter()
             .map(|reason| format!("not judged for all: {reason}")),
     );
-    Case {
-        kind: "expectations",
-        name: expected.words.clone(),
-        seconds: None,
-        outcome,
-        told,
-    }
+    Case::new("expectations", expected.words.clone(), outcome, told)
 }
 
 /// Fails where a slow-down is proven, and is skipped where the trials do not decide.
@@ -292,13 +290,7 @@ fn compared(held: Held) -> Case {
         Slowdown::Undecided => Outcome::Skipped(format!("undecided: {}", held.known)),
         Slowdown::Excluded => Outcome::Passed,
     };
-    Case {
-        kind: "comparisons",
-        name: held.claim,
-        seconds: None,
-        outcome,
-        told: vec![held.known],
-    }
+    Case::new("comparisons", held.claim, outcome, vec![held.known])
 }
 
 /// Never fails. Skipped where the rate of the cell is that of the tester, or others took time from it: that says nothing of the DUT, and is no failure of
@@ -330,13 +322,12 @@ fn findings(cell: &str, explanation: &Explanation) -> Case {
     let open = open
         .iter()
         .map(|open| format!("not examined: {}, because {}", open.cause, open.reason));
-    Case {
-        kind: "findings",
-        name: format!("the rate of {cell} is its DUT's"),
-        seconds: None,
+    Case::new(
+        "findings",
+        format!("the rate of {cell} is its DUT's"),
         outcome,
-        told: found.chain(open).collect(),
-    }
+        found.chain(open).collect(),
+    )
 }
 
 /// The suites as one file.

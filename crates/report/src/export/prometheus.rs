@@ -2,10 +2,9 @@
 
 use crate::figures::{CELL, Of};
 use crate::format::plain;
-use crate::pages::numbers::Joined;
 use crate::pages::{JUDGEMENTS, Records};
+use crate::prelude::*;
 use linerate_measure::calendar;
-use linerate_measure::record::{Campaign, Row, Stopped, Summary};
 use std::fmt::Write;
 
 /// The verdict of a campaign as metrics.
@@ -61,27 +60,16 @@ impl Metrics {
             "The campaign, with its linerate and its machine.",
             [(labels(versions), 1.0)],
         );
+        let mut add = |name, help, value| all.add(name, help, [(String::new(), value)]);
         if let Some(started) = calendar::seconds(&campaign.started) {
             let help = "When the campaign began, in seconds since 1970.";
-            all.add(
-                "campaign_start_timestamp_seconds",
-                help,
-                [(String::new(), started as f64)],
-            );
+            add("campaign_start_timestamp_seconds", help, started as f64);
         }
         let help = "How long the campaign took.";
-        all.add(
-            "campaign_duration_seconds",
-            help,
-            [(String::new(), summary.seconds)],
-        );
+        add("campaign_duration_seconds", help, summary.seconds);
         let whole = !matches!(summary.stopped, Stopped::Interrupted | Stopped::Failed);
         let help = "Whether the campaign came to its end.";
-        all.add(
-            "campaign_complete",
-            help,
-            [(String::new(), f64::from(u8::from(whole)))],
-        );
+        add("campaign_complete", help, f64::from(u8::from(whole)));
         all.cells(records);
         all.percentiles(summary);
         all.searches(campaign, summary);

@@ -3,7 +3,8 @@
 //! Numbers have all their digits, an interval has two columns.
 
 use super::{Format, Style};
-use crate::document::{Block, Cell, Column, Document, Link, Table, Tone};
+use crate::document::Column;
+use crate::prelude::*;
 
 #[derive(Debug)]
 pub struct Csv;
@@ -59,11 +60,7 @@ fn table(section: &str, table: &Table) -> String {
             heads.extend(["low", "high"].map(|end| quoted(&format!("{figure} {head} {end}"))));
             continue;
         }
-        let unit = if column.cells.iter().any(is_time) {
-            " ns"
-        } else {
-            ""
-        };
+        let unit = when(column.cells.iter().any(is_time), " ns");
         figure = format!("{head}{unit}");
         heads.push(quoted(&figure));
     }
@@ -133,13 +130,10 @@ fn line(values: &[String]) -> String {
 /// A text as one value. A spreadsheet must not take it for a formula.
 fn quoted(text: &str) -> String {
     let text = super::plain(text.trim());
-    let guard = if text.starts_with(['=', '+', '-', '@']) {
-        "'"
+    let guard = when(text.starts_with(['=', '+', '-', '@']), "'");
+    if text.contains([',', '"']) || !guard.is_empty() {
+        format!("\"{guard}{}\"", text.replace('"', "\"\""))
     } else {
-        ""
-    };
-    match text.contains([',', '"']) || !guard.is_empty() {
-        true => format!("\"{guard}{}\"", text.replace('"', "\"\"")),
-        false => text,
+        text
     }
 }

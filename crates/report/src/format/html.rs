@@ -3,9 +3,8 @@
 pub(crate) mod svg;
 
 use super::{Format, Style};
-use crate::chart::{Axis, Chart, Scale};
-use crate::document::{Bars, Block, Cell, Column, Document, Link, Table, Tone};
-use crate::pages::numbers::{Joined, number};
+use crate::document::Column;
+use crate::prelude::*;
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -27,9 +26,10 @@ fn policy(searches: bool) -> String {
             base64::engine::general_purpose::STANDARD.encode(hash)
         )
     };
-    let scripts = match searches {
-        true => format!("{} {} 'strict-dynamic'", hash(SCRIPT), hash(SEARCH)),
-        false => hash(SCRIPT),
+    let scripts = if searches {
+        format!("{} {} 'strict-dynamic'", hash(SCRIPT), hash(SEARCH))
+    } else {
+        hash(SCRIPT)
     };
     format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; base-uri 'none'; form-action 'none'"

@@ -1,8 +1,7 @@
 //! Markdown, as GitHub and most others read it: for reports, issues and mails.
 
 use super::{Format, Style, plain, plots};
-use crate::document::{Block, Cell, Document, Link, Table, Tone};
-use crate::pages::numbers::Joined;
+use crate::prelude::*;
 
 #[derive(Debug)]
 pub struct Markdown;

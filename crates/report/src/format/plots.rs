@@ -1,8 +1,8 @@
 //! Plots of plain ASCII.
 
-use crate::chart::{Chart, Extent, Look, Series};
-use crate::document::{Bars, Strip};
-use crate::pages::numbers::significant;
+use crate::chart::Extent;
+use crate::document::Strip;
+use crate::prelude::*;
 
 /// A line for each point, none longer than `width`: `#` up to the least value, `=` on to the median, `-` on to the greatest.
 pub fn bars(bars: &Bars, width: usize) -> Vec<String> {

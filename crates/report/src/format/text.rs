@@ -1,8 +1,8 @@
 //! The format for terminals: lines and tables of plain ASCII within a width. Colours come after the layout.
 
 use super::{Format, Style, plots};
-use crate::document::{Block, Cell, Column, Document, Table, Tone};
-use crate::pages::numbers::Joined;
+use crate::document::Column;
+use crate::prelude::*;
 
 #[derive(Debug)]
 pub struct Text;

@@ -2,7 +2,7 @@
 
 use super::facts::named;
 use crate::prelude::*;
-use linerate_advise::{Advice, Basis, Item, Runtime, Setting, State};
+use linerate_advise::{Advice, Basis, Item, Role, Runtime, Setting, State};
 
 /// Measured effects of an item that are shown. The JSON has all.
 const EFFECTS: usize = 4;
@@ -15,10 +15,10 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
         .release
         .as_deref()
         .unwrap_or("of unknown release");
+    let n = when(advice.role == Role::EndHost, "n");
     page.heading(format!(
-        "Advice for {name}: {} {release} as {} {}",
+        "Advice for {name}: {} {release} as a{n} {}",
         named(&advice.system.kernel),
-        article(advice),
         advice.role
     ));
     let of = |states: &'static [State]| {
@@ -36,49 +36,26 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
         one(&mut page, nth + 1, item);
     }
     page.entries("As recommended", of(&[State::Done]).map(done));
-    page.list(
-        "Not judged",
-        "- ",
-        of(&[State::Unjudged]).map(|item| {
-            let why = item.note.as_deref().unwrap_or_default();
-            format!("{}: {}. {why}", item.id, item.title)
-        }),
-        Tone::Note,
-    );
-    page.list(
-        "Not in this release",
-        "- ",
-        of(&[State::Absent]).map(|item| {
-            format!(
-                "{}: {}. {}",
-                item.id,
-                item.title,
-                item.note.as_deref().unwrap_or_default()
-            )
-        }),
-        Tone::Note,
-    );
+    let why = |item: &Item| {
+        let why = item.note.as_deref().unwrap_or_default();
+        format!("{}: {}. {why}", item.id, item.title)
+    };
+    let unjudged = of(&[State::Unjudged]).map(why);
+    page.list("Not judged", "- ", unjudged, Tone::Note);
+    let absent = of(&[State::Absent]).map(why);
+    page.list("Not in this release", "- ", absent, Tone::Note);
     page.list("Sources", "- ", &advice.sources, Tone::Note);
     page.gap();
     page.note("Sorted by expected gain x certainty. The gains are those of other machines: measure yours. `linerate apply --item NAME` makes a change, `linerate apply --revert` takes all back. `linerate advise --format shell` prints the changes as a script; ansible and diff are other formats.");
     page
 }
 
-fn article(advice: &Advice) -> &'static str {
-    if advice.role == linerate_advise::Role::EndHost {
-        "an"
-    } else {
-        "a"
-    }
-}
-
 fn one(page: &mut Document, nth: usize, item: &Item) {
     page.gap();
-    let measure = if item.state == State::Measure {
-        "; on some machines a loss: measure it first"
-    } else {
-        ""
-    };
+    let measure = when(
+        item.state == State::Measure,
+        "; on some machines a loss: measure it first",
+    );
     page.answer(format!("{nth}. {}: {}", item.id, item.title));
     note(page, "gain", &format!("{}{measure}", expected(item)));
     for setting in &item.settings {
@@ -90,13 +67,15 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
             .iter()
             .for_each(|line| page.code(&format!("            {line}"), Tone::Plain));
     }
-    for setting in &item.settings {
-        if let Some((place, wanted)) = setting.place.as_ref().zip(setting.wanted.as_ref()) {
-            note(
-                page,
-                "place",
-                &format!("{place}: {} = {wanted}", setting.name),
-            );
+    for Setting {
+        name,
+        place,
+        wanted,
+        ..
+    } in &item.settings
+    {
+        if let (Some(place), Some(wanted)) = (place, wanted) {
+            note(page, "place", &format!("{place}: {name} = {wanted}"));
         }
     }
     let unwritten = |setting: &&Setting| {
@@ -104,15 +83,9 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
             && setting.place.is_none()
             && matches!(setting.runtime, Some(Runtime::Ifconfig { .. }))
     };
-    for setting in item.settings.iter().filter(unwritten) {
-        note(
-            page,
-            "file",
-            &format!(
-                "/etc/rc.conf: add it to the flags of ifconfig_… ({})",
-                setting.name
-            ),
-        );
+    for Setting { name, .. } in item.settings.iter().filter(unwritten) {
+        let text = format!("/etc/rc.conf: add it to the flags of ifconfig_… ({name})");
+        note(page, "file", &text);
     }
     let said = [
         ("here", item.evidence.as_deref()),
@@ -127,39 +100,34 @@ fn one(page: &mut Document, nth: usize, item: &Item) {
             note(page, mark, text);
         }
     }
-    for effect in item.measured.iter().take(EFFECTS) {
-        let change = effect
-            .change
-            .map_or("no difference proven".into(), |change| {
-                format!("{:+.1} %", change * 100.0)
-            });
+    let measured = item.measured.iter().map(|effect| {
+        let change = effect.change.map_or("no difference proven".into(), plus);
+        format!("{change}: {} ({})", effect.on, effect.source)
+    });
+    measured
+        .take(EFFECTS)
+        .for_each(|text| note(page, "measured", &text));
+    let more = item.measured.len().saturating_sub(EFFECTS);
+    if more > 0 {
         note(
             page,
             "measured",
-            &format!("{change}: {} ({})", effect.on, effect.source),
+            &format!("and {more} more machines: --json has all"),
         );
     }
-    if item.measured.len() > EFFECTS {
-        note(
-            page,
-            "measured",
-            &format!(
-                "and {} more machines: --json has all",
-                item.measured.len() - EFFECTS
-            ),
-        );
-    }
-    if let Some(test) = item.test() {
-        note(page, "test", &test);
-    }
+    item.test().iter().for_each(|test| note(page, "test", test));
 }
 
 fn note(page: &mut Document, mark: &str, text: &str) {
     page.entry(&format!("   {mark:<9}"), text);
 }
 
+fn plus(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
 fn expected(item: &Item) -> String {
-    let gain = format!("{:+.1} %", item.gain * 100.0);
+    let gain = plus(item.gain);
     match (item.state, item.basis) {
         (State::Undo, _) => "the present setting is outdated or harmful".to_string(),
         _ if item.gain == 0.0 => "none in speed".into(),
@@ -175,15 +143,9 @@ fn expected(item: &Item) -> String {
 /// The files that make the settings last, with their lines.
 fn files(item: &Item) -> Vec<(&str, Vec<String>)> {
     let mut files: Vec<(&str, Vec<String>)> = Vec::new();
-    for lasting in item
-        .settings
-        .iter()
-        .filter_map(|setting| setting.lasting.as_ref())
-    {
-        let line = lasting
-            .line
-            .as_ref()
-            .map_or(format!("(without) {}", lasting.key), Clone::clone);
+    for lasting in item.settings.iter().filter_map(|of| of.lasting.as_ref()) {
+        let without = || format!("(without) {}", lasting.key);
+        let line = lasting.line.clone().unwrap_or_else(without);
         match files.iter_mut().find(|(file, _)| *file == lasting.file) {
             // Flags of an interface share a line.
             Some((_, lines)) if lines.contains(&line) => {}
@@ -208,16 +170,7 @@ fn changed(setting: &Setting) -> String {
 }
 
 fn done(item: &Item) -> String {
-    let values = item
-        .settings
-        .iter()
-        .map(|setting| {
-            format!(
-                "{} {}",
-                setting.name,
-                setting.now.as_deref().unwrap_or_default()
-            )
-        })
-        .joined(", ");
-    format!("{}: {} ({})", item.id, item.title, values)
+    let value = |of: &Setting| format!("{} {}", of.name, of.now.as_deref().unwrap_or_default());
+    let values = item.settings.iter().map(value).joined(", ");
+    format!("{}: {} ({values})", item.id, item.title)
 }

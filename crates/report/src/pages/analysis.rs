@@ -1,7 +1,6 @@
 //! The page of `linerate stat --full`: verdicts, the figures of each set and comparison, and warnings.
 
 use crate::prelude::*;
-use linerate_stats::Estimate;
 use linerate_stats::analysis::{
     Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value,
 };
@@ -101,9 +100,7 @@ fn tests<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> {
     };
     let four = |value: f64| Cell::number(value, figure(value, 4));
     // An approximation is marked.
-    let p = |p: f64, exact: bool| {
-        Cell::number(p, format!("{}{}", if exact { "" } else { "~" }, p_value(p)))
-    };
+    let p = |p: f64, exact: bool| Cell::number(p, format!("{}{}", when(!exact, "~"), p_value(p)));
     against(analysis)
         .column("Mann-Whitney", "p", |c| {
             c.mann_whitney.map(|test| p(test.p, test.exact))
@@ -137,7 +134,7 @@ fn reach_text(reach: &Reach) -> String {
         } else {
             (", ", "")
         };
-        let which = if needed.observed { "the observed " } else { "" };
+        let which = when(needed.observed, "the observed ");
         let size = share(needed.percent, needed.difference);
         text += &format!(
             "{start}{}{unit} to show {which}{size}",
@@ -182,11 +179,11 @@ fn width(shift: Estimate) -> Option<f64> {
 }
 
 fn range(low: f64, high: f64, like: f64) -> Cell {
-    Cell::Interval {
+    Cell::range(
         low,
         high,
-        text: format!("{}..{}", alike(low, like), alike(high, like)),
-    }
+        format!("{}..{}", alike(low, like), alike(high, like)),
+    )
 }
 
 fn number(value: f64, like: f64) -> Cell {

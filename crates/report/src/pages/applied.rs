@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use linerate_advise::Item;
-use serde::Serialize;
 
 /// Changes that are to be made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -101,7 +100,7 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
         .column("then", "", |value| value.wanted.clone());
     page.section("At once", values);
     for file in &applied.files {
-        let is_new = if file.new { " (a new file)" } else { "" };
+        let is_new = when(file.new, " (a new file)");
         page.heading(format!("{}{is_new}", file.path));
         file.removed
             .iter()

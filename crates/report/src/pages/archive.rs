@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use linerate_import::netbenches::{Archive, FileProblem, Rule, Run, Set};
-use std::collections::BTreeMap;
 
 /// Larger relative differences between the sounder figure and the archive's are shown.
 const REMARKABLE: f64 = 0.01;
@@ -44,7 +43,7 @@ fn summary(page: &mut Document, archive: &Archive, sets: &[&Set]) {
         grouped(archive.directories.len() as u64),
         grouped(both),
         grouped(agree),
-        if disagree > 0 { format!(", {} do not", grouped(disagree)) } else { String::new() },
+        when(disagree > 0, format!(", {} do not", grouped(disagree))),
     ));
     let kinds = [
         (
@@ -77,9 +76,10 @@ fn rates(page: &mut Document, sets: &[&Set]) {
     let rate = |set: &Set| {
         let logged: Vec<f64> = set.runs.iter().filter_map(|run| run.median_pps).collect();
         let published = || set.slot.published.as_ref().map(|of| of.values.clone());
-        let mut all = match logged.is_empty() {
-            true => published()?,
-            false => logged,
+        let mut all = if logged.is_empty() {
+            published()?
+        } else {
+            logged
         };
         all.sort_by(f64::total_cmp);
         let n = all.len().checked_sub(1)?;

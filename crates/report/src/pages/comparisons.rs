@@ -5,7 +5,6 @@ mod bounded;
 use super::results::changes::{change, change_interval};
 use crate::prelude::*;
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
-use linerate_measure::record::Campaign;
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 
 /// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out. `notes` name the sets
@@ -23,9 +22,10 @@ pub fn comparisons(
             None => verdict(comparison),
         });
     }
-    match comparisons.iter().all(|c| c.sought.is_some()) {
-        true => bounded::figures(&mut page, comparisons, campaign),
-        false => figures(&mut page, comparisons, campaign),
+    if comparisons.iter().all(|c| c.sought.is_some()) {
+        bounded::figures(&mut page, comparisons, campaign)
+    } else {
+        figures(&mut page, comparisons, campaign)
     }
     for (i, block) in blocks.iter().enumerate() {
         if i == 0 {
@@ -46,9 +46,10 @@ pub fn comparisons(
 
 /// A name with a comma would run into the sentence.
 fn quoted(name: &str) -> String {
-    match name.contains(", ") {
-        true => format!("'{name}'"),
-        false => name.into(),
+    if name.contains(", ") {
+        format!("'{name}'")
+    } else {
+        name.into()
     }
 }
 
@@ -100,10 +101,10 @@ pub fn verdict(comparison: &Comparison) -> String {
             && comparison
                 .changes()
                 .any(|c| c.outcome() != Outcome::NotShown);
-        let why = match disagree {
-            true => ". A difference counts only if both changes show it",
-            false => "",
-        };
+        let why = when(
+            disagree,
+            ". A difference counts only if both changes show it",
+        );
         Some(format!(" Relative to the tester's own rate: {text}{why}."))
     });
     let of_share = of_share.unwrap_or_default();
@@ -192,10 +193,10 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         [p] => format!("p = {p}"),
         _ => format!("p by row (Holm's correction): {}", ps.join(", ")),
     };
-    let of_share = match comparisons.iter().any(|c| c.change_of_share.is_some()) {
-        true => " Relative: divided by the tester's own rate; p is the larger of both changes' p.",
-        false => "",
-    };
+    let of_share = when(
+        comparisons.iter().any(|c| c.change_of_share.is_some()),
+        " Relative: divided by the tester's own rate; p is the larger of both changes' p.",
+    );
     page.note(format!("Changes and intervals: {methods}. {ps}.{of_share}"));
 }
 

@@ -73,12 +73,11 @@ pub fn conducted(trial: &Trial) -> Document {
         ));
     }
     for worker in &trial.workers {
-        let lost = if worker.verdict.lost { ": lost" } else { "" };
-        let reset = if worker.verdict.undone == Undone::No {
-            ": not reset, it is not as it was"
-        } else {
-            ""
-        };
+        let lost = when(worker.verdict.lost, ": lost");
+        let reset = when(
+            worker.verdict.undone == Undone::No,
+            ": not reset, it is not as it was",
+        );
         page.heading(format!("{} on {}{lost}{reset}", worker.name, worker.at));
         for steps in worker.steps.chunk_by(|a, b| a.phase == b.phase) {
             for (at, step) in steps.iter().enumerate() {

@@ -5,8 +5,6 @@ use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_stats::histogram::Histogram;
 use linerate_wire::FCS_LEN;
 use linerate_wire::units::{Si, bits_layer_1, bits_layer_2};
-use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// The frames of a port, with their rates.
 #[derive(Debug, Serialize)]

@@ -3,7 +3,7 @@
 use super::kernel::events;
 use crate::prelude::*;
 use linerate_explain::{Difference, Part};
-use linerate_stats::{Estimate, analysis::places};
+use linerate_stats::analysis::places;
 
 /// Functions of the table. The JSON has all.
 const FUNCTIONS: usize = 15;
@@ -80,7 +80,7 @@ fn clear_stages(difference: &Difference) -> String {
         .iter()
         .take(4)
         .map(|part| format!("{} {:+.0} ns", part.name, part.longer()));
-    let named = named.collect::<Vec<String>>().join(", ");
+    let named = named.joined(", ");
     match difference.measured_ns.side_of(0.0) {
         _ if named.is_empty() => {
             "No stage of a frame's way differs by more than the error of the samples.".into()

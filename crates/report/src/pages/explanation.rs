@@ -8,8 +8,7 @@ mod tests;
 use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
-    Campaign, Change, Explanation, Finding, HostFacts, LabKind, Limit, Mode, NotExamined, Proof,
-    Row, Searched, SlotProfile, Strength, Summary, Verdict,
+    Change, Explanation, Finding, NotExamined, Proof, Searched, SlotProfile, Strength, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -172,11 +171,7 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
         part.note("`linerate explain DIRECTORY --prove` runs the experiments of findings whose change a plan can make.");
     } else {
         let more = merged.len().saturating_sub(shown);
-        let more = if more > 0 {
-            format!("{more} more findings, ")
-        } else {
-            String::new()
-        };
+        let more = when(more > 0, format!("{more} more findings, "));
         part.note(format!(
             "`linerate explain DIRECTORY` shows {more}the limit of each cell and, for each finding, the mechanism, a change to try, and the way to undo it. {}",
             open(explanations)
@@ -249,11 +244,10 @@ fn names(campaign: &Campaign, explanations: &[Explanation], slots: &[usize]) -> 
         .iter()
         .map(|slot| campaign.name_of(*slot).to_string())
         .collect();
-    if slots.len() == explanations.len() {
-        String::new()
-    } else {
-        format!("{}: ", listed(&names))
-    }
+    when(
+        slots.len() != explanations.len(),
+        format!("{}: ", listed(&names)),
+    )
 }
 
 /// The changes for the DUT's system, and those of linerate itself; all where none is for it.
@@ -348,11 +342,14 @@ fn proven(proof: &Proof) -> String {
     };
     // From twice the rate on, percentages are hard to read.
     let times = ratio.median >= 2.0;
-    let shown = |ratio: f64| match times {
-        true => significant(ratio, 3),
-        false => format!("{:+.1}", 100.0 * (ratio - 1.0)),
+    let shown = |ratio: f64| {
+        if times {
+            significant(ratio, 3)
+        } else {
+            format!("{:+.1}", 100.0 * (ratio - 1.0))
+        }
     };
-    let unit = if times { "" } else { " %" };
+    let unit = when(!times, " %");
     let change = match (ratio.side_of(1.0), ratio.low.zip(ratio.high)) {
         (_, None) => "too few valid trials to tell".into(),
         (side, Some((low, high))) => {
@@ -422,11 +419,7 @@ fn limit(
 ) -> String {
     let rate = rate_of(campaign, row.received.median);
     let full = &row.full_cpus;
-    let of_dut = if campaign.asked.lab == LabKind::Hosts {
-        " of the DUT"
-    } else {
-        ""
-    };
+    let of_dut = when(campaign.asked.lab == LabKind::Hosts, " of the DUT");
     let were_full = |cpus: &[u32], [one, many]: [&str; 2]| match cpus {
         [] => String::new(),
         [cpu] => format!(" CPU {cpu}{of_dut}{one} was full."),

@@ -1,7 +1,7 @@
 //! Parts of a host's configuration that matter for forwarding.
 
 use crate::prelude::*;
-use linerate_hosts::configuration::{Bounded, Card, Configuration};
+use linerate_hosts::configuration::{Bounded, Card};
 use linerate_plan::sysctl::FORWARDING;
 
 /// Settings of the next boot that are shown. The JSON has all.
@@ -16,8 +16,7 @@ pub fn facts(name: &str, found: &Configuration) -> Document {
     let product = system
         .product
         .as_ref()
-        .map(|product| format!(" ({product})"))
-        .unwrap_or_default();
+        .map_or(String::new(), |of| format!(" ({of})"));
     page.fact(
         "System",
         format!("{} {release}{product}", named(&system.kernel)),
@@ -74,53 +73,36 @@ fn machine(page: &mut Document, found: &Configuration) {
     let mut words: Vec<String> = machine.model.iter().cloned().collect();
     if !machine.cpus.is_empty() {
         words.push(counted(machine.cpus.len(), "CPU"));
-        words.extend(
-            machine
-                .cores()
-                .filter(|cores| *cores != machine.cpus.len())
-                .map(|n| counted(n, "core")),
-        );
+        let cores = machine.cores().filter(|cores| *cores != machine.cpus.len());
+        words.extend(cores.map(|n| counted(n, "core")));
     }
     if machine.nodes.len() > 1 {
         words.push(counted(machine.nodes.len(), "NUMA node"));
     }
     words.extend(machine.memory.map(|n| format!("{} of memory", bytes(n))));
-    words.extend(
-        machine
-            .cpus
-            .first()
-            .and_then(|cpu| cpu.governor.as_ref())
-            .map(|governor| format!("governor {governor}")),
-    );
-    words.extend(
-        machine
-            .virtual_machine
-            .as_ref()
-            .map(|name| format!("virtual machine: {name}")),
-    );
+    let governor = machine.cpus.first().and_then(|cpu| cpu.governor.as_ref());
+    words.extend(governor.map(|governor| format!("governor {governor}")));
+    let under = machine.virtual_machine.iter();
+    words.extend(under.map(|name| format!("virtual machine: {name}")));
     page.fact("Machine", words.join(", "));
-    let open: Vec<&str> = machine
+    let open = machine
         .mitigations
         .iter()
         .filter(|(_, state)| state.starts_with("Mitigation"))
         .map(|(name, _)| name.as_str())
-        .collect();
-    page.fact("CPU bugs", open.join(", "));
+        .joined(", ");
+    page.fact("CPU bugs", open);
 }
 
 fn forwarding(page: &mut Document, found: &Configuration) {
-    let known: Vec<String> = FORWARDING
+    let known = FORWARDING
         .iter()
         .filter_map(|name| Some(format!("{name} {}", found.sysctls.get(*name)?)))
-        .collect();
-    page.fact("Forwards", known.join(", "));
+        .joined(", ");
+    page.fact("Forwards", known);
     for set in &found.rule_sets {
         let rules: u64 = set.chains.iter().map(|chain| chain.rules).sum();
-        let tracks = if set.tracks() {
-            ", connections tracked"
-        } else {
-            ""
-        };
+        let tracks = when(set.tracks(), ", connections tracked");
         page.fact(
             "Filter",
             format!(
@@ -131,23 +113,23 @@ fn forwarding(page: &mut Document, found: &Configuration) {
         );
     }
     for (owner, table) in &found.connections {
-        let part = |name: &str, n: Option<u64>| n.map(|n| format!("{name} {n}"));
-        let words = [
-            part("entries", table.entries),
-            part("at most", table.most),
-            part("buckets", table.buckets),
-        ]
-        .into_iter()
-        .flatten()
-        .joined(", ");
+        let parts = [
+            ("entries", table.entries),
+            ("at most", table.most),
+            ("buckets", table.buckets),
+        ];
+        let known = parts
+            .into_iter()
+            .filter_map(|(name, n)| Some(format!("{name} {}", n?)));
+        let words = known.joined(", ");
         page.fact("Table", format!("of connections of {owner}: {words}"));
     }
-    let routes: Vec<String> = found
+    let routes = found
         .routes
         .iter()
         .map(|(family, n)| format!("{family} {n}"))
-        .collect();
-    page.fact("Routes", routes.join(", "));
+        .joined(", ");
+    page.fact("Routes", routes);
     page.fact(
         "Settings",
         format!(
@@ -194,11 +176,8 @@ fn details(page: &mut Document, card: &Card) {
     for (what, words) in lines {
         let words: Vec<String> = words;
         if !words.is_empty() {
-            page.item(
-                &format!("{} {what}: ", card.name),
-                some(words, 12, ", "),
-                Tone::Note,
-            );
+            let mark = format!("{} {what}: ", card.name);
+            page.item(&mark, some(words, 12, ", "), Tone::Note);
         }
     }
 }
@@ -213,28 +192,24 @@ fn on(card: &Card) -> Vec<String> {
         "large-receive-offload",
         "rx-vlan-offload",
     ];
-    SHOWN
+    let on = SHOWN
         .iter()
-        .filter(|name| card.features.get(**name) == Some(&true))
-        .map(|name| (*name).to_string())
-        .collect()
+        .filter(|name| card.features.get(**name) == Some(&true));
+    on.map(ToString::to_string).collect()
 }
 
 fn cards(cards: &[Card], is_linux: bool) -> Table {
     let bounded = |value: Bounded| {
-        value.now.map(|now| {
-            value
-                .most
-                .map_or(now.to_string(), |most| format!("{now} of {most}"))
-        })
+        let of = value
+            .most
+            .map_or(String::new(), |most| format!(" of {most}"));
+        Some(format!("{}{of}", value.now?))
     };
     Table::of(cards.iter())
         .column("interface", "", |card| card.name.as_str())
         .if_any("driver", "", move |card| {
-            card.driver
-                .clone()
-                .or(card.kind.clone())
-                .or((!is_linux).then(|| stem(&card.name)))
+            let known = card.driver.clone().or(card.kind.clone());
+            known.or((!is_linux).then(|| stem(&card.name)))
         })
         .if_any("link", "Gbit/s", |card| {
             card.speed.map(|bits| format!("{}", bits / 1e9))
@@ -246,31 +221,19 @@ fn cards(cards: &[Card], is_linux: bool) -> Table {
         .if_any("rx ring", "", move |card| bounded(card.rx_ring))
         .if_any("tx ring", "", move |card| bounded(card.tx_ring))
         .if_any("pause", "rx/tx", |card| {
+            let [rx, tx] = [card.pause.rx, card.pause.tx];
             let word = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
-            let pause = card.pause;
-            pause
-                .rx
-                .or(pause.tx)
-                .map(|_| format!("{}/{}", word(pause.rx), word(pause.tx)))
+            rx.or(tx).map(|_| format!("{}/{}", word(rx), word(tx)))
         })
         .if_any("slot", "", |card| {
-            let lanes = card
-                .pci
-                .width
-                .zip(card.pci.speed)
-                .map(|(lanes, speed)| format!(" x{lanes} {speed} GT/s"));
-            card.pci
-                .slot
-                .clone()
-                .map(|slot| slot + &lanes.unwrap_or_default())
+            let lanes = card.pci.width.zip(card.pci.speed);
+            let lanes = lanes.map(|(lanes, speed)| format!(" x{lanes} {speed} GT/s"));
+            Some(card.pci.slot.clone()? + &lanes.unwrap_or_default())
         })
-        .if_any("NUMA", "node", |card| {
-            card.pci.node.map(|node| node.to_string())
-        })
+        .if_any("NUMA", "node", |card| Some(card.pci.node?.to_string()))
         .if_any("interrupts", "", |card| {
-            Some(card.interrupts.len())
-                .filter(|n| *n > 0)
-                .map(|n| n.to_string())
+            let n = card.interrupts.len();
+            (n > 0).then(|| n.to_string())
         })
         .into()
 }

@@ -5,7 +5,6 @@
 mod tests;
 
 use super::results::changes::{change, change_interval};
-use crate::chart::ends;
 use crate::document::{Level, Point, Strip};
 use crate::format::letter;
 use crate::prelude::*;
@@ -302,11 +301,7 @@ fn told(causes: &[Cause], points: usize) -> Option<String> {
             cause.what, cause.before, cause.after
         )
     };
-    let order = if causes.len() > 1 {
-        ", most likely cause first"
-    } else {
-        ""
-    };
+    let order = when(causes.len() > 1, ", most likely cause first");
     let told = some(causes.iter().map(one), CAUSES, "; ");
     (!causes.is_empty()).then(|| format!("Changed there{order}: {told}"))
 }

@@ -4,11 +4,8 @@ use super::Records;
 use super::results::has_rate;
 use super::sets::{Set, Unit, drawn, pictures};
 use crate::prelude::*;
-use linerate_measure::record::{
-    Campaign, HostFacts, Imported, ImportedSlot, PrintedThroughput, Row, Slot, Summary,
-};
+use linerate_measure::record::{Imported, ImportedSlot, PrintedThroughput};
 use linerate_stats::ministat::{Dataset, MAX_SETS};
-use std::collections::BTreeMap;
 
 /// The fewest runs that ministat takes.
 const ENOUGH_FOR_MINISTAT: usize = 3;
@@ -138,9 +135,12 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
     };
     let mut said = Vec::new();
     said.extend(ends(false).map(|ends| format!("{who}{with} forwarded {ends}.")));
-    let beside = ends(true).map(|ends| match said.is_empty() {
-        true => format!("{who}{with} forwarded {ends}; a profiler ran beside all runs."),
-        false => format!("Left out: runs beside a profiler, which is work for the DUT: {ends}."),
+    let beside = ends(true).map(|ends| {
+        if said.is_empty() {
+            format!("{who}{with} forwarded {ends}; a profiler ran beside all runs.")
+        } else {
+            format!("Left out: runs beside a profiler, which is work for the DUT: {ends}.")
+        }
     });
     said.extend(beside);
     if !origin.equilibria.is_empty() && said.is_empty() {
@@ -155,11 +155,7 @@ fn answer(origin: &Imported, campaign: &Campaign, summary: &Summary) -> Vec<Stri
         } else {
             "Mbit/s of payload"
         };
-        let profiler = if found.profiling {
-            ", beside a profiler"
-        } else {
-            ""
-        };
+        let profiler = when(found.profiling, ", beside a profiler");
         let of = counted(found.values.len(), "figure");
         format!("{}: {median} {unit}, median of {of}{profiler}.", found.name)
     }));

@@ -5,7 +5,6 @@ use linerate_measure::collector::Counters;
 use linerate_measure::record::{StackTimes, Step};
 use linerate_profile::{Distribution, Function, LockEvent, Observed};
 use linerate_stats::histogram::Histogram;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Quantiles of times, as the columns of a table.
 const QUANTILES: [(&str, f64); 5] = [
@@ -36,9 +35,10 @@ impl<'a> Stage<'a> {
                 times: &step.times,
             }
         };
-        let between = match times.is_of_dtrace() {
-            true => "ether_input to ether_output".into(),
-            false => "entry to the last net_dev_start_xmit".into(),
+        let between = if times.is_of_dtrace() {
+            "ether_input to ether_output".into()
+        } else {
+            "entry to the last net_dev_start_xmit".into()
         };
         let whole = Stage {
             name: "whole way to the driver".into(),

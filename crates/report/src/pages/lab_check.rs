@@ -8,7 +8,6 @@ use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A lab that has been checked.
 pub struct LabCheck<'a> {
@@ -280,11 +279,10 @@ fn sent(page: &mut Document, check: &LabCheck<'_>) {
             .skip(1)
             .map(|(host, _)| host.as_str())
             .collect();
-        let through = if through.is_empty() {
-            String::new()
-        } else {
-            format!(" through {}", through.join(", "))
-        };
+        let through = when(
+            !through.is_empty(),
+            format!(" through {}", through.join(", ")),
+        );
         let count = match replies.count {
             Some((sent, answered)) => format!("{answered} of {sent} answered"),
             None => "no answer".into(),

@@ -1,11 +1,9 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none. Lists in words.
 
+use crate::prelude::*;
 pub use linerate_wire::units::{counted, decimals, grouped, significant};
 
-use crate::document::{Cell, Rows};
-use linerate_measure::record::Campaign;
 use linerate_plan::campaign::Kind;
-use linerate_stats::Estimate;
 
 /// Significant digits of an estimate by the width of its interval: 2 to 5, or 3 without an interval.
 pub fn digits(estimate: &Estimate) -> usize {
@@ -64,11 +62,7 @@ pub fn rate(fps: f64, scale: f64, digits: usize) -> Cell {
 pub fn rate_interval(estimate: &Estimate, scale: f64, digits: usize) -> Cell {
     let (own, unit) = unit_of(estimate.median, scale);
     match (estimate.low, estimate.high, interval(estimate, own, digits)) {
-        (Some(low), Some(high), Some(text)) => Cell::Interval {
-            low: low / scale,
-            high: high / scale,
-            text: text + unit,
-        },
+        (Some(low), Some(high), Some(text)) => Cell::range(low / scale, high / scale, text + unit),
         _ => "too few".into(),
     }
 }
@@ -83,15 +77,7 @@ fn unit_of(fps: f64, scale: f64) -> (f64, &'static str) {
 
 /// `64 B`, `IMIX`.
 pub fn lengths(kind: &Kind) -> String {
-    format!(
-        "{}{}",
-        kind.size,
-        if kind.size.pattern.len() == 1 {
-            " B"
-        } else {
-            ""
-        }
-    )
+    format!("{}{}", kind.size, when(kind.size.pattern.len() == 1, " B"))
 }
 
 /// A share as a percentage without its sign. Only 0 reads 0, and only the whole reads 100.
@@ -271,17 +257,6 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     }
     known
 }
-
-/// Things that are said in a row.
-pub trait Joined: Iterator<Item: ToString> + Sized {
-    fn joined(self, between: &str) -> String {
-        self.map(|one| one.to_string())
-            .collect::<Vec<_>>()
-            .join(between)
-    }
-}
-
-impl<I: Iterator<Item: ToString>> Joined for I {}
 
 /// The first of these texts, and how many more there are.
 pub fn some(texts: impl IntoIterator<Item = String>, most: usize, between: &str) -> String {

@@ -9,7 +9,6 @@ pub use rehearsal::rehearsal;
 use crate::format::ascii;
 use crate::prelude::*;
 use linerate_measure::experiment::{Benchmark, Experiment, Interest, Measure};
-use linerate_measure::record::Mode;
 use linerate_measure::strategy::Estimated;
 use linerate_plan::campaign::{Campaign, Kind, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
@@ -19,7 +18,6 @@ use linerate_plan::names::Named;
 use linerate_plan::placeholders::PLACEHOLDERS;
 use linerate_plan::timetable::{Bound, Timetable};
 use linerate_plan::{Diagnostic, Plan};
-use std::collections::BTreeMap;
 
 /// Faults and warnings of one file. Each has its place and message (`file:line:column: message`), the line, a mark below it, and
 /// a remedy.
@@ -105,11 +103,7 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
         let [full, quick] = [false, true].map(|quick| takes(plan, quick).unwrap_or("-".into()));
         let systems = plan.systems.iter().map(|s| s.name()).joined(", ");
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
-        let of = if name.starts_with("lab/") {
-            format!(" ({systems})")
-        } else {
-            String::new()
-        };
+        let of = when(name.starts_with("lab/"), format!(" ({systems})"));
         page.entry(&lead, format!("{}{of}", plan.title));
     }
     page
@@ -260,11 +254,7 @@ pub(super) fn titled(experiment: &Experiment) -> String {
     format!(
         "{}{}",
         experiment.title,
-        if experiment.quick {
-            " (quick form)"
-        } else {
-            ""
-        }
+        when(experiment.quick, " (quick form)")
     )
 }
 
@@ -318,23 +308,18 @@ fn system(plan: &Plan, campaign: &Campaign) -> String {
         .iter()
         .filter(|s| **s != campaign.experiment.system);
     let others: Vec<&str> = others.map(|s| s.name()).collect();
-    let also = if others.is_empty() {
-        String::new()
-    } else {
-        format!("; --system NAME shows the plan for {}", others.join(", "))
-    };
+    let also = when(
+        !others.is_empty(),
+        format!("; --system NAME shows the plan for {}", others.join(", ")),
+    );
     format!("{}{also}", campaign.experiment.system)
 }
 
 fn traffic(page: &mut Document, campaign: &Campaign) {
     for kind in &campaign.kinds {
-        let checksum = if kind.checksum {
-            ""
-        } else {
-            ", without UDP checksum"
-        };
+        let checksum = when(!kind.checksum, ", without UDP checksum");
         let (size, flows) = (lengths(kind), grouped(kind.flows));
-        let plural = if kind.flows == 1 { "" } else { "s" };
+        let plural = when(kind.flows != 1, "s");
         let (family, transport, order) = (kind.family, kind.transport, kind.order);
         fact(
             page,
@@ -343,7 +328,7 @@ fn traffic(page: &mut Document, campaign: &Campaign) {
         );
     }
     for factor in &campaign.experiment.factors {
-        let alone = if factor.alone { ", swept alone" } else { "" };
+        let alone = when(factor.alone, ", swept alone");
         let about = factor
             .about
             .as_ref()
@@ -493,11 +478,7 @@ fn one_change(change: &Change) -> String {
 }
 
 fn setting(change: &Change) -> String {
-    let to = if change.to.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", change.to)
-    };
+    let to = when(!change.to.is_empty(), format!(": {}", change.to));
     format!("{}{to}", change.what)
 }
 
@@ -557,9 +538,10 @@ fn expected(page: &mut Document, campaign: &Campaign) {
                 Some(than) => format!("{} against {}", of + 1, than + 1),
                 None => (of + 1).to_string(),
             });
-            let cells = match expectation.pairs.is_empty() {
-                true => "not judged in this form, or on this system".into(),
-                false => format!("cells {}", some(pairs, PAIRS, ", ")),
+            let cells = if expectation.pairs.is_empty() {
+                "not judged in this form, or on this system".into()
+            } else {
+                format!("cells {}", some(pairs, PAIRS, ", "))
             };
             page.item("    ", cells, Tone::Note);
         },

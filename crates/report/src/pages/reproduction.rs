@@ -1,8 +1,6 @@
 //! The page of `linerate reproduce`: number of agreements, then each illustration as a picture of the data, printed beside recomputed.
 
 use super::sets::{self, Set};
-use crate::chart::Chart;
-use crate::document::{Bar, Bars};
 use crate::prelude::*;
 use linerate_import::reproduce::{
     BlockFound, Figure, PlotFound, PlotLine, PlotPoint, PlotText, Reproduction, State,
@@ -109,9 +107,12 @@ fn table(page: &mut Document, figures: &[&Figure]) {
         .column("", "", |f| f.row.as_str())
         .column("what", "", |f| f.column.as_str())
         // ministat's long sentence takes a column's width.
-        .column("printed", "", |f| match f.printed.starts_with("No diff") {
-            true => "No diff. proven",
-            false => &f.printed,
+        .column("printed", "", |f| {
+            if f.printed.starts_with("No diff") {
+                "No diff. proven"
+            } else {
+                &f.printed
+            }
         })
         .column("recomputed", "", |f| f.computed.clone())
         .column("", "", |f| match f.state {

@@ -28,8 +28,7 @@ pub(crate) use tables::{JUDGEMENTS, decisive};
 
 use super::Records;
 use crate::prelude::*;
-use linerate_hosts::configuration::Configuration;
-use linerate_measure::record::{LabKind, Mode, Planned, Row, Series, Slot, Summary, TrialRecord};
+use linerate_measure::record::{Planned, Searched, Series};
 use linerate_standards::{CONDITIONALLY, Compliance};
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 
@@ -76,14 +75,10 @@ impl<'a> Shown<'a> {
 
     /// Disturbances that distort a cell's rate, in a few words; empty: none.
     fn spoils(&self, cell: usize) -> String {
-        let warnings = self
-            .summary
-            .warnings
-            .iter()
-            .filter(|w| w.slot.is_none_or(|slot| slot == cell));
-        distinct(warnings.filter_map(|w| w.spoils.as_deref()))
-            .into_iter()
-            .joined(", ")
+        let warnings = self.summary.warnings.iter();
+        let own = warnings.filter(|w| w.slot.is_none_or(|slot| slot == cell));
+        let spoils = distinct(own.filter_map(|w| w.spoils.as_deref()));
+        spoils.join(", ")
     }
 
     /// [`Shown::spoils`] beside the rate, between these marks.
@@ -116,15 +111,11 @@ impl<'a> Shown<'a> {
     /// The speed of the links of real hosts, in bit/s: the plan's, or that of the DUT's slowest card.
     fn link_speed(&self) -> Option<f64> {
         let of_cards = || {
-            let found = self
-                .facts
-                .iter()
-                .filter_map(Configuration::recorded)
-                .flat_map(|found| found.cards);
-            found
-                .filter(|card| card.kind.is_none())
-                .filter_map(|card| card.speed)
-                .reduce(f64::min)
+            let found = self.facts.iter().filter_map(Configuration::recorded);
+            let cards = found
+                .flat_map(|found| found.cards)
+                .filter(|card| card.kind.is_none());
+            cards.filter_map(|card| card.speed).reduce(f64::min)
         };
         let hosts = self.campaign.asked.lab == LabKind::Hosts;
         self.planned
@@ -136,26 +127,18 @@ impl<'a> Shown<'a> {
     /// The figures of the slots with a DUT that were to be measured.
     fn with_dut(&self) -> impl Iterator<Item = &'a Row> {
         let (slots, planned) = (&self.campaign.slots, self.planned);
-        self.summary.rows.iter().filter(move |row| {
-            slots
-                .get(row.slot)
-                .is_some_and(|slot| !slot.is_calibration())
-                && planned.lacking(row.slot).is_empty()
-        })
+        let is_dut = move |row: &&Row| slots.get(row.slot).is_some_and(|s| !s.is_calibration());
+        let lacks = move |row: &&Row| !planned.lacking(row.slot).is_empty();
+        self.rows().filter(is_dut).filter(move |row| !lacks(row))
     }
 
     /// The slots with a DUT, or those of the tester alone where there is no other.
     fn measured_slots(&self) -> Vec<&Slot> {
-        let with_dut = self
-            .campaign
-            .slots
-            .iter()
-            .any(|slot| !slot.is_calibration());
-        self.campaign
-            .slots
-            .iter()
-            .filter(|slot| slot.is_calibration() != with_dut)
-            .collect()
+        let with_dut = self.slots().any(|slot| !slot.is_calibration());
+        let measured = self
+            .slots()
+            .filter(|slot| slot.is_calibration() != with_dut);
+        measured.collect()
     }
 
     /// The series that are part of the page. Where factors are crossed, the same cells are part of several: those over numbers are.
@@ -191,12 +174,7 @@ impl<'a> Shown<'a> {
 
     /// The unit of the DUT's rates. Between end hosts, bits of payload (layer 4).
     fn unit(&self) -> RateUnit {
-        if let Some(path) = self
-            .campaign
-            .slots
-            .iter()
-            .find_map(|slot| slot.path.as_ref())
-        {
+        if let Some(path) = self.slots().find_map(|slot| slot.path.as_ref()) {
             return RateUnit {
                 scale: 1e6 / path.goodput(1.0),
                 name: "Mbit/s",
@@ -219,6 +197,34 @@ impl<'a> Shown<'a> {
     /// Whether connections are opened, and not single frames sent.
     fn opens_connections(&self) -> bool {
         self.campaign.opens_connections()
+    }
+
+    /// The first of two texts where connections are measured, the other one where frames are.
+    fn word<'t>(&self, of_connections: &'t str, of_frames: &'t str) -> &'t str {
+        if self.opens_connections() {
+            of_connections
+        } else {
+            of_frames
+        }
+    }
+
+    fn slot(&self, id: usize) -> Option<&'a Slot> {
+        self.campaign.slots.get(id)
+    }
+
+    fn slots(&self) -> std::slice::Iter<'a, Slot> {
+        self.campaign.slots.iter()
+    }
+
+    fn rows(&self) -> std::slice::Iter<'a, Row> {
+        self.summary.rows.iter()
+    }
+
+    fn search(&self, cell: usize) -> Option<&'a Searched> {
+        self.summary
+            .searches
+            .iter()
+            .find(|search| search.slot == cell)
     }
 
     /// The thing whose rate is measured.
@@ -300,9 +306,10 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
 
 /// Figures behind the rates of the cells.
 fn details(page: &mut Document, shown: &Shown<'_>) {
-    match shown.is_of_end_hosts() {
-        true => end_hosts::tcp(page, shown),
-        false => figures::load(page, shown),
+    if shown.is_of_end_hosts() {
+        end_hosts::tcp(page, shown)
+    } else {
+        figures::load(page, shown)
     }
     versions::versions(page, shown);
     tables::papers(page, shown);
@@ -331,13 +338,8 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
 
 /// The cells that were not measured, with the reasons.
 fn skips(shown: &Shown<'_>) -> Vec<String> {
-    let skipped = together(
-        shown
-            .planned
-            .skipped
-            .iter()
-            .map(|s| (&s.reasons, shown.name(s.cell))),
-    );
+    let skipped = shown.planned.skipped.iter();
+    let skipped = together(skipped.map(|s| (&s.reasons, shown.name(s.cell))));
     skipped
         .iter()
         .map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")))
@@ -372,11 +374,8 @@ fn conformance(page: &mut Document, shown: &Shown<'_>) {
     for claim in &found.claims {
         page.say(claim.to_string());
     }
-    if found
-        .claims
-        .iter()
-        .any(|claim| claim.compliance == Compliance::Conditionally)
-    {
+    let mut all = found.claims.iter().map(|claim| claim.compliance);
+    if all.any(|compliance| compliance == Compliance::Conditionally) {
         page.note(CONDITIONALLY);
     }
     page.folded("All requirements, each with its evidence", |page| {
@@ -421,21 +420,14 @@ fn repeat(page: &mut Document, shown: &Shown<'_>) {
 fn ministat(page: &mut Document, shown: &Shown<'_>) {
     let slots = shown.measured_slots();
     let set = |row: &Row| {
-        let trials = shown
-            .valid(row.slot)
-            .filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
-        let rates: Vec<f64> = trials
+        let trials = shown.valid(row.slot);
+        let own = trials.filter(|trial| slots.iter().any(|slot| slot.id == trial.slot));
+        let rates: Vec<f64> = own
             .filter_map(|trial| Some(trial.rates?.received.round()))
             .collect();
         (rates.len() >= 3).then(|| Dataset::new(shown.name(row.slot), rates))
     };
-    let sets: Vec<Dataset> = shown
-        .summary
-        .rows
-        .iter()
-        .filter_map(set)
-        .take(MAX_SETS)
-        .collect();
+    let sets: Vec<Dataset> = shown.rows().filter_map(set).take(MAX_SETS).collect();
     if !sets.is_empty() {
         ministat_block(page, "", &sets);
     }
@@ -455,15 +447,9 @@ fn warned(shown: &Shown<'_>) -> Vec<String> {
     });
     let told = together(said);
     let told = told.iter().map(|(_, said)| {
-        let names: Vec<String> = said
-            .iter()
-            .filter_map(|w| Some(shown.name(w.slot?)))
-            .collect();
-        let who = if names.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", listed(&names))
-        };
+        let names = said.iter().filter_map(|w| Some(shown.name(w.slot?)));
+        let names: Vec<String> = names.collect();
+        let who = when(!names.is_empty(), format!("{}: ", listed(&names)));
         format!("{who}{}", said[0].text)
     });
     told.collect()

@@ -4,15 +4,13 @@ mod places;
 #[cfg(test)]
 mod tests;
 
-use crate::chart::{Axis, Chart, Look, Scale, Series, Spot, ends};
 use crate::prelude::*;
 use linerate_measure::history::revision::Revision;
-use linerate_measure::record::{Campaign, Imported, PrintedThroughput, Row, Summary, TrialRecord};
-use linerate_stats::{Estimate, median_interval};
+use linerate_measure::record::{Imported, PrintedThroughput};
+use linerate_stats::median_interval;
 use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, line_rate};
 pub use places::numbered;
 use places::{Place, Places, places};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Series, and names of an axis, that can be told apart.
 const MOST_SERIES: usize = 8;
@@ -304,7 +302,7 @@ pub fn together(title: &str, topic: &str, campaigns: &[(String, Vec<&Set>)]) -> 
             } else {
                 &name
             },
-            if set.family == "IPv6" { "IPv6" } else { "" },
+            when(set.family == "IPv6", "IPv6"),
         ])
     };
     let labelled = |sets: &[&'_ Set]| {

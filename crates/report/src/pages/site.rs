@@ -17,11 +17,8 @@ pub use index::index;
 use linerate_import::reproduce::Reproduction;
 use linerate_measure::history::History;
 use linerate_measure::history::campaigns::key;
-use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
 use names::Names;
 use paged::write_parts;
-use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
 use times::{Times, history_page};
 use words::{home, release, shown, up};
 

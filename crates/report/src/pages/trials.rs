@@ -1,7 +1,6 @@
 //! The table of all trials, for `linerate show --trials`.
 
 use crate::prelude::*;
-use linerate_measure::record::{Campaign, LabKind, TrialRecord};
 use linerate_measure::trial::Rates;
 
 /// One row per trial in their order, then the findings of the audits.

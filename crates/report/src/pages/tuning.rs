@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
-use linerate_stats::Estimate;
 use std::cmp::Ordering;
 
 /// The changes that are kept, in a few words.
@@ -194,11 +193,7 @@ fn changes(tuned: &Tuned) -> Table {
     let interval = |measured: Option<&Measured>| {
         let (low, high) = (measured?.ratio.low?, measured?.ratio.high?);
         let text = format!("{}..{}", percent(low), percent(high));
-        Some(Cell::Interval {
-            low: percents(low),
-            high: percents(high),
-            text,
-        })
+        Some(Cell::range(percents(low), percents(high), text))
     };
     let p = |measured: Option<&Measured>| {
         measured.map(|m| {

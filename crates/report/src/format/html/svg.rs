@@ -1,14 +1,12 @@
 //! Charts as SVG, by plotters. Colours are attributes, which the page's style sheet exchanges in the dark.
 
-use crate::chart::{Chart, Extent, Look, Series, Spot, ends};
-use crate::pages::numbers::significant;
+use crate::chart::Extent;
+use crate::prelude::*;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use plotters::drawing::DrawingAreaErrorKind;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Okabe and Ito's colours, which colour-blind people tell apart; each series has a mark of its own as well.
@@ -43,6 +41,7 @@ const MOST_NAMES: usize = 400;
 const FEW_TICKS: f64 = 3.0;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
+type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Extent, Extent>>;
 
 impl Ranged for Extent {
     type FormatOption = NoDefaultFormatting;
@@ -197,9 +196,10 @@ pub fn svg(chart: &Chart) -> Option<String> {
     let height = height(chart)?;
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
-    match chart.is_of_cells() {
-        true => cells(chart, x, &y, &area).ok()?,
-        false => draw(chart, x, y, &area).ok()?,
+    if chart.is_of_cells() {
+        cells(chart, x, &y, &area).ok()?
+    } else {
+        draw(chart, x, y, &area).ok()?
     }
     drop(area);
     Some(text)
@@ -334,9 +334,10 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
     let named = !x.names.is_empty();
     let margin = if named { width_of(&x.names) } else { 64 };
     let bounds = y.range.clone();
-    let (across, up, titles) = match named {
-        true => (y, x, [&chart.y.label, &chart.x.label]),
-        false => (x, y, [&chart.x.label, &chart.y.label]),
+    let (across, up, titles) = if named {
+        (y, x, [&chart.y.label, &chart.x.label])
+    } else {
+        (x, y, [&chart.x.label, &chart.y.label])
     };
     // A point of the first axis and of the second, as they lie on the page.
     let at = |x: f64, y: f64| if named { (y, -x) } else { (x, y) };
@@ -353,9 +354,10 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
         .axis_style(INK)
         .label_style(text());
     mesh.axis_desc_style(text()).x_desc(titles[0]).x_labels(8);
-    match named {
-        true => mesh.disable_y_mesh().y_labels(MOST_NAMES),
-        false => mesh.disable_x_mesh().y_labels(8).y_desc(titles[1]),
+    if named {
+        mesh.disable_y_mesh().y_labels(MOST_NAMES)
+    } else {
+        mesh.disable_x_mesh().y_labels(8).y_desc(titles[1])
     };
     mesh.draw()?;
     spans(&mut context, chart, &bounds, at)?;
@@ -395,12 +397,12 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
 }
 
 /// Parts of the axis, shaded between these bounds of the other one.
-fn spans<B: DrawingBackend>(
-    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+fn spans(
+    context: &mut Plane<'_, '_>,
     chart: &Chart,
     bounds: &Range<f64>,
     at: impl Fn(f64, f64) -> (f64, f64),
-) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+) -> Drawn {
     for series in chart
         .series
         .iter()
@@ -420,12 +422,12 @@ fn spans<B: DrawingBackend>(
 }
 
 /// A figure's interval, and the trials behind it.
-fn scatter<B: DrawingBackend>(
-    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+fn scatter(
+    context: &mut Plane<'_, '_>,
     spot: &Spot,
     at: impl Fn(f64) -> (f64, f64),
     [color, ink]: [RGBColor; 2],
-) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+) -> Drawn {
     if let Some([low, high]) = spot.interval {
         context.draw_series([PathElement::new([at(low), at(high)], ink.stroke_width(2))])?;
     }
@@ -435,13 +437,13 @@ fn scatter<B: DrawingBackend>(
 }
 
 /// The line, limit or marks of series number `number`.
-fn stroke<B: DrawingBackend>(
-    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+fn stroke(
+    context: &mut Plane<'_, '_>,
     look: Look,
     path: &[(f64, f64)],
     number: usize,
     color: RGBColor,
-) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+) -> Drawn {
     match look {
         Look::Line => {
             context.draw_series([PathElement::new(path, color.stroke_width(2))])?;
@@ -468,12 +470,12 @@ fn stroke<B: DrawingBackend>(
 }
 
 /// Marks of series number `number`.
-fn marks<B: DrawingBackend>(
-    context: &mut ChartContext<'_, B, Cartesian2d<Extent, Extent>>,
+fn marks(
+    context: &mut Plane<'_, '_>,
     points: &[(f64, f64)],
     number: usize,
     color: RGBColor,
-) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+) -> Drawn {
     for point in points {
         let at = EmptyElement::at(*point);
         match number % 4 {

@@ -3,7 +3,6 @@
 use crate::pages::results::changes::change;
 use crate::prelude::*;
 use linerate_measure::compare::{Beside, Bounds, Comparison, Outcome, Sought, Unit};
-use linerate_measure::record::Campaign;
 
 /// `The throughput of forwarding IPv4 64 B (b) is lower than that of forwarding IPv4 64 B (a): ...`
 pub fn verdict(comparison: &Comparison, sought: &Sought, campaign: Option<&Campaign>) -> String {

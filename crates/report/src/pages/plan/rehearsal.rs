@@ -16,7 +16,7 @@ pub fn rehearsal(parts: &[Part], whole: bool) -> Document {
             page.entry("  ", "nothing");
         }
         for action in &part.actions {
-            let quote = if action.argv.is_empty() { "" } else { "`" };
+            let quote = when(!action.argv.is_empty(), "`");
             let command = called(&action.argv, &mut scripts)
                 .unwrap_or_else(|| format!("{quote}{}{quote}", action.command));
             let undo = called(&action.undo_argv, &mut scripts).or(action.undo.clone());
@@ -58,11 +58,14 @@ fn called<'a>(argv: &'a [String], scripts: &mut Vec<&'a str>) -> Option<String> 
     let before = script.before.iter().cloned();
     let own = number(script.text);
     // Scripts may be given others.
-    let given = script.given.iter().map(|word| match word.contains('\n') {
-        true => format!("({})", number(word)),
-        false => word.clone(),
+    let given = script.given.iter().map(|word| {
+        if word.contains('\n') {
+            format!("({})", number(word))
+        } else {
+            word.clone()
+        }
     });
     let with = (!script.given.is_empty()).then(|| "with".to_string());
-    let words: Vec<String> = before.chain([own]).chain(with).chain(given).collect();
-    Some(format!("`{}`", words.join(" ")))
+    let words = before.chain([own]).chain(with).chain(given).joined(" ");
+    Some(format!("`{words}`"))
 }

@@ -97,7 +97,7 @@ fn first_blocks(page: &mut Document, word: &str, blocks: &[Vec<usize>]) {
             .take(40)
             .map(|cell| (cell + 1).to_string())
             .joined(" ");
-        let more = if block.len() > 40 { " ..." } else { "" };
+        let more = when(block.len() > 40, " ...");
         let name = format!("{word} {}", at + 1);
         page.item(
             &format!("{name:10}"),
@@ -134,11 +134,10 @@ fn searched_for(page: &mut Document, trials: &Trials) {
                 .iter()
                 .zip(trials.search_goals(trials.duration_ns))
             {
-                let shorter = if wanted.times_ns.is_none() {
-                    "; shorter trials where the machine stalls"
-                } else {
-                    ""
-                };
+                let shorter = when(
+                    wanted.times_ns.is_none(),
+                    "; shorter trials where the machine stalls",
+                );
                 fact(
                     page,
                     "goal",

@@ -8,12 +8,9 @@ use super::figures::{NO_CEILING, NOISY};
 use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, has_rate};
 use crate::prelude::*;
-use linerate_measure::experiment::{Factor, Interest, Judgement};
-use linerate_measure::record::{
-    Compared, Direction, LabKind, Limit, Mode, Row, Series, Slot, States, Stopped,
-};
+use linerate_measure::experiment::{Factor, Interest};
+use linerate_measure::record::{Compared, Series, States};
 use linerate_measure::summary::maybe_faster;
-use linerate_stats::Estimate;
 use linerate_wire::{ConnectionSpec, Exchange, NUMBERED};
 
 /// Most comparisons in the answer. The tables have the others.
@@ -80,9 +77,10 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     unmeasured(shown)
         .into_iter()
         .for_each(|text| page.warn(text));
-    match shown.is_of_end_hosts() {
-        true => end_hosts::answer(page, shown),
-        false => page.answer(rate(shown) + &limited(shown)),
+    if shown.is_of_end_hosts() {
+        end_hosts::answer(page, shown)
+    } else {
+        page.answer(rate(shown) + &limited(shown))
     }
     let mut compared = compared(shown).into_iter();
     compared
@@ -115,13 +113,7 @@ pub fn open(shown: &Shown<'_>) -> Option<String> {
 
 /// The first slot with a DUT that has a rate, or the tester without a DUT.
 fn first<'a>(shown: &Shown<'a>) -> Option<(&'a Row, &'a Slot)> {
-    let rows = || {
-        shown
-            .summary
-            .rows
-            .iter()
-            .filter_map(|r| Some((r, shown.campaign.slots.get(r.slot)?)))
-    };
+    let rows = || shown.rows().filter_map(|r| Some((r, shown.slot(r.slot)?)));
     let with_dut = rows().any(|(_, s)| !s.is_calibration());
     rows().find(|(r, s)| has_rate(r) && s.is_calibration() != with_dut)
 }
@@ -130,7 +122,7 @@ fn first<'a>(shown: &Shown<'a>) -> Option<(&'a Row, &'a Slot)> {
 pub fn rate(shown: &Shown<'_>) -> String {
     match first(shown) {
         Some((row, slot)) => levels(shown, slot) + &what(shown, row, slot),
-        None if shown.summary.rows.iter().all(|row| row.trials == 0) => {
+        None if shown.rows().all(|row| row.trials == 0) => {
             "No trial was run, so there is no figure.".into()
         }
         None => "No valid trial of a DUT, so no figure.".into(),
@@ -140,21 +132,13 @@ pub fn rate(shown: &Shown<'_>) -> String {
 /// The sentence behind it: the limit of that rate.
 fn limited(shown: &Shown<'_>) -> String {
     let why = first(shown).map_or(String::new(), |(row, slot)| why(shown, row, slot));
-    if why.is_empty() {
-        why
-    } else {
-        format!(" {why}")
-    }
+    when(!why.is_empty(), format!(" {why}"))
 }
 
 /// The levels that neither variant nor frames show: `cores 1: `.
 fn levels(shown: &Shown<'_>, slot: &Slot) -> String {
     let levels = named(shown, slot, |_, factor| !factor.of_frames());
-    if levels.is_empty() {
-        levels
-    } else {
-        levels + ": "
-    }
+    when(!levels.is_empty(), levels + ": ")
 }
 
 /// The levels of a slot that are wanted, of factors with several: `rules 1000 and cores 1`.
@@ -169,13 +153,8 @@ fn named(
             .get(level.0)
             .filter(|f| f.levels.len() > 1 && wanted(level, f))?;
         let value = factor.levels.get(level.1)?;
-        // A version of IP needs no name in front of it.
         let alone = factor.sets.iter().all(|set| set == "traffic.family");
-        Some(if alone {
-            value.to_string()
-        } else {
-            format!("{} {value}", factor.name)
-        })
+        Some(when(!alone, format!("{} ", factor.name)) + value)
     });
     named.joined(" and ")
 }
@@ -213,11 +192,10 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         who(shown, slot),
         rate_words(row.received.median, digits(&row.received)),
         frames(slot),
-        if slot.direction == Direction::Both {
+        when(
+            slot.direction == Direction::Both,
             ", both directions together,"
-        } else {
-            ""
-        },
+        ),
         certainty(&row.received),
         shown.spoiled(row.slot, ["; ", ""]),
         cost(shown, row, slot),
@@ -314,11 +292,7 @@ fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     {
         return String::new();
     }
-    let each = if dut_cpus(shown, slot) > 1 {
-        " and CPU"
-    } else {
-        ""
-    };
+    let each = when(dut_cpus(shown, slot) > 1, " and CPU");
     let own = row.dut_ns_per_frame.map_or(String::new(), |dut| {
         format!(
             ", of which the tester takes {}",
@@ -387,10 +361,7 @@ pub fn compared(shown: &Shown<'_>) -> Vec<String> {
     let known = |c: &&Compared| {
         c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some())
     };
-    let other_factor = |why: Interest| match why {
-        Interest::Levels(factor) => !series.iter().any(|s| s.factor == factor),
-        _ => false,
-    };
+    let other_factor = |why: Interest| matches!(why, Interest::Levels(factor) if !series.iter().any(|s| s.factor == factor));
     let told = |wanted: &dyn Fn(Interest) -> bool| -> Vec<String> {
         let wanted = shown
             .summary
@@ -411,13 +382,11 @@ pub fn compared(shown: &Shown<'_>) -> Vec<String> {
 fn opening(shown: &Shown<'_>) -> Option<String> {
     let rows = || {
         shown
-            .summary
-            .rows
-            .iter()
+            .rows()
             .filter_map(|row| Some((row, row.connections?.states)))
     };
     let new = rows().filter(|(_, states)| *states == States::New);
-    let name = |row: &Row| Some(shown.campaign.slots.get(row.slot)?.plan_variant.clone());
+    let name = |row: &Row| Some(shown.slot(row.slot)?.plan_variant.clone());
     let mut names: Vec<String> = new.filter_map(|(row, _)| name(row)).collect();
     names.dedup();
     let others = rows().any(|(_, states)| states != States::New);
@@ -427,11 +396,7 @@ fn opening(shown: &Shown<'_>) -> Option<String> {
 
 /// How far frames go through rule files, with the results that it holds for.
 pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
-    let each = if shown.opens_connections() {
-        "per connection"
-    } else {
-        "per frame"
-    };
+    let each = shown.word("per connection", "per frame");
     let known = shown.summary.rules.iter().filter_map(|of| {
         let mean = significant(of.by_frame()?, 3);
         let [reached, rules] = [of.reached, of.rules].map(grouped);
@@ -453,9 +418,10 @@ pub fn reference(shown: &Shown<'_>, row: &Row) -> Option<String> {
         .filter(|baseline| baseline.ratio.is_some())?
         .than;
     let (of, than) = (slots.get(row.slot)?, slots.get(than)?);
-    Some(match of.plan_variant == than.plan_variant {
-        true => named(shown, than, |level, _| !of.levels.contains(level)),
-        false => than.plan_variant.clone(),
+    Some(if of.plan_variant == than.plan_variant {
+        named(shown, than, |level, _| !of.levels.contains(level))
+    } else {
+        than.plan_variant.clone()
     })
 }
 
@@ -472,33 +438,17 @@ fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
             _ => format!("{variant} with {levels}"),
         }
     };
-    let than_variant = if of.plan_variant == than.plan_variant {
-        ""
+    let same_variant = of.plan_variant == than.plan_variant;
+    let one = same_variant && shown.campaign.variants().len() == 1;
+    let [of_words, than_words] = if one {
+        [of, than].map(|slot| named(shown, slot, |level, _| !both(level)))
     } else {
-        &than.plan_variant
+        let than_variant = when(!same_variant, than.plan_variant.as_str());
+        [with(&of.plan_variant, of), with(than_variant, than)]
     };
-    let one = shown.campaign.variants().len() == 1 && than_variant.is_empty();
-    let text = if one {
-        pair(
-            shown,
-            c,
-            &named(shown, of, |level, _| !both(level)),
-            &named(shown, than, |level, _| !both(level)),
-        )?
-    } else {
-        pair(
-            shown,
-            c,
-            &with(&of.plan_variant, of),
-            &with(than_variant, than),
-        )?
-    };
+    let text = pair(shown, c, &of_words, &than_words)?;
     let common = named(shown, of, |level, _| both(level));
-    Some(if common.is_empty() {
-        text
-    } else {
-        format!("{common}: {text}")
-    })
+    Some(when(!common.is_empty(), common + ": ") + &text)
 }
 
 /// A comparison of two named cells. It distinguishes drops from a slower rate.
@@ -543,31 +493,22 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
 
 /// How many expectations came true.
 pub fn tallied(shown: &Shown<'_>) -> Option<String> {
-    let count = |wanted| {
-        shown
-            .summary
-            .expectations
-            .iter()
-            .filter(|e| e.judgement == wanted)
-            .count()
-    };
-    let counts = JUDGEMENTS
-        .iter()
-        .map(|(judgement, _)| (count(*judgement), judged(*judgement)));
-    let told = counts
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, name)| format!("{n} {name}"))
-        .joined(", ");
+    let counts = JUDGEMENTS.map(|(judgement, _)| {
+        let all = shown.summary.expectations.iter();
+        (
+            all.filter(|e| e.judgement == judgement).count(),
+            judged(judgement),
+        )
+    });
+    let known = counts.into_iter().filter(|(n, _)| *n > 0);
+    let told = known.map(|(n, name)| format!("{n} {name}")).joined(", ");
     Some(told).filter(|told| !told.is_empty())
 }
 
 fn tally(page: &mut Document, shown: &Shown<'_>) {
     if let Some(told) = tallied(shown) {
-        let missed = shown
-            .summary
-            .expectations
-            .iter()
-            .any(|e| e.judgement == Some(Judgement::Missed));
+        let mut all = shown.summary.expectations.iter();
+        let missed = all.any(|e| e.judgement == Some(Judgement::Missed));
         let tone = if missed { Tone::Warning } else { Tone::Plain };
         page.paragraph(format!("What the plan's author expects: {told}."), tone);
     }
@@ -586,14 +527,15 @@ fn quick(page: &mut Document, shown: &Shown<'_>) {
         .iter()
         .filter_map(|c| c.against.ratio)
         .collect();
-    let claim = match known.iter().filter(|r| r.relative_width() >= wide).count() {
-        0 => String::new(),
-        n => format!(
-            " {n} of its {} ratios are not known to within {} %: for a look, no basis for a claim.",
+    let open = known.iter().filter(|r| r.relative_width() >= wide).count();
+    let claim = when(
+        open > 0,
+        format!(
+            " {open} of its {} ratios are not known to within {} %: for a look, no basis for a claim.",
             known.len(),
             100.0 * wide
         ),
-    };
+    );
     page.warn(format!(
         "This is the quick form: short trials and few of them.{claim}"
     ));

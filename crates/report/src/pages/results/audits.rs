@@ -2,8 +2,6 @@
 
 use super::Shown;
 use crate::prelude::*;
-use linerate_measure::record::HostFacts;
-use std::collections::BTreeMap;
 
 /// Failed trials that are listed.
 const MOST: usize = 10;
@@ -32,11 +30,7 @@ pub fn audits(page: &mut Document, shown: &Shown<'_>) {
         .filter(|trial| trial.audit.valid)
         .count();
     let all = shown.trials.len();
-    let others = if valid < all {
-        " The others are in no result."
-    } else {
-        ""
-    };
+    let others = when(valid < all, " The others are in no result.");
     page.say(format!(
         "{valid} of {all} trials are valid: every check of theirs held.{others}"
     ));
@@ -49,13 +43,9 @@ pub fn audits(page: &mut Document, shown: &Shown<'_>) {
     );
     let failed = shown.trials.iter().filter(|trial| !trial.audit.valid);
     let told = failed.map(|trial| {
+        let (number, name) = (trial.trial + 1, shown.name(trial.slot));
         let why = trial.audit.failures().joined("; ");
-        format!(
-            "trial {}, {}: {}",
-            trial.trial + 1,
-            shown.name(trial.slot),
-            why
-        )
+        format!("trial {number}, {name}: {why}")
     });
     page.items(
         "- ",

@@ -1,8 +1,7 @@
 //! The picture of frames by receive queue, or by CPU.
 
-use crate::document::{Bar, Bars};
 use crate::prelude::*;
-use linerate_measure::record::{Balance, Campaign, Explanation, Place};
+use linerate_measure::record::{Balance, Explanation, Place};
 
 /// Cells that are drawn.
 const DRAWN: usize = 6;
@@ -44,14 +43,14 @@ pub fn balance(
         }));
     }
     let others = spread.len().saturating_sub(DRAWN);
-    let others = if others > 0 {
-        format!(" The records have {others} more cells.")
+    let others = when(
+        others > 0,
+        format!(" The records have {others} more cells."),
+    );
+    let shares = if figures {
+        "the least, the median and the greatest share of all trials"
     } else {
-        String::new()
-    };
-    let shares = match figures {
-        true => "the least, the median and the greatest share of all trials",
-        false => "# to the least share of all trials, = to the median, - to the greatest",
+        "# to the least share of all trials, = to the median, - to the greatest"
     };
     page.note(format!("% of the frames: {shares}.{others}"));
 }

@@ -4,10 +4,9 @@ mod remarks;
 
 use super::measured::modifiers;
 use super::{Shown, searches};
-use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::prelude::*;
 use linerate_measure::experiment::{Benchmark, Experiment};
-use linerate_measure::record::{AtLoad, Direction, EventClass, Figures, Maximum, Slot, Tested};
+use linerate_measure::record::{AtLoad, EventClass, Figures, Maximum, Tested};
 
 pub use remarks::nearly;
 
@@ -24,13 +23,14 @@ struct Result<'a> {
 /// The sections of RFC 2544 that a run departs from, in a sentence. `sizes`: number of frame lengths.
 pub fn departures(experiment: &Experiment, sizes: usize) -> String {
     let departs = experiment.trials.departures(sizes);
-    let form = if experiment.quick { "quick: " } else { "" };
-    match departs.is_empty() {
-        true => "By the sizes, times, waits and repeats of RFC 2544.".into(),
-        false => format!(
+    let form = when(experiment.quick, "quick: ");
+    if departs.is_empty() {
+        "By the sizes, times, waits and repeats of RFC 2544.".into()
+    } else {
+        format!(
             "{form}departs from what RFC 2544 recommends (sections {})",
             departs.join(", ")
-        ),
+        )
     }
 }
 
@@ -47,19 +47,14 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     if let Some(stalls) = searches::stalls(&experiment.trials, &shown.summary.searches) {
         page.note(format!("On this machine, {stalls}"));
     }
-    if shown
-        .campaign
-        .slots
-        .iter()
-        .any(|slot| slot.direction == Direction::Both)
-    {
+    if shown.slots().any(|slot| slot.direction == Direction::Both) {
         page.note("Frames go in both directions: loads, rates and lengths of bursts are those of each direction, and equal in both (RFC 2544, section 14). Numbers of frames cover both.");
     }
     for test in &experiment.trials.tests {
         let of_test = all.iter().filter_map(|of| {
             let tested = of.tests.iter().find(|tested| tested.test == *test)?;
             Some(Result {
-                slot: shown.campaign.slots.get(of.slot)?,
+                slot: shown.slot(of.slot)?,
                 maximum: of.maximum,
                 tested,
             })
@@ -91,36 +86,37 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
 
 /// The number of frame lengths of the campaign.
 pub fn sizes(shown: &Shown<'_>) -> usize {
-    distinct(shown.campaign.slots.iter().map(|slot| slot.frame.as_str())).len()
+    distinct(shown.slots().map(|slot| slot.frame.as_str())).len()
 }
 
 /// The figure that RFC 2544 allows in place of the graph: rate, frame size, theoretical limit and protocol.
 pub fn single(shown: &Shown<'_>) -> Vec<String> {
     let experiment = &shown.planned.experiment;
-    let mark = match experiment.trials.departures(sizes(shown)).is_empty() {
-        true => "",
-        false => "; departs from RFC 2544's recommendations",
-    };
+    let mark = when(
+        !experiment.trials.departures(sizes(shown)).is_empty(),
+        "; departs from RFC 2544's recommendations",
+    );
     let mut sentences = Vec::new();
     for slot in &shown.summary.benchmarks {
         let found = slot.tests.iter().find_map(|tested| match &tested.figures {
             Figures::Throughput(found) => Some((found.fps, found.upper.is_none())),
             _ => None,
         });
-        let Some(((fps, no_loss), of)) = found.zip(shown.campaign.slots.get(slot.slot)) else {
+        let Some(((fps, no_loss), of)) = found.zip(shown.slot(slot.slot)) else {
             continue;
         };
         let at_least = no_loss && !slot.maximum.is_some_and(Maximum::is_line);
-        let limit = slot
-            .maximum
-            .map_or(String::new(), |maximum| match maximum.medium {
-                true => format!("theoretical limit {} frames/s", grouped(maximum.fps as u64)),
-                false => format!(
+        let limit = slot.maximum.map_or(String::new(), |maximum| {
+            if maximum.medium {
+                format!("theoretical limit {} frames/s", grouped(maximum.fps as u64))
+            } else {
+                format!(
                     "a virtual link has no theoretical limit, the tester reaches {} frames/s",
                     grouped(maximum.fps as u64)
-                ),
-            });
-        let unit = if of.lengths_fcs.len() == 1 { " B" } else { "" };
+                )
+            }
+        });
+        let unit = when(of.lengths_fcs.len() == 1, " B");
         let mut with = modifiers(of);
         if !with.is_empty() {
             with.insert_str(0, " with ");
@@ -128,13 +124,9 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
         sentences.push(format!(
             "{}: throughput {}{} frames/s{} of {}{unit}{}; {limit}; {} {}{with}{mark}",
             shown.name(slot.slot),
-            if at_least { "at least " } else { "" },
+            when(at_least, "at least "),
             grouped(fps as u64),
-            if of.direction == Direction::Both {
-                " in each direction"
-            } else {
-                ""
-            },
+            when(of.direction == Direction::Both, " in each direction"),
             of.frame,
             shown.spoiled(slot.slot, [" (", ")"]),
             of.family,
@@ -219,6 +211,10 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
 
 fn throughput(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
     let medium = by_medium(found);
+    let of_maximum = |result: &Result<'_>| match &result.tested.figures {
+        Figures::Throughput(found) => Some(found.fps / result.maximum?.fps),
+        _ => None,
+    };
     let limited = if medium {
         "theoretical limit"
     } else {
@@ -230,19 +226,9 @@ fn throughput(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit
         .column("frames", "sent", figure!(Throughput, f, count(f.frames)))
         .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
         .rate(limited, unit, |result| Some(result.maximum?.fps))
-        .column("% of", "that", |result| {
-            let Figures::Throughput(found) = &result.tested.figures else {
-                return None;
-            };
-            Some(share(found.fps / result.maximum?.fps))
-        })
+        .column("% of", "that", |result| of_maximum(result).map(share))
         .optional("", "of it", |result| {
-            match (&result.tested.figures, result.maximum) {
-                (Figures::Throughput(found), Some(maximum)) => Cell::Bar {
-                    share: found.fps / maximum.fps,
-                },
-                _ => Cell::Nothing,
-            }
+            of_maximum(result).map(|share| Cell::Bar { share })
         });
     page.table(table);
     if let Some(goal) = shown
@@ -346,7 +332,7 @@ fn back_to_back(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>]) {
         .column("step", "frames", figure!(BackToBack, f, count(f.step)));
     page.table(table);
     let verify = shown.planned.experiment.trials.verify;
-    page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts.", if verify > 0 { format!(" with loss verification ({verify} further trials)") } else { String::new() }));
+    page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts.", when(verify > 0, format!(" with loss verification ({verify} further trials)"))));
 }
 
 fn recovery(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
@@ -449,7 +435,7 @@ fn by_medium(found: &[Result<'_>]) -> bool {
 
 /// A time with its sign.
 fn signed(ns: f64) -> String {
-    format!("{}{}", if ns < 0.0 { "-" } else { "" }, time(ns.abs()))
+    format!("{}{}", when(ns < 0.0, "-"), time(ns.abs()))
 }
 
 fn at_loads(cell: &str, loads: &[AtLoad], unit: RateUnit) -> Table {

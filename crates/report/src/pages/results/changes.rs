@@ -1,8 +1,6 @@
 //! Ratios as changes in percent, with as many digits as their intervals deserve.
 
 use crate::prelude::*;
-use linerate_measure::record::{Mode, Row};
-use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, places, ratio_claim};
 
 fn percents(ratio: f64) -> f64 {
@@ -15,22 +13,19 @@ fn bounds(ratio: &Estimate) -> Option<(f64, f64)> {
 
 /// `-23.1`.
 pub fn change(ratio: &Estimate) -> Cell {
-    let (value, places) = (
-        percents(ratio.median),
-        bounds(ratio).map_or(1, |(low, high)| places(low, high)),
-    );
-    signed(value, places)
+    let places = bounds(ratio).map_or(1, |(low, high)| places(low, high));
+    signed(percents(ratio.median), places)
 }
 
 /// `-23.8..-22.5`; `None` without an interval.
 pub fn change_interval(ratio: &Estimate) -> Option<Cell> {
     let (low, high) = bounds(ratio)?;
     let places = places(low, high);
-    Some(Cell::Interval {
+    Some(Cell::range(
         low,
         high,
-        text: format!("{low:+.places$}..{high:+.places$}"),
-    })
+        format!("{low:+.places$}..{high:+.places$}"),
+    ))
 }
 
 /// `-23.1 %, 95 % interval -23.8..-22.5 %`; no figure with a sign where the interval has none.
@@ -66,13 +61,11 @@ pub fn verdict(ratio: Option<&Estimate>, proven: bool, drops: Option<bool>) -> &
 
 /// A claim about two things, and its interval.
 fn claim(of: &str, than: &str, ratio: &Estimate, words: Words) -> String {
-    let (claim, interval) = ratio_claim(
-        *ratio,
-        &Settings {
-            words,
-            ..Settings::default()
-        },
-    );
+    let settings = Settings {
+        words,
+        ..Settings::default()
+    };
+    let (claim, interval) = ratio_claim(*ratio, &settings);
     format!("{of}{claim} {than}{interval}")
 }
 
@@ -97,16 +90,10 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
 /// `mine passes 50.0 % of the frames; an offered frame costs 3.1 % more than with forwarding, 95 % interval 2.7..3.7 %`
 pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mode) -> String {
     let passed = |(name, row): (&str, &Row)| {
-        format!(
-            "{name} passes {} % of the frames",
-            percent(1.0 - row.dropped)
-        )
+        let share = percent(1.0 - row.dropped);
+        format!("{name} passes {share} % of the frames")
     };
-    let others = if than.1.drops() {
-        format!(", {}", passed(than))
-    } else {
-        String::new()
-    };
+    let others = when(than.1.drops(), format!(", {}", passed(than)));
     // Inline, the load waits for the DUT: it takes in all that is offered.
     let frame = if mode == Mode::Inline {
         "an offered frame"
@@ -127,12 +114,8 @@ pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mod
                 as_much: "much",
                 ..Words::RATES
             };
-            claim(
-                &format!("{frame} costs "),
-                &format!("with {}", than.0),
-                cost,
-                words,
-            )
+            let (of, than) = (format!("{frame} costs "), format!("with {}", than.0));
+            claim(&of, &than, cost, words)
         }
         (None, _) => format!("too few blocks for an interval of the cost of {frame}"),
     };

@@ -3,13 +3,13 @@
 use super::Shown;
 use super::figures::limit;
 use crate::prelude::*;
-use linerate_measure::record::{Goodput, Limit, PathOf, Row, Slot};
+use linerate_measure::record::{Goodput, PathOf};
 
 /// Cells with a path and a valid trial.
 fn cells<'a>(shown: &Shown<'a>) -> Vec<(&'a Row, &'a Slot, &'a PathOf, &'a Goodput)> {
-    let rows = shown.summary.rows.iter();
+    let rows = shown.rows();
     let of = |row: &'a Row| {
-        let slot = shown.campaign.slots.get(row.slot)?;
+        let slot = shown.slot(row.slot)?;
         Some((row, slot, slot.path.as_ref()?, row.tcp.as_ref()?))
     };
     rows.filter_map(of).collect()
@@ -27,15 +27,14 @@ pub fn sentence(shown: &Shown<'_>) -> String {
     else {
         return "No valid trial of the end hosts, so no figure.".into();
     };
-    let of = interval(&tcp.bits, 1e6, digits(&tcp.bits)).map_or_else(
-        || {
-            format!(
-                "{}, too few for an interval",
-                counted(row.valid_trials, "valid trial")
-            )
-        },
-        |interval| format!("95 % interval {interval}"),
-    );
+    let few = || {
+        format!(
+            "{}, too few for an interval",
+            counted(row.valid_trials, "valid trial")
+        )
+    };
+    let of = interval(&tcp.bits, 1e6, digits(&tcp.bits));
+    let of = of.map_or_else(few, |interval| format!("95 % interval {interval}"));
     let product = path.product().map_or(String::new(), |bytes| {
         format!(", a bandwidth-delay product of {}", size(bytes))
     });
@@ -50,14 +49,13 @@ pub fn sentence(shown: &Shown<'_>) -> String {
         }
         _ => String::new(),
     };
+    let over = path
+        .rate
+        .map_or("no set rate".into(), |rate| bits(rate, 3) + " of layer 1");
     format!(
-        "{}: TCP carries {} of payload ({of}) over {} at {}{product}{}. {why}",
+        "{}: TCP carries {} of payload ({of}) over {over} at {}{product}{}. {why}",
         shown.name(slot.id),
         bits(tcp.bits.median, digits(&tcp.bits)),
-        path.rate.map_or("no set rate".into(), |rate| format!(
-            "{} of layer 1",
-            bits(rate, 3)
-        )),
         time(path.rtt_ns as f64),
         shown.spoiled(slot.id, [" (", ")"]),
     )

@@ -2,7 +2,7 @@
 
 use super::{Shown, answer, has_rate, pictures};
 use crate::prelude::*;
-use linerate_measure::record::{DirectionRow, Limit, Mode, Row, Stamped};
+use linerate_measure::record::{DirectionRow, Stamped};
 use linerate_wire::units::LINK_SPEEDS;
 
 /// Most rows of the tables of load and latency. With more, a page shows only differences.
@@ -26,7 +26,7 @@ pub fn figures(page: &mut Document, shown: &Shown<'_>) {
 }
 
 fn rows<'a>(shown: &Shown<'a>) -> Vec<&'a Row> {
-    shown.summary.rows.iter().filter(|r| has_rate(r)).collect()
+    shown.rows().filter(|r| has_rate(r)).collect()
 }
 
 /// Offered load, loss, and cost of a frame.
@@ -48,23 +48,11 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
                 .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))
                 .column("Gbit/s", "layer 2", |r| number(r.bits_layer_2 / 1e9, 3))
         })
-        .if_any(
-            "ns per",
-            if shown.opens_connections() {
-                "conn."
-            } else {
-                "frame"
-            },
-            |r| {
-                // The time between frames that were paced is no cost.
-                let paced = shown
-                    .campaign
-                    .slots
-                    .get(r.slot)
-                    .is_none_or(|s| s.asked_fps.is_some());
-                (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
-            },
-        )
+        .if_any("ns per", shown.word("conn.", "frame"), |r| {
+            // The time between frames that were paced is no cost.
+            let paced = shown.slot(r.slot).is_none_or(|s| s.asked_fps.is_some());
+            (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+        })
         .if_any("DUT's", "ns", |r| {
             r.dut_ns_per_frame
                 .filter(|ns| *ns > 0.0)
@@ -72,19 +60,16 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         })
         .column("", "limit", |r| limit(r.limit));
     page.section(
-        match shown.opens_connections() {
-            true => "Connections attempted, closed and failed",
-            false => "Offered, received and lost; lengths with FCS",
-        },
+        shown.word(
+            "Connections attempted, closed and failed",
+            "Offered, received and lost; lengths with FCS",
+        ),
         table,
     );
     directions(page, shown, &rows);
     if shown.loses() {
         page.note(
-            match shown.opens_connections() {
-                true => "Nanoseconds are those of a connection that the DUT took in, whether it closed or failed.",
-                false => "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.",
-            },
+            shown.word("Nanoseconds are those of a connection that the DUT took in, whether it closed or failed.", "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it."),
         );
     }
 }
@@ -105,13 +90,10 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         }
         _ => true,
     };
-    let loads = match rows.iter().all(|row| equal(&row)) {
-        true => {
-            "Both directions have the same offered load at the same time (RFC 2544, section 14)"
-        }
-        false => {
-            "Each side sends at the same time as fast as it can, and the loads are not equal, as RFC 2544, section 14 wants them: ask for a rate"
-        }
+    let loads = if rows.iter().all(|row| equal(&row)) {
+        "Both directions have the same offered load at the same time (RFC 2544, section 14)"
+    } else {
+        "Each side sends at the same time as fast as it can, and the loads are not equal, as RFC 2544, section 14 wants them: ask for a rate"
     };
     let table = Table::of(ways)
         .column("cell", "", |(row, _)| shown.numbered(row.slot))
@@ -148,13 +130,7 @@ pub fn limit(limit: Limit) -> Option<&'static str> {
 
 /// How much of a link each cell with a DUT fills, and would fill with simple IMIX at the same frame rate.
 fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
-    let tester = |r: &&&Row| {
-        shown
-            .campaign
-            .slots
-            .get(r.slot)
-            .is_none_or(|slot| slot.is_calibration())
-    };
+    let tester = |r: &&&Row| shown.slot(r.slot).is_none_or(|slot| slot.is_calibration());
     if rows.is_empty() {
         return;
     }
@@ -163,11 +139,11 @@ fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     }
     let alone = rows.iter().all(|r| tester(&r));
     let lines = rows.iter().filter(|r| alone || !tester(r)).flat_map(|row| {
-        let imix = (
-            "   simple IMIX, same frame rate".to_string(),
-            &row.line_share_imix,
-        );
-        [(shown.numbered(row.slot), &row.line_share), imix]
+        let imix = "   simple IMIX, same frame rate".to_string();
+        [
+            (shown.numbered(row.slot), &row.line_share),
+            (imix, &row.line_share_imix),
+        ]
     });
     let table = Table::of(lines).column("% of line rate", "", |(name, _)| name.clone());
     page.table(LINK_SPEEDS.iter().fold(table, |table, (speed, _)| {
@@ -187,10 +163,10 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     if rows.is_empty() {
         return;
     }
-    page.heading(match shown.opens_connections() {
-        true => "Time to establish a connection",
-        false => "Latency from generator to receiver",
-    });
+    page.heading(shown.word(
+        "Time to establish a connection",
+        "Latency from generator to receiver",
+    ));
     let table = Table::of(rows.iter().copied()).column("", "", |r| shown.numbered(r.slot));
     let cell = |ns: u64| span(ns as f64);
     let table = ["p50", "p99", "p99.9", "p99.99"]
@@ -224,12 +200,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         .as_ref()
         .filter(|stamped| stamped.frames > 0)
         .map(stamped_by);
-    let by = by.as_deref().unwrap_or(match shown.opens_connections() {
-        true => {
-            "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer"
-        }
-        false => "Frames with a time stamp",
-    });
+    let by = by.as_deref().unwrap_or(shown.word("Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer", "Frames with a time stamp"));
     page.note(format!(
         "{by}, {clocks}. PDV (RFC 5481) is a frame's latency minus the least latency of the trial. {part}"
     ));
@@ -272,69 +243,50 @@ fn stamped_by(stamped: &Stamped) -> String {
 /// How far the latencies by two clocks can be believed.
 fn clock_errors(page: &mut Document, shown: &Shown<'_>, rows: &[&&Row]) {
     page.note("clocks, +/-: error of the comparison, and so of the latencies. PDV does not depend on the offset of the clocks, only on their drift within a trial.");
-    let unknown = rows
-        .iter()
-        .filter(|r| compared(r) >= r.latency_ns.get("p50").copied());
-    let unknown: Vec<String> = unknown.map(|r| shown.numbered(r.slot)).collect();
+    let is_unknown = |r: &&&&Row| compared(r) >= r.latency_ns.get("p50").copied();
+    let unknown = rows.iter().filter(is_unknown);
+    let unknown = unknown.map(|r| shown.numbered(r.slot)).joined(", ");
     if !unknown.is_empty() {
         page.warn(format!(
-            "The error of the clocks is as large as the latency of {}: only PDV is meaningful there.",
-            unknown.join(", ")
+            "The error of the clocks is as large as the latency of {unknown}: only PDV is meaningful there."
         ));
     }
 }
 
 /// Where frames were lost, and the order they came in.
 fn losses(page: &mut Document, shown: &Shown<'_>) {
-    let valid: Vec<&Row> = shown
-        .summary
-        .rows
-        .iter()
-        .filter(|r| r.valid_trials > 0)
-        .collect();
+    let valid: Vec<&Row> = shown.rows().filter(|r| r.valid_trials > 0).collect();
     let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|l| l.frames > 0);
     if valid.iter().any(|r| lossy(&r)) {
-        page.heading(match shown.opens_connections() {
-            true => "Failed connections by the frame that did not arrive, in valid trials",
-            false => "Losses by place, in valid trials",
-        });
+        page.heading(shown.word(
+            "Failed connections by the frame that did not arrive, in valid trials",
+            "Losses by place, in valid trials",
+        ));
     } else if !valid.is_empty() {
         page.gap();
-        page.say(match shown.opens_connections() {
-            true => "No connection failed in a valid trial.",
-            false => "No frame was lost in a valid trial.",
-        });
+        page.say(shown.word(
+            "No connection failed in a valid trial.",
+            "No frame was lost in a valid trial.",
+        ));
     }
     for row in valid.iter().filter(lossy) {
-        let of = if shown.opens_connections() {
-            "attempted connections"
-        } else {
-            "sent frames"
-        };
-        let text = format!(
-            "{}: {} % of the {of}",
-            shown.name(row.slot),
-            percent(row.loss_ratio)
-        );
-        page.entry("", text);
+        let of = shown.word("attempted connections", "sent frames");
+        let (name, lost) = (shown.name(row.slot), percent(row.loss_ratio));
+        page.entry("", format!("{name}: {lost} % of the {of}"));
         for loss in row.losses.iter().filter(|l| l.frames > 0) {
             page.entry(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place);
         }
     }
     for row in valid.iter().filter(|r| r.reordered > 0) {
-        let frames = grouped(row.reordered);
-        page.say(format!(
-            "{}: {frames} frames arrived out of order",
-            shown.name(row.slot)
-        ));
+        let (name, frames) = (shown.name(row.slot), grouped(row.reordered));
+        page.say(format!("{name}: {frames} frames arrived out of order"));
     }
 }
 
 /// The rules of users' files that met most frames, for each cell that has such a file.
 fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
-    let valid = shown.summary.rows.iter().filter(|row| row.valid_trials > 0);
-    let with_files =
-        valid.filter_map(|row| Some((row, shown.campaign.slots.get(row.slot)?.rule_counters?)));
+    let valid = shown.rows().filter(|row| row.valid_trials > 0);
+    let with_files = valid.filter_map(|row| Some((row, shown.slot(row.slot)?.rule_counters?)));
     let passed = answer::passed(shown);
     let heading = "Rules that met most frames, in % of the frames sent";
     page.each(heading, with_files, |page, (row, counters)| {

@@ -2,25 +2,17 @@
 
 use super::Shown;
 use crate::prelude::*;
-use linerate_hosts::configuration::Configuration;
-use linerate_measure::record::LabKind;
+use linerate_hosts::configuration::RuleSet;
 
 /// The firewalls that were active while cells were measured, and in which cells: `pf with 214 rules`.
 pub fn filters(shown: &Shown<'_>) -> Option<String> {
     if shown.campaign.asked.lab != LabKind::Hosts {
         return None;
     }
-    let mut all: Vec<(String, Vec<String>)> = Vec::new();
-    for facts in shown.facts {
-        let Some(found) = Configuration::recorded(facts) else {
-            continue;
-        };
-        let (words, name) = (words(&found), shown.name(facts.slot));
-        match all.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, names)) => names.push(name),
-            None => all.push((words, vec![name])),
-        }
-    }
+    let all = together(shown.facts.iter().filter_map(|facts| {
+        let found = Configuration::recorded(facts)?;
+        Some((words(&found), shown.name(facts.slot)))
+    }));
     match all.as_slice() {
         [] => None,
         [(words, _)] => Some(words.clone()),
@@ -34,7 +26,7 @@ pub fn filters(shown: &Shown<'_>) -> Option<String> {
 }
 
 fn words(found: &Configuration) -> String {
-    let one = |set: &linerate_hosts::configuration::RuleSet| {
+    let one = |set: &RuleSet| {
         let rules: u64 = set.chains.iter().map(|chain| chain.rules).sum();
         format!("{} with {}", set.filter, counted(rules as usize, "rule"))
     };
@@ -43,13 +35,11 @@ fn words(found: &Configuration) -> String {
         return active;
     }
     // Only root sees the rules.
-    let silent = found.unanswered.iter().find(|unanswered| {
-        let asks = ["pfctl", "ipfw", "nft"]
-            .iter()
-            .any(|p| unanswered.question.starts_with(p));
-        asks && ["ermission", "not permitted"]
-            .iter()
-            .any(|w| unanswered.why.contains(w))
+    let silent = found.unanswered.iter().find(|of| {
+        let mut filters = ["pfctl", "ipfw", "nft"].iter();
+        let mut refused = ["ermission", "not permitted"].iter();
+        filters.any(|name| of.question.starts_with(name))
+            && refused.any(|words| of.why.contains(words))
     });
     match silent {
         Some(silent) => format!("not known ({}: {})", silent.question, silent.why),

@@ -6,8 +6,7 @@ use super::{Shown, benchmarks, end_hosts, has_rate, kept, searches};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
-use linerate_measure::experiment::Judgement;
-use linerate_measure::record::{Benchmarked, Figures, LabKind, Limit, Row, Stopped, Strength};
+use linerate_measure::record::{Benchmarked, Figures, Strength};
 
 /// Lines of the first page at most, on a terminal of 80 columns.
 pub const LINES: usize = 24;
@@ -50,17 +49,16 @@ pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
     let rooms = [(&ample[..], 4), (&scarce[..], 2), (&scarce[..], 0)];
     let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
         (least..=12).rev().flat_map(move |rows| {
-            rooms.iter().map(move |of| {
-                let (sentences, warnings, notes, next, rules) = *of;
-                Room {
+            rooms
+                .iter()
+                .map(move |&(sentences, warnings, notes, next, rules)| Room {
                     sentences,
                     warnings,
                     notes,
                     next,
                     rules,
                     rows,
-                }
-            })
+                })
         })
     });
     let pages = rooms.map(|room| with(page, shown, records, room));
@@ -120,14 +118,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page.gap();
     if rates {
         page.fact("limit", limits(shown));
-        page.fact(
-            if shown.opens_connections() {
-                "open in"
-            } else {
-                "latency"
-            },
-            latency(shown),
-        );
+        page.fact(shown.word("open in", "latency"), latency(shown));
         page.fact("table", table(shown));
         page.fact("memory", kept::memory(shown));
     }
@@ -138,7 +129,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     let passed = answer::passed(shown).into_iter().enumerate();
     for (at, (text, slots)) in passed.take(room.rules) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
-        let label = if at == 0 { "rules" } else { "" };
+        let label = when(at == 0, "rules");
         page.fact(label, format!("{}: {text}", listed(&names)));
     }
     let expected: Vec<String> = expected(shown);
@@ -226,9 +217,10 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
     if !summary.searches.is_empty() {
         return searches::sentences(shown);
     }
-    let first = match shown.is_of_end_hosts() {
-        true => end_hosts::sentence(shown),
-        false => answer::rate(shown),
+    let first = if shown.is_of_end_hosts() {
+        end_hosts::sentence(shown)
+    } else {
+        answer::rate(shown)
     };
     kept::sentences(shown)
         .into_iter()
@@ -251,8 +243,12 @@ fn trust(shown: &Shown<'_>) -> String {
         (LabKind::Simulated, _) => "simulated".to_string(),
         (_, None) => "quiet".into(),
         (_, Some(why)) if why.starts_with("other programs") && !summary.programs.is_empty() => {
-            let names: Vec<&str> = summary.programs.iter().map(|p| p.name.as_str()).collect();
-            format!("disturbed: {why} ({})", names.join(", "))
+            let names = summary
+                .programs
+                .iter()
+                .map(|p| p.name.as_str())
+                .joined(", ");
+            format!("disturbed: {why} ({names})")
         }
         (_, Some(why)) => format!("disturbed: {why}"),
     };
@@ -291,32 +287,28 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
     let unit = shown.unit();
     let mut rows: Vec<&Row> = shown.with_dut().collect();
     if rows.is_empty() {
-        rows = shown
-            .summary
-            .rows
-            .iter()
-            .filter(|row| row.trials > 0)
-            .collect();
+        rows = shown.rows().filter(|row| row.trials > 0).collect();
     }
     let gigabits = |bits: f64| number(bits / 1e9, 3);
     // A calculated figure beside the measured one of the same length would differ.
     let measured_1518 = rows
         .iter()
-        .filter_map(|row| shown.campaign.slots.get(row.slot))
+        .filter_map(|row| shown.slot(row.slot))
         .any(|slot| slot.lengths_fcs == [1518]);
     let paced = |row: &Row| {
         shown
-            .campaign
-            .slots
-            .get(row.slot)
+            .slot(row.slot)
             .is_none_or(|slot| slot.asked_fps.is_some())
     };
     let table = Table::of(rows.iter().copied())
         .column("", "", |r| shown.name(r.slot))
         .column("rate", unit.name, |r| unit.median(&r.received))
-        .column("95 %", "interval", |r| match has_rate(r) {
-            true => unit.interval(&r.received),
-            false => "no valid trial".into(),
+        .column("95 %", "interval", |r| {
+            if has_rate(r) {
+                unit.interval(&r.received)
+            } else {
+                "no valid trial".into()
+            }
         })
         .when(shown.loses(), |table| {
             table.column("lost", "%", |r| shown.lost(r.slot))
@@ -329,15 +321,9 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                 (None, _) => "too few".into(),
             })
         })
-        .if_any(
-            "ns per",
-            if shown.opens_connections() {
-                "conn."
-            } else {
-                "frame"
-            },
-            |r| (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3)),
-        )
+        .if_any("ns per", shown.word("conn.", "frame"), |r| {
+            (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+        })
         .when(shown.opens_connections(), |table| {
             table
                 .if_any("open in", "p50", |r| {
@@ -401,56 +387,43 @@ fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
         .filter(with_figures)
         .collect();
     let unit = RateUnit::of(all.iter().filter_map(|of| Some(of.maximum?.fps)));
-    let figure = |of: &Benchmarked, wanted: &dyn Fn(&Figures) -> Option<Cell>| {
-        of.tests.iter().find_map(|tested| wanted(&tested.figures))
-    };
+    macro_rules! figure {
+        ($kind:ident, $f:ident, $cell:expr) => {
+            |of| {
+                of.tests.iter().find_map(|tested| match &tested.figures {
+                    Figures::$kind($f) => $cell,
+                    _ => None,
+                })
+            }
+        };
+    }
     let table = Table::of(all.iter().copied())
         .column("", "", |of| shown.name(of.slot))
-        .if_any("throughput", unit.name, |of| {
-            figure(of, &|f| {
-                if let Figures::Throughput(f) = f {
-                    Some(rate(f.fps, unit.scale, 4))
-                } else {
-                    None
-                }
-            })
-        })
-        .if_any("latency", "mean", |of| {
-            figure(of, &|f| {
-                if let Figures::Latency(f) = f {
-                    Some(span(f.mean_ns))
-                } else {
-                    None
-                }
-            })
-        })
-        .if_any("burst", "frames", |of| {
-            figure(of, &|f| {
-                if let Figures::BackToBack(f) = f {
-                    Some(number(f.mean, 4))
-                } else {
-                    None
-                }
-            })
-        })
-        .if_any("recovery", "mean", |of| {
-            figure(of, &|f| {
-                if let Figures::Recovery(f) = f {
-                    f.mean_ns.map(span)
-                } else {
-                    None
-                }
-            })
-        })
-        .if_any("reset", "by loss", |of| {
-            figure(of, &|f| {
-                if let Figures::Reset(f) = f {
-                    f.by_loss_ns.map(span)
-                } else {
-                    None
-                }
-            })
-        });
+        .if_any(
+            "throughput",
+            unit.name,
+            figure!(Throughput, f, Some(rate(f.fps, unit.scale, 4))),
+        )
+        .if_any(
+            "latency",
+            "mean",
+            figure!(Latency, f, Some(span(f.mean_ns))),
+        )
+        .if_any(
+            "burst",
+            "frames",
+            figure!(BackToBack, f, Some(number(f.mean, 4))),
+        )
+        .if_any(
+            "recovery",
+            "mean",
+            figure!(Recovery, f, f.mean_ns.map(span)),
+        )
+        .if_any(
+            "reset",
+            "by loss",
+            figure!(Reset, f, f.by_loss_ns.map(span)),
+        );
     page.table(limited(table, most));
     more(page, all.len(), most);
 }
@@ -478,19 +451,15 @@ fn limits(shown: &Shown<'_>) -> String {
     let told = together(rows.map(|row| (row.limit, row)));
     let one = told.len() == 1;
     let words = |(limit, rows): (Limit, Vec<&Row>)| {
-        let slot = shown.campaign.slots.get(rows[0].slot)?;
-        let why = answer::why(shown, rows[0], slot);
+        if one {
+            return Some(answer::why(shown, rows[0], shown.slot(rows[0].slot)?));
+        }
         let names: Vec<String> = rows.iter().map(|row| shown.name(row.slot)).collect();
-        let why = if one {
-            why
-        } else {
-            super::figures::limit(limit)?.to_string()
-        };
-        Some(if one {
-            why
-        } else {
-            format!("{why}: {}", listed(&names))
-        })
+        Some(format!(
+            "{}: {}",
+            super::figures::limit(limit)?,
+            listed(&names)
+        ))
     };
     short(&told.into_iter().filter_map(words).joined("; "))
 }

@@ -1,11 +1,8 @@
 //! The lab as a drawing: hosts in the order of the frames' way, their links, and the CPUs of each role.
 
-use crate::document::Drawing;
 use crate::format::lines;
 use crate::prelude::*;
-use linerate_measure::record::{Campaign, Direction, HostFacts, LabKind, Mode, Slot};
 use maud::html;
-use std::collections::BTreeMap;
 
 /// Width of a host, of a link, and of a letter; height of a line.
 const HOST: usize = 200;
@@ -22,6 +19,13 @@ const NAMED: usize = 3;
 struct Place {
     role: String,
     lines: Vec<String>,
+}
+
+fn place(role: &str, lines: Vec<String>) -> Place {
+    Place {
+        role: role.into(),
+        lines,
+    }
 }
 
 /// The lab of a campaign; `None` where the records do not tell.
@@ -58,7 +62,7 @@ pub fn lab(campaign: &Campaign, host: &HostFacts) -> Option<Drawing> {
     let says = format!(
         "{}{}{}",
         hosts.join(&format!(" {arrow} ")),
-        if around.is_empty() { "" } else { "; " },
+        when(!around.is_empty(), "; "),
         around
     );
     Some(Drawing {
@@ -91,9 +95,12 @@ fn embedded(campaign: &Campaign) -> Vec<Place> {
     let asked = &campaign.asked;
     let roles = &campaign.roles;
     let inline = asked.mode == Mode::Inline;
-    let of = |own: &[u32]| match inline {
-        true => format!("{}, in turns", cpus(&roles.generator)),
-        false => cpus(own),
+    let of = |own: &[u32]| {
+        if inline {
+            format!("{}, in turns", cpus(&roles.generator))
+        } else {
+            cpus(own)
+        }
     };
     let mut variants: Vec<String> = campaign.variants();
     let more = variants.len().saturating_sub(NAMED);
@@ -107,22 +114,19 @@ fn embedded(campaign: &Campaign) -> Vec<Place> {
         variants.push(of(&roles.dut));
     }
     vec![
-        Place {
-            role: "generator".into(),
-            lines: vec![
+        place(
+            "generator",
+            vec![
                 format!("by {}", asked.generator),
                 of(&roles.generator),
                 load(campaign),
             ],
-        },
-        Place {
-            role: "DUT".into(),
-            lines: variants,
-        },
-        Place {
-            role: "receiver".into(),
-            lines: vec![format!("by {}", asked.receiver), of(&roles.receiver)],
-        },
+        ),
+        place("DUT", variants),
+        place(
+            "receiver",
+            vec![format!("by {}", asked.receiver), of(&roles.receiver)],
+        ),
     ]
 }
 
@@ -142,22 +146,11 @@ fn end_hosts(campaign: &Campaign) -> Option<(Vec<Place>, String)> {
     let rate = path
         .rate
         .map_or("no limit".into(), |rate| format!("{}bit/s", words(rate, 3)));
-    let end = |role: &str, does: &str| Place {
-        role: role.into(),
-        lines: vec![does.into(), cpus(&campaign.roles.dut)],
-    };
-    let middle = Place {
-        role: "path".into(),
-        lines: vec![format!("{} round trip", time(path.rtt_ns as f64)), rate],
-    };
-    Some((
-        vec![
-            end("end host", "iperf3 sends TCP"),
-            middle,
-            end("end host", "iperf3 receives"),
-        ],
-        "veth".into(),
-    ))
+    let end = |does: &str| place("end host", vec![does.into(), cpus(&campaign.roles.dut)]);
+    let trip = format!("{} round trip", time(path.rtt_ns as f64));
+    let middle = place("path", vec![trip, rate]);
+    let places = vec![end("iperf3 sends TCP"), middle, end("iperf3 receives")];
+    Some((places, "veth".into()))
 }
 
 /// The hosts of a lab file, by their roles: `name (roles)` and what was found on them.
@@ -178,14 +171,7 @@ fn of_hosts(standing: &BTreeMap<String, String>) -> Option<Vec<Place>> {
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
-        Some(Place {
-            role: if role == "dut" {
-                "DUT".into()
-            } else {
-                role.into()
-            },
-            lines,
-        })
+        Some(place(if role == "dut" { "DUT" } else { role }, lines))
     };
     let places: Vec<Place> = ["generator", "dut", "receiver"]
         .into_iter()

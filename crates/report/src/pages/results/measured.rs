@@ -2,7 +2,7 @@
 
 use super::{Shown, lab};
 use crate::prelude::*;
-use linerate_measure::record::{Direction, HostFacts, Mode, SHARED, Slot, States};
+use linerate_measure::record::{SHARED, States};
 use linerate_plan::settings::cpu_list;
 use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};
 
@@ -119,7 +119,7 @@ fn roles(shown: &Shown<'_>) -> String {
 
 /// The CPUs without idle time.
 fn full_cpus(shown: &Shown<'_>) -> Vec<String> {
-    let valid = || shown.summary.rows.iter().filter(|r| r.valid_trials > 0);
+    let valid = || shown.rows().filter(|r| r.valid_trials > 0);
     let full = valid().filter(|r| !r.full_cpus.is_empty());
     let all = together(full.map(|r| (r.full_cpus.as_slice(), shown.name(r.slot)))).into_iter();
     let sentence = |(cpus, names): (&[u32], Vec<String>)| {
@@ -157,9 +157,10 @@ pub fn list(cpus: &[u32]) -> String {
 
 /// Properties of the frames, each once.
 fn traffic(slots: &[Slot], searched: bool) -> String {
-    let rate = match searched {
-        true => "the rate is searched for".into(),
-        false => format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
+    let rate = if searched {
+        "the rate is searched for".into()
+    } else {
+        format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone())))
     };
     if slots.iter().any(|slot| slot.connections().is_some()) {
         let servers = |spec: &ConnectionSpec| spec.servers.to_string();
@@ -182,13 +183,7 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         );
         return [kinds, families, ends, rate].join("; ");
     }
-    let unit = |slot: &Slot| {
-        if slot.lengths_fcs.len() == 1 {
-            " B"
-        } else {
-            ""
-        }
-    };
+    let unit = |slot: &Slot| when(slot.lengths_fcs.len() == 1, " B");
     let flows = slots.iter().filter_map(|slot| slot.flows);
     let both = slots.iter().any(|slot| slot.direction == Direction::Both);
     let modified = slots.iter().map(modifiers).filter(|text| !text.is_empty());
@@ -213,8 +208,7 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     .into_iter()
     .chain(modified)
     .chain(directions)
-    .collect::<Vec<_>>()
-    .join("; ")
+    .joined("; ")
 }
 
 /// The frames of connections: `request (SYN, SYN/ACK, ...) with objects of 6 B`.
@@ -270,16 +264,18 @@ fn each(all: impl Iterator<Item = String>) -> String {
 
 fn trials(shown: &Shown<'_>) -> String {
     let asked = &shown.campaign.asked;
-    let count: usize = shown.summary.rows.iter().map(|r| r.trials).sum();
-    let order = match shown.summary.searches.is_empty() {
-        true => shown.planned.experiment.trials.order.about(),
-        false => "the cells in turns, trial by trial",
+    let count: usize = shown.rows().map(|r| r.trials).sum();
+    let is_search = !shown.summary.searches.is_empty();
+    let order = if is_search {
+        "the cells in turns, trial by trial"
+    } else {
+        shown.planned.experiment.trials.order.about()
     };
     let ms = asked.timing.run_ns / 1_000_000;
-    let long = match shown.summary.searches.is_empty() {
-        true if super::kept::any(shown) => format!(", connections open for {ms} ms"),
-        true => format!(" of {ms} ms"),
-        false => String::new(),
+    let long = match is_search {
+        true => String::new(),
+        false if super::kept::any(shown) => format!(", connections open for {ms} ms"),
+        false => format!(" of {ms} ms"),
     };
     format!(
         "{}{long}, {order}, seed {}, batches of {}, generator {}, receiver {}, in {}",
@@ -294,7 +290,7 @@ fn trials(shown: &Shown<'_>) -> String {
 
 /// How far connections were when the trials began, where DUTs keep states.
 fn states(page: &mut Document, shown: &Shown<'_>) {
-    let rows = shown.summary.rows.iter();
+    let rows = shown.rows();
     let of_rows = rows.filter_map(|row| Some((row.connections?.states, shown.name(row.slot))));
     for (states, names) in together(of_rows) {
         let meaning = match states {
@@ -344,10 +340,10 @@ fn ended(shown: &Shown<'_>) -> String {
         let load = 100.0 * summary.load_share.clamp(0.0, 1.0);
         let waited: u64 = shown.trials.iter().map(|trial| trial.waited_ns).sum();
         let waited = (waited as f64 / 1e7 / summary.seconds).clamp(0.0, 100.0 - load);
-        let others = match waited >= 0.05 {
-            true => format!(", waiting for another linerate {waited:.1} %"),
-            false => String::new(),
-        };
+        let others = when(
+            waited >= 0.05,
+            format!(", waiting for another linerate {waited:.1} %"),
+        );
         text += &format!(
             " Under load {load:.1} % of it{others}, overhead {:.1} %.",
             100.0 - load - waited

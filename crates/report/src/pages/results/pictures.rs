@@ -3,14 +3,12 @@
 mod inside;
 
 use super::{Shown, balance};
-use crate::chart::{Axis, Chart, Look, Scale, Series, Spot, ends};
 use crate::pages::sets::limits;
 use crate::prelude::*;
 pub use inside::loads;
 use linerate_explain::frames_by_place;
-use linerate_measure::record::{LabKind, Searched, SearchedLoad, Slot, TrialRecord};
+use linerate_measure::record::{Balance, Searched, SearchedLoad};
 use linerate_stats::histogram::Histogram;
-use std::collections::BTreeMap;
 
 /// Cells that a picture has room for.
 const MOST_CELLS: usize = 250;
@@ -42,8 +40,8 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
         let x = Axis::new("variant", Scale::Names(names));
         return draw(page, "Forwarding rate of each variant", x, shown, series);
     }
-    let measured = |slot: &&Slot| shown.row(slot.id).is_some_and(|row| row.received.n > 0);
-    let slots = || shown.campaign.slots.iter().filter(measured);
+    let measured = |slot: &&Slot| shown.rate(slot.id).is_some();
+    let slots = || shown.slots().filter(measured);
     let with_dut = slots().any(|slot| !slot.is_calibration());
     let cells: Vec<&Slot> = slots()
         .filter(|slot| slot.is_calibration() != with_dut)
@@ -89,12 +87,7 @@ fn grouped(shown: &Shown<'_>) -> Option<(Vec<String>, Vec<Series>)> {
         slot.levels.iter().filter_map(level).joined(", ")
     };
     let (mut names, mut series): (Vec<String>, Vec<Series>) = (Vec::new(), Vec::new());
-    for slot in shown
-        .campaign
-        .slots
-        .iter()
-        .filter(|slot| !slot.is_calibration())
-    {
+    for slot in shown.slots().filter(|slot| !slot.is_calibration()) {
         let at = names
             .iter()
             .position(|name| *name == slot.plan_variant)
@@ -123,10 +116,8 @@ pub fn losses(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         return;
     }
     let load = |load: &SearchedLoad| Spot {
-        x: 100.0 * load.load / search.limits.max,
-        y: 100.0 * load.loss,
-        interval: None,
         trials: losses_at(shown, search.slot, load.load),
+        ..Spot::at(100.0 * load.load / search.limits.max, 100.0 * load.loss)
     };
     let series = Series::new("median", Look::Line, search.loads.iter().map(load));
     let highest = words(search.limits.max, 4);
@@ -139,12 +130,8 @@ pub fn losses(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
     };
     let x = Axis::new(format!("offered load, % of {highest} frames/s"), over);
     let title = format!("Loss over offered load: {}", shown.name(search.slot));
-    page.chart(Chart::new(
-        title,
-        x,
-        Axis::new("loss, %", loss),
-        vec![series],
-    ));
+    let y = Axis::new("loss, %", loss);
+    page.chart(Chart::new(title, x, y, vec![series]));
 }
 
 /// Loss in per cent of the trials of a cell at a load.
@@ -159,17 +146,12 @@ fn losses_at(shown: &Shown<'_>, cell: usize, load: f64) -> Vec<f64> {
 pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
     let RateUnit { scale, name: unit } = shown.unit();
     let of = |slot: &Slot, valid: bool| -> Vec<Spot> {
-        let here = shown
-            .trials
-            .iter()
-            .filter(|trial| trial.slot == slot.id && trial.audit.valid == valid);
+        let here = |trial: &&TrialRecord| trial.slot == slot.id && trial.audit.valid == valid;
         let spot = |trial: &TrialRecord| {
-            Some(Spot::at(
-                trial.began_ns as f64 / 1e9,
-                trial.rates?.received / scale,
-            ))
+            let rate = trial.rates?.received / scale;
+            Some(Spot::at(trial.began_ns as f64 / 1e9, rate))
         };
-        here.filter_map(spot).collect()
+        shown.trials.iter().filter(here).filter_map(spot).collect()
     };
     let slots = shown.measured_slots();
     let valid = slots
@@ -190,12 +172,8 @@ pub fn over_time(page: &mut Document, shown: &Shown<'_>) {
             .into_iter()
             .map(|(name, points)| Series::new(name, Look::Marks, points));
         page.heading("Drift");
-        page.chart(Chart::new(
-            "The trials in the order of time",
-            x,
-            y,
-            series.collect(),
-        ));
+        let title = "The trials in the order of time";
+        page.chart(Chart::new(title, x, y, series.collect()));
         left_out(page, cells, MOST_SERIES);
     }
 }
@@ -225,30 +203,25 @@ pub fn latencies(page: &mut Document, shown: &Shown<'_>) {
     if all.is_empty() {
         return;
     }
-    let lines = |points: &dyn Fn(&Histogram) -> Vec<[f64; 2]>| -> Vec<Series> {
-        let line = |(name, of): &(String, Histogram)| {
-            Series::new(
-                name.as_str(),
-                Look::Line,
-                points(of).into_iter().map(|[x, y]| Spot::at(x, y)),
-            )
-        };
+    let lines = |points: &dyn Fn(&Histogram) -> Vec<Spot>| -> Vec<Series> {
+        let line =
+            |(name, of): &(String, Histogram)| Series::new(name.as_str(), Look::Line, points(of));
         all.iter().map(line).collect()
     };
     let shares = |of: &Histogram| {
-        let count = of.count() as f64;
         let share = |(from, frames): (u64, u64)| {
-            [
-                (from.max(1) as f64 * 1.5) / 1e3,
-                100.0 * frames as f64 / count,
-            ]
+            let percent = 100.0 * frames as f64 / of.count() as f64;
+            Spot::at((from.max(1) as f64 * 1.5) / 1e3, percent)
         };
         of.powers().into_iter().map(share).collect()
     };
     let slowest = |of: &Histogram| {
+        let spot = |one: &f64| {
+            let ns = of.quantile(1.0 - 1.0 / one)?;
+            Some(Spot::at(*one, ns as f64 / 1e3))
+        };
         let some = SLOWEST.iter().filter(|one| of.count() as f64 >= **one);
-        some.filter_map(|one| Some([*one, of.quantile(1.0 - 1.0 / one)? as f64 / 1e3]))
-            .collect()
+        some.filter_map(spot).collect()
     };
     let latency = || Axis::new("latency, us", Scale::Log);
     page.chart(Chart::new(
@@ -290,29 +263,17 @@ pub fn queues(page: &mut Document, shown: &Shown<'_>) {
             100.0 * own as f64 / all.max(1) as f64
         };
         let (what, short) = balance::names(kind);
-        let row = |number: u32| {
-            let spots = (1u32..)
-                .zip(&columns)
-                .map(|(x, column)| Spot::at(f64::from(x), share(column, number)));
-            Series::new(format!("{short} {number}"), Look::Cells, spots)
+        let row = |of: &Balance| {
+            let spots = (1u32..).zip(&columns);
+            let spots = spots.map(|(x, column)| Spot::at(f64::from(x), share(column, of.number)));
+            Series::new(format!("{short} {}", of.number), Look::Cells, spots)
         };
-        let x = if each > 1 {
-            format!("groups of {each} trials")
-        } else {
-            "trials".into()
-        };
+        let groups = when(each > 1, format!("groups of {each} "));
         page.chart(Chart::new(
             format!("Frames by {what} over time: {}", shown.name(explained.slot)),
-            Axis::new(
-                format!("{x} of the cell, in the order of time"),
-                Scale::Linear { from_zero: false },
-            ),
+            Axis::free(format!("{groups}trials of the cell, in the order of time")),
             Axis::from_zero("share of the frames, %"),
-            explained
-                .balance
-                .iter()
-                .map(|place| row(place.number))
-                .collect(),
+            explained.balance.iter().map(row).collect(),
         ));
     }
 }
@@ -326,35 +287,21 @@ pub fn cpus(page: &mut Document, shown: &Shown<'_>) {
         let spot = |(cpu, shares): (u32, Vec<f64>)| {
             Some(Spot::at(f64::from(cpu), linerate_stats::median(&shares)?))
         };
-        let row = Series::new(
-            shown.name(slot.id),
-            Look::Cells,
-            busy.into_iter().filter_map(spot),
-        );
+        let spots = busy.into_iter().filter_map(spot);
+        let row = Series::new(shown.name(slot.id), Look::Cells, spots);
         (!row.points.is_empty()).then_some(row)
     };
     let series: Vec<Series> = shown
-        .campaign
-        .slots
-        .iter()
+        .slots()
         .filter_map(row)
         .take(MOST_COLUMNS / 2)
         .collect();
     if !series.is_empty() {
-        let of_dut = if shown.campaign.asked.lab == LabKind::Hosts {
-            " of the DUT"
-        } else {
-            ""
-        };
+        let of_dut = when(shown.campaign.asked.lab == LabKind::Hosts, " of the DUT");
         page.heading("CPUs");
         let title = format!("How busy each CPU{of_dut} was: medians of the trials of each cell");
-        let x = Axis::new("CPU", Scale::Linear { from_zero: false });
-        page.chart(Chart::new(
-            title,
-            x,
-            Axis::new("busy, %", Scale::Percent),
-            series,
-        ));
+        let y = Axis::new("busy, %", Scale::Percent);
+        page.chart(Chart::new(title, Axis::free("CPU"), y, series));
     }
 }
 
@@ -368,11 +315,8 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
         let Some(factor) = shown.planned.experiment.factors.get(of_factor[0].factor) else {
             continue;
         };
-        let numbers: Option<Vec<f64>> = of_factor[0]
-            .points
-            .iter()
-            .map(|point| point.number)
-            .collect();
+        let points = of_factor[0].points.iter();
+        let numbers: Option<Vec<f64>> = points.clone().map(|point| point.number).collect();
         let scale = match &numbers {
             Some(numbers) => {
                 let above = numbers.iter().copied().filter(|number| *number > 0.0);
@@ -384,13 +328,7 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
                     Scale::Linear { from_zero: false }
                 }
             }
-            None => Scale::Names(
-                of_factor[0]
-                    .points
-                    .iter()
-                    .map(|point| point.level.clone())
-                    .collect(),
-            ),
+            None => Scale::Names(points.map(|point| point.level.clone()).collect()),
         };
         let look = if numbers.is_some() {
             Look::Line
@@ -413,13 +351,8 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
             None if lengths => "frame size with FCS, B".into(),
             None => factor.name.clone(),
         };
-        draw(
-            page,
-            &format!("Rate over {}", factor.name),
-            Axis::new(label, scale),
-            shown,
-            lines,
-        );
+        let title = format!("Rate over {}", factor.name);
+        draw(page, &title, Axis::new(label, scale), shown, lines);
         if lengths && shown.campaign.asked.lab != LabKind::Hosts {
             page.note("The links of this lab are virtual and have no line rate: those of Ethernet are drawn for comparison.");
         }
@@ -429,22 +362,12 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
 /// The rate of a cell with its interval and its valid trials, or the rate that was searched for with its bounds, in the unit of the page.
 fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
     let scale = shown.unit().scale;
-    if let Some(search) = shown
-        .summary
-        .searches
-        .iter()
-        .find(|search| search.slot == cell)
-    {
+    if let Some(search) = shown.search(cell) {
         let found = search.goals.first()?.outcome;
-        let interval = found
-            .lower
-            .zip(found.upper)
-            .map(|(low, high)| [low / scale, high / scale]);
+        let bounds = found.lower.zip(found.upper);
         return Some(Spot {
-            x,
-            y: found.conditional? / scale,
-            interval,
-            trials: Vec::new(),
+            interval: bounds.map(|(low, high)| [low / scale, high / scale]),
+            ..Spot::at(x, found.conditional? / scale)
         });
     }
     let rate = shown.row(cell).filter(|row| row.received.n > 0)?.received;

@@ -2,11 +2,9 @@
 
 use super::super::difference::takes;
 use super::{Shown, pictures};
-use crate::document::Drawing;
 use crate::prelude::*;
 use linerate_measure::record::SlotProfile;
 use linerate_profile::{differential_part, flame_graph_part};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions of the table.
 const FUNCTIONS: usize = 12;
@@ -101,13 +99,7 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
             }));
         }
     };
-    let of_dut = |slot: &usize| {
-        shown
-            .campaign
-            .slots
-            .get(*slot)
-            .is_some_and(|slot| !slot.is_calibration())
-    };
+    let of_dut = |slot: &usize| shown.slot(*slot).is_some_and(|slot| !slot.is_calibration());
     let all = || shown.stacks.iter().filter(|(slot, _)| of_dut(slot));
     let drawn = || all().take(FLAMES);
     for (slot, profile) in drawn() {
@@ -124,12 +116,7 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
         );
     }
     for (slot, after) in drawn() {
-        let Some(than) = shown
-            .campaign
-            .slots
-            .get(*slot)
-            .and_then(|slot| slot.baseline)
-        else {
+        let Some(than) = shown.slot(*slot).and_then(|slot| slot.baseline) else {
             continue;
         };
         let Some(before) = shown.stacks.get(&than) else {
@@ -168,9 +155,7 @@ fn times<'a>(shown: &Shown<'_>, profile: &'a SlotProfile) -> Option<Times<'a>> {
         .row(profile.slot)
         .filter(|row| row.ns_per_frame > 0.0)?;
     shown
-        .campaign
-        .slots
-        .get(profile.slot)
+        .slot(profile.slot)
         .filter(|slot| slot.asked_fps.is_none())?;
     let own = profile
         .functions

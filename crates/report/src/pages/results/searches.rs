@@ -3,9 +3,7 @@
 use super::{Shown, pictures};
 use crate::prelude::*;
 use linerate_measure::experiment::{Method, Trials};
-use linerate_measure::record::{
-    Direction, Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad,
-};
+use linerate_measure::record::{Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
 use linerate_search::{Goal, Irregular};
 
 /// Most searches whose loads are listed.
@@ -41,39 +39,21 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     );
     pictures::series(page, shown);
     let trials = &shown.planned.experiment.trials;
-    let named =
-        searches
-            .iter()
-            .flat_map(|search| &search.goals)
-            .fold(Vec::new(), |mut all, goal| {
-                let text = format!("{}: {}", goal.name, terms(&goal.goal, trials));
-                if !all.contains(&text) {
-                    all.push(text);
-                }
-                all
-            });
-    for text in named {
+    let goals = || searches.iter().flat_map(|search| &search.goals);
+    let named = goals().map(|goal| format!("{}: {}", goal.name, terms(&goal.goal, trials)));
+    for text in distinct(named) {
         page.item("- ", text, Tone::Note);
     }
-    if shown
-        .campaign
-        .slots
-        .iter()
-        .any(|slot| slot.direction == Direction::Both)
-    {
+    if shown.slots().any(|slot| slot.direction == Direction::Both) {
         page.note("With frames in both directions, loads are those of each direction: twice as many frames pass. Loss covers both directions.");
     }
     page.note("A load counts as offered if the tester kept it within 0.5 %.");
-    if searches.iter().any(|search| !search.goals.is_empty()) {
+    if goals().next().is_some() {
         page.note(
             "Bounds are loads; conditional throughput is the lower bound less the loss there.",
         );
     }
-    if searches
-        .iter()
-        .flat_map(|search| &search.goals)
-        .any(|goal| goal.interval != [None; 2])
-    {
+    if goals().any(|goal| goal.interval != [None; 2]) {
         page.note("The 95 % interval, from all full trials, is that of the load where the goal begins to be missed. Another search ends within it, unless the machine changes.");
     }
     searches
@@ -84,10 +64,8 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
 
 /// The answers of all searches.
 pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
-    shown
-        .summary
-        .searches
-        .iter()
+    let searches = shown.summary.searches.iter();
+    searches
         .flat_map(|search| sentences_of(shown, search))
         .collect()
 }
@@ -167,19 +145,13 @@ fn curve(shown: &Shown<'_>, search: &Searched) -> String {
 
 /// The unit of all loads.
 fn unit(shown: &Shown<'_>) -> RateUnit {
-    let loads = shown
-        .summary
-        .searches
-        .iter()
-        .flat_map(|search| &search.goals);
-    let bounds = loads
-        .flat_map(|goal| [goal.outcome.lower, goal.outcome.upper])
-        .flatten();
-    let curves = shown.summary.searches.iter().filter(|search| {
-        search
-            .goals
-            .iter()
-            .all(|goal| goal.outcome.lower.is_none() && goal.outcome.upper.is_none())
+    let bounds_of = |goal: &SearchedGoal| [goal.outcome.lower, goal.outcome.upper];
+    let searches = shown.summary.searches.iter();
+    let goals = searches.clone().flat_map(|search| &search.goals);
+    let bounds = goals.flat_map(bounds_of).flatten();
+    let curves = searches.filter(|search| {
+        let mut bounds = search.goals.iter().flat_map(bounds_of);
+        bounds.all(|bound| bound.is_none())
     });
     shown.unit_of(bounds.chain(curves.map(|search| search.limits.max)))
 }
@@ -191,11 +163,11 @@ fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
         [None, None] => Cell::Nothing,
         [Some(low), None] => format!("from {}", end(low)).into(),
         [None, Some(high)] => format!("to {}", end(high)).into(),
-        [Some(low), Some(high)] => Cell::Interval {
-            low: low / scale,
-            high: high / scale,
-            text: format!("{}..{}", end(low), end(high)),
-        },
+        [Some(low), Some(high)] => Cell::range(
+            low / scale,
+            high / scale,
+            format!("{}..{}", end(low), end(high)),
+        ),
     }
 }
 
@@ -231,11 +203,10 @@ pub fn terms(goal: &Goal, trials: &Trials) -> String {
         0.5 => "in half of the trials' time".into(),
         ratio => format!("in {} % of the trials' time", percent(1.0 - ratio)),
     };
-    let first = if goal.initial_ns < goal.final_ns {
-        format!(", first trials of {}", seconds(goal.initial_ns))
-    } else {
-        String::new()
-    };
+    let first = when(
+        goal.initial_ns < goal.final_ns,
+        format!(", first trials of {}", seconds(goal.initial_ns)),
+    );
     format!(
         "{loss} {exceed}; trials of {}{first}, {} for each load; {apart}",
         seconds(goal.final_ns),
@@ -276,14 +247,10 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
             )
         }
         _ => {
-            let spoils = [shown.spoils(search.slot)]
-                .into_iter()
-                .filter(|why| !why.is_empty());
-            let why = [why(shown, search, goal)]
-                .into_iter()
-                .chain(spoils)
-                .joined("; ");
-            format!("{who}: no result; {}{}.", why, so_far(shown, search, goal))
+            let spoils = shown.spoils(search.slot);
+            let spoils = when(!spoils.is_empty(), format!("; {spoils}"));
+            let (why, far) = (why(shown, search, goal), so_far(shown, search, goal));
+            format!("{who}: no result; {why}{spoils}{far}.")
         }
     }
 }
@@ -296,13 +263,14 @@ fn so_far(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     let low = low.map(|load| format!("met at {}", words(load.load, 4)));
     let high = high.map(|load| format!("missed at {}", words(load.load, 4)));
     let known: Vec<String> = low.into_iter().chain(high).collect();
-    match known.is_empty() || search.ended.is_some() {
-        true => String::new(),
-        false => format!(
+    if known.is_empty() || search.ended.is_some() {
+        String::new()
+    } else {
+        format!(
             ". By too few trials to decide, the goal is {} {}s a second",
             known.join(", and "),
             shown.noun()
-        ),
+        )
     }
 }
 
@@ -331,9 +299,7 @@ fn chance(search: &Searched, goal: &SearchedGoal, apart: f64) -> String {
 /// The rate of both directions together.
 fn together(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
     let ways = shown
-        .campaign
-        .slots
-        .get(search.slot)
+        .slot(search.slot)
         .map_or(1, |slot| slot.direction.ways().len());
     match goal.outcome.conditional.filter(|_| ways > 1) {
         Some(rate) => {
@@ -445,9 +411,10 @@ pub fn stalls(trials: &Trials, searches: &[Searched]) -> Option<String> {
         .into_iter()
         .find(|goal| disturbed(goal) > goal.goal.exceed_ratio().max(0.5))
     {
-        let loose = match loose.is_empty() {
-            true => "a search for pdr (linerate search --goal pdr)".into(),
-            false => names(&loose),
+        let loose = if loose.is_empty() {
+            "a search for pdr (linerate search --goal pdr)".into()
+        } else {
+            names(&loose)
         };
         text += &format!(
             " Stalls of this machine disturb {:.0} % of all trials of {}, so {} measures the machine, and not the DUT: use {loose}, unless the DUT is much slower than the tester.",

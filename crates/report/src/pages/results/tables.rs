@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use linerate_measure::record::{
-    Against, Compared, Disagreement, Expected, JudgedPair, Ministat, Point, Row, Series,
+    Against, Compared, Disagreement, Expected, JudgedPair, Ministat, Point, Series,
 };
 
 use super::super::numbers::words as rate_words;
@@ -10,8 +10,7 @@ use super::answer::certainty;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
 use super::{Shown, has_rate};
-use linerate_measure::experiment::{Factor, Interest, Judgement};
-use linerate_stats::Estimate;
+use linerate_measure::experiment::{Factor, Interest};
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
 pub fn cells(page: &mut Document, shown: &Shown<'_>) {
@@ -53,11 +52,7 @@ fn beside_ceiling<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> 
         .optional("95 %", "interval", |r| {
             let ratio = ratio(r)?;
             let (low, high) = (100.0 * ratio.low?, 100.0 * ratio.high?);
-            Some(Cell::Interval {
-                low,
-                high,
-                text: interval(&ratio, 0.01, 3)?,
-            })
+            Some(Cell::range(low, high, interval(&ratio, 0.01, 3)?))
         })
 }
 
@@ -344,11 +339,7 @@ pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
             );
             page.items("            ", decisive(shown, expected), tone, (MOST, ""));
             for reason in &expected.reasons {
-                let partly = if expected.judgement.is_some() {
-                    "not judged for all: "
-                } else {
-                    ""
-                };
+                let partly = when(expected.judgement.is_some(), "not judged for all: ");
                 page.item("            ", format!("{partly}{reason}"), Tone::Note);
             }
         },

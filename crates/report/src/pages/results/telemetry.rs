@@ -36,7 +36,7 @@ fn cells(slots: &[usize]) -> String {
     let numbers: Vec<String> = slots.iter().map(|slot| (slot + 1).to_string()).collect();
     format!(
         "cell{} {}",
-        if numbers.len() == 1 { "" } else { "s" },
+        when(numbers.len() != 1, "s"),
         numbers.join(", ")
     )
 }

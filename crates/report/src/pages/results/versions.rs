@@ -27,7 +27,7 @@ pub fn versions(page: &mut Document, shown: &Shown<'_>) {
         }
         (all.sent[1] > 0).then_some(all)
     };
-    let slots = shown.campaign.slots.iter();
+    let slots = shown.slots();
     let mixes = slots.filter(|slot| {
         slot.traffic
             .as_ref()

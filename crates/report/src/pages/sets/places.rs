@@ -1,8 +1,8 @@
 //! Where sets stand in a picture, by the numbers and words of their names.
 
 use super::{FEWEST, Set, join};
+use crate::prelude::*;
 use linerate_measure::history::revision::Revision;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer revisions than these are compared with each other, and make no line.
 const MANY_REVISIONS: usize = 5;

@@ -6,7 +6,6 @@ use super::words::{extremes, listed, range, sets_of, shown, some, span, systems,
 use super::{Entry, Facet, Site};
 use crate::pages::warn_of_simulation;
 use crate::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
 
 impl Site {
     /// The names of a facet with their campaigns, those with most sets first.

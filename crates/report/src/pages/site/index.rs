@@ -2,8 +2,7 @@
 
 use super::{Facet, Site};
 use crate::pages::sets::Set;
-use serde::Serialize;
-use std::collections::BTreeSet;
+use crate::prelude::*;
 
 /// The index: a script, because a page that was opened from a disk may load no other data.
 pub fn index<'a>(site: &'a Site) -> String {

@@ -1,7 +1,7 @@
 //! Names of a site's files: lower-case letters, digits and dashes, so that no name of an archive leads elsewhere or breaks an
 //! address, and none is another's on disks that do not tell upper case from lower.
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
 
 /// Characters of a name, without its number.
 const LONGEST: usize = 80;

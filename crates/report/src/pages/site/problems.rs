@@ -3,7 +3,6 @@
 use super::paged::{Paged, sections};
 use super::{Problem, Site};
 use crate::prelude::*;
-use std::collections::BTreeMap;
 
 impl Site {
     /// Files that could not be used, by their folder.

@@ -7,7 +7,6 @@ use super::{MOST_LISTED, Site};
 use crate::pages::history;
 use crate::prelude::*;
 use linerate_measure::history::{History, Judged, Key};
-use std::collections::BTreeMap;
 
 /// The pages of time lines.
 pub struct Times<'a> {

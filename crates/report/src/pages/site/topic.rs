@@ -5,11 +5,9 @@ use super::paged::{Paged, sections};
 use super::times::Times;
 use super::words::{shown, span, up};
 use super::{Entry, Facet, Site};
-use crate::chart::{Chart, ends};
 use crate::pages::sets::{self, Set, Unit};
 use crate::prelude::*;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest runs that ministat compares.
 const ENOUGH: usize = 3;
@@ -208,7 +206,7 @@ pub fn comparison(rows: &[Compared<'_>]) -> Table {
 fn spread(set: &Set, scale: f64) -> Option<Cell> {
     let [low, high] = ends(set.runs.iter().copied())?.map(|end| end / scale);
     let text = format!("{}..{}", significant(low, 4), significant(high, 4));
-    Some(Cell::Interval { low, high, text })
+    Some(Cell::range(low, high, text))
 }
 
 /// ministat's verdict in a few words.
@@ -225,16 +223,17 @@ fn verdict(reference: &Set, set: &Set) -> Cell {
         return "the other forwards nothing".into();
     }
     let found = difference(&reference, &set, Confidence::default(), Era::New);
-    match found.proven {
-        true => Cell::number(
+    if found.proven {
+        Cell::number(
             found.percent,
             format!(
                 "{:+.1} % +/- {} %",
                 found.percent,
                 significant(found.percent_error, 2)
             ),
-        ),
-        false => "no difference proven".into(),
+        )
+    } else {
+        "no difference proven".into()
     }
 }
 

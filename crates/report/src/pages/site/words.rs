@@ -1,12 +1,10 @@
 //! Words and figures that several pages say of campaigns.
 
 use super::{Entry, FRONT};
-use crate::chart::ends;
 use crate::pages::numbers::some as some_of;
 use crate::pages::sets::Unit;
 use crate::prelude::*;
 use linerate_measure::history::revision::Release;
-use std::collections::BTreeSet;
 
 /// `FreeBSD 11.1` of the label of an archive's folder, or of uname's words.
 pub fn release(text: &str) -> Option<String> {

@@ -1,9 +1,7 @@
 //! The inside of trials: rates from sample to sample.
 
 use super::{Shown, left_out};
-use crate::chart::{Axis, Chart, Look, Series, Spot};
 use crate::prelude::*;
-use linerate_measure::record::{Slot, TrialRecord};
 use linerate_measure::trial::{Sample, Shape};
 
 /// Cells with a picture of the inside of their trials.
@@ -27,11 +25,7 @@ pub fn loads(page: &mut Document, shown: &Shown<'_>) {
         all.retain(|trial| Some((trial.asked_fps, trial.timing, trial.shape)) == last);
         all
     };
-    let with_dut = shown
-        .campaign
-        .slots
-        .iter()
-        .filter(|slot| !slot.is_calibration());
+    let with_dut = shown.slots().filter(|slot| !slot.is_calibration());
     let all: Vec<(&Slot, Vec<&TrialRecord>)> = with_dut
         .map(|slot| (slot, of(slot)))
         .filter(|(_, trials)| !trials.is_empty())
