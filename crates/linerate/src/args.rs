@@ -61,12 +61,13 @@ impl Printed {
             Some("md" | "markdown") => "markdown",
             _ => return self.clone(),
         };
-        match self.is_text() {
-            true => Printed {
+        if self.is_text() {
+            Printed {
                 format: named(format),
                 json: false,
-            },
-            false => self.clone(),
+            }
+        } else {
+            self.clone()
         }
     }
 

@@ -5,15 +5,14 @@ use crate::commands::{
     facts, flame, history, import, lab, list, plan_file, profile, receive, report, reproduce,
     rfc2544, rules, run, search, send, serve, show, site, stat, tune, watch,
 };
-use anyhow::Result;
+use crate::output::Exit;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use std::process::ExitCode;
 
 /// Columns of the help at most.
 const MOST_COLUMNS: usize = 110;
 
 /// How many packets does this router or firewall forward, why not more, and which setting makes it faster?
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "linerate", version = env!("LINERATE_VERSION"), max_term_width = MOST_COLUMNS, propagate_version = true)]
 pub struct Cli {
     /// The verb.
@@ -22,7 +21,7 @@ pub struct Cli {
 }
 
 /// The verbs.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum Command {
     /// How many frames a second does this machine's kernel forward?
     ///
@@ -312,9 +311,10 @@ fn flowing(command: clap::Command, width: usize) -> clap::Command {
         } else {
             '\n'
         });
-        match line.starts_with(' ') && line.chars().count() > width {
-            true => joined.push_str(&hanging(line, width)),
-            false => joined.push_str(line),
+        if line.starts_with(' ') && line.chars().count() > width {
+            joined.push_str(&hanging(line, width))
+        } else {
+            joined.push_str(line)
         }
     }
     command
@@ -351,7 +351,7 @@ impl Command {
     ///
     /// # Errors
     /// The reason why it could not do its job.
-    pub fn run(self) -> Result<ExitCode> {
+    pub fn run(self) -> Exit {
         match self {
             Command::Bench(args) => bench::run(&args),
             Command::Send(args) => send::run(&args),

@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod http;
 mod output;
+mod prelude;
 mod watch;
 
 use linerate_runner::{fault, input};

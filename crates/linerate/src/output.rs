@@ -47,9 +47,9 @@ pub fn print(text: &str) {
 ///
 /// # Errors
 /// None: [`finish`] has those of standard output.
-pub fn all_of(text: &str) -> Result<ExitCode> {
+pub fn all_of(text: &str) -> Exit {
     print(text);
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Prints in a way of its own.
@@ -93,6 +93,19 @@ pub fn finish(code: ExitCode) -> ExitCode {
     }
 }
 
+/// How a command ends: with an exit status, or an error.
+pub type Exit = Result<ExitCode>;
+
+/// The end of a command that did its job.
+pub const DONE: Exit = Ok(ExitCode::SUCCESS);
+
+/// The end with an exit status.
+pub fn exit(status: u8) -> Exit {
+    Ok(status.into())
+}
+
+/// Exit status of a command that did its job.
+pub const SUCCESS: u8 = 0;
 /// Exit status of a command that could not do its job.
 pub const FAILED: u8 = 1;
 /// Exit status for arguments that do not make sense together, as clap's own.
@@ -113,7 +126,7 @@ pub fn result<R: Serialize>(
     how: &Printed,
     record: impl FnOnce() -> R,
     page: impl FnOnce() -> Document,
-) -> Result<ExitCode> {
+) -> Exit {
     all_of(&rendered(how, record, page)?)
 }
 

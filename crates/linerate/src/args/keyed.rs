@@ -43,6 +43,11 @@ pub const fn key(option: &'static str, key: &'static str, value: &'static str) -
     }
 }
 
+/// An option of the verb's own that stands for a key.
+pub const fn stands_for(option: &'static str, key: &'static str) -> Keyed {
+    Keyed { option, key }
+}
+
 impl Opt {
     /// Several values, separated by commas, are levels of a factor.
     pub const fn levels(self) -> Opt {

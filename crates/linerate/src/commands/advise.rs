@@ -1,29 +1,19 @@
 //! `linerate advise`: which settings of a host should change.
 
 use super::facts::{MOST, Source, configuration};
-use crate::args::{duration, named, number};
-use crate::output::{INTERRUPTED, print, print_json, show};
-use anyhow::{Context, Result};
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::args::number;
+use crate::prelude::*;
 use linerate_advise::lines::{self, Chosen};
 use linerate_advise::{Advice, Demands, Item, ROLES, Role, advise, version};
 use linerate_hosts::configuration::Configuration;
 use linerate_hosts::dut_changes::{content, content_of};
 use linerate_linux::files::read;
 use linerate_plan::diagnostic::suggestion;
-use linerate_plan::units::parse_link_speed;
 use linerate_remote::{Finished, Order};
 use linerate_report::format::FORMATS;
-use linerate_report::pages;
-use linerate_runner::interrupt;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
 
 /// Recommend settings for a router, firewall, bridge or end host, with reasons and measured effects.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   sudo linerate advise                      this machine, in its present role
   linerate advise root@router               a host over ssh
@@ -43,19 +33,19 @@ docs/advise.md has all rules.
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Advise {
     #[command(flatten)]
-    pub source: Source,
+    source: Source,
 
     #[command(flatten)]
-    pub purpose: Purpose,
+    purpose: Purpose,
 
     /// Format of the output: text is a page, json the record. shell, ansible and diff are a script, a playbook and a patch that make
     /// the changes; plan is a plan for `linerate tune`
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
-    pub format: String,
+    format: String,
 
     /// Short for --format json
     #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+    json: bool,
 }
 
 /// Role of the host.
@@ -64,11 +54,11 @@ pub struct Purpose {
     /// Role of the host: router, firewall (a router that filters), bridge (of frames), endhost [default: what its forwarding
     /// and its rules show]
     #[arg(long, value_name = "ROLE", value_parser = role)]
-    pub role: Option<Role>,
+    role: Option<Role>,
 
     /// Release of the host's operating system, such as 11.1, if linerate cannot find it out
     #[arg(long, value_name = "RELEASE", value_parser = release)]
-    pub release: Option<String>,
+    release: Option<String>,
 
     /// Only the recommendation with this name, as `linerate advise` prints it; can be repeated
     #[arg(long = "item", value_name = "NAME")]
@@ -76,15 +66,15 @@ pub struct Purpose {
 
     /// Connections that a firewall must keep: 1000000, 5M [default: as many as it may keep now]
     #[arg(long, value_name = "N", value_parser = connections)]
-    pub connections: Option<u64>,
+    connections: Option<u64>,
 
     /// Round-trip time of an end host's connections
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
-    pub rtt: Duration,
+    rtt: Duration,
 
     /// Bit rate of an end host's connections [default: that of its fastest link]
     #[arg(long, value_name = "RATE", value_parser = parse_link_speed)]
-    pub rate: Option<f64>,
+    rate: Option<f64>,
 }
 
 impl Purpose {
@@ -157,9 +147,9 @@ fn formats() -> impl TypedValueParser<Value = String> {
 ///
 /// # Errors
 /// The host or the folder cannot be read.
-pub fn run(args: &Advise) -> Result<ExitCode> {
+pub fn run(args: &Advise) -> Exit {
     let Some(facts) = args.source.facts()? else {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     };
     let found = configuration(&facts)?;
     let advice = args.purpose.advice(found.clone())?;
@@ -183,7 +173,7 @@ pub fn run(args: &Advise) -> Result<ExitCode> {
             &pages::advice(args.source.name(), &advice),
         ),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The texts of a host's files, as far as they can be read. A saved folder has them if it is a file system tree; a file of linerate's

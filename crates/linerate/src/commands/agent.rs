@@ -1,17 +1,13 @@
 //! `linerate agent`: serves a controller that has started it, over ssh or another way that leads to its two pipes.
 
-use crate::output::{FAILED, INTERRUPTED};
-use anyhow::{Result, bail};
+use crate::prelude::*;
 use linerate_linux::agent::{self, Connection, Options};
-use linerate_runner::interrupt;
-use std::io::IsTerminal;
-use std::process::ExitCode;
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The verb was started by hand.
-pub fn run() -> Result<ExitCode> {
+pub fn run() -> Exit {
     if std::io::stdin().is_terminal() {
         bail!(
             "linerate agent is started by linerate on another host, over ssh; it speaks no language for people (docs/agent.md)"
@@ -29,9 +25,9 @@ pub fn run() -> Result<ExitCode> {
         options,
         &interrupt::INTERRUPTED,
     );
-    Ok(match (clean, interrupt::interrupted()) {
-        (true, _) => ExitCode::SUCCESS,
-        (false, true) => ExitCode::from(INTERRUPTED),
-        (false, false) => ExitCode::from(FAILED),
+    exit(match (clean, interrupted()) {
+        (true, _) => SUCCESS,
+        (false, true) => INTERRUPTED,
+        (false, false) => FAILED,
     })
 }

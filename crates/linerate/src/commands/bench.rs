@@ -1,27 +1,20 @@
 //! `linerate bench`: a plan out of arguments, carried out as any other.
 
 use super::run;
-use crate::args::keyed::{Keys, Opt, Verb, key, levels};
-use crate::args::{CampaignArgs, HEADERS, Sizes, families, mapping, names_of, sizes};
-use crate::output::{all_of, tell};
-use anyhow::{Context, Result};
-use clap::Args;
+use crate::args::keyed::{Keys, Opt, Verb, key, levels, stands_for};
+use crate::args::{HEADERS, Sizes, mapping, sizes};
+use crate::prelude::*;
 use clap::builder::ArgPredicate;
 use linerate_linux::host::cpu;
 use linerate_linux::net::conntrack;
 use linerate_measure::experiment::System;
 use linerate_measure::record::States;
 use linerate_plan::campaign::Campaign;
-use linerate_plan::rules::Families;
 use linerate_plan::rules::own::{Meaning, RuleFile, recognised};
-use linerate_plan::{BuiltIn, Keyed, Plan, Source, parse_cpus};
-use linerate_runner::input;
+use linerate_plan::{Keyed, Plan, Source, parse_cpus};
 use linerate_runner::session::{Session, told};
 use linerate_wire::FrameMix;
-use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Options of `bench` that are keys of a plan.
 #[derive(Debug)]
@@ -63,26 +56,14 @@ impl Verb for Options {
         ],
     ];
     const OWN: &'static [Keyed] = &[
-        Keyed {
-            option: "--family",
-            key: "traffic.family",
-        },
-        Keyed {
-            option: "--sizes",
-            key: "traffic.size",
-        },
-        Keyed {
-            option: "--budget",
-            key: "trials.budget",
-        },
-        Keyed {
-            option: "--map",
-            key: "rules.map",
-        },
+        stands_for("--family", "traffic.family"),
+        stands_for("--sizes", "traffic.size"),
+        stands_for("--budget", "trials.budget"),
+        stands_for("--map", "rules.map"),
     ];
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 30s, unless --trials is given]")))]
 #[command(after_help = "Examples:
   sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
@@ -135,53 +116,53 @@ can be measured here; 5 --fail-if-slower is undecided; 130 interrupted (the resu
 pub struct Bench {
     /// Variant of the DUT (see below); may be repeated. A variant that is given twice is compared with itself
     #[arg(long = "variant", value_name = "VARIANT")]
-    pub variants: Vec<BuiltIn>,
+    variants: Vec<BuiltIn>,
 
     /// Measure a DUT with the rules of this file (nft or iptables-save); may be repeated. Implies --family 4, unless --family is
     /// given. If the rules track connections, the variant FILE-new is measured as well: each of its frames opens a connection
     #[arg(long = "rules", value_name = "FILE")]
-    pub rules: Vec<PathBuf>,
+    rules: Vec<PathBuf>,
 
     /// Where an interface or network of the rule files is in the lab: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere (on neither
     /// side); may be repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
-    pub map: Vec<(String, Meaning)>,
+    map: Vec<(String, Meaning)>,
 
     /// Frame lengths in bytes with FCS, measured in alternating trials: 64,1518,imix,genome:aaafg (RFC 6985),rfc2544 (its seven
     /// lengths)
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = ["connections", "concurrent"])]
-    pub sizes: Sizes,
+    sizes: Sizes,
 
     /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent or --ipv6-share (which makes a share
     /// of these frames IPv6); 6 with --extension-headers]
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
-    pub family: Families,
+    family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
     /// answered), new (unknown to the DUT: the first frame of each flow opens a connection) [default: established]
     #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with_all = ["connections", "concurrent"])]
-    pub states: Option<States>,
+    states: Option<States>,
 
     #[command(flatten)]
-    pub keys: Keys<Options>,
+    keys: Keys<Options>,
 
     /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits this), so that GRO does not verify checksums
     #[arg(long)]
-    pub no_udp_checksum: bool,
+    no_udp_checksum: bool,
 
     /// Print these arguments as a plan for `linerate run`, and measure nothing
     #[arg(long)]
-    pub print_plan: bool,
+    print_plan: bool,
 
     #[command(flatten)]
-    pub campaign: CampaignArgs,
+    campaign: CampaignArgs,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The reason why it could not measure.
-pub fn run(args: &Bench) -> Result<ExitCode> {
+pub fn run(args: &Bench) -> Exit {
     let source = source(args)?;
     if args.print_plan {
         return all_of(&source.toml());
@@ -384,9 +365,10 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
             }
         }
     }
-    let lasting = match first_packets(plan, &first, &mut names) {
-        true => FIRST_PACKETS_LAST,
-        false => USUAL_DURATION,
+    let lasting = if first_packets(plan, &first, &mut names) {
+        FIRST_PACKETS_LAST
+    } else {
+        USUAL_DURATION
     };
     if !args.keys.has("--duration") {
         plan.set("", &["trials", "duration"], lasting);

@@ -2,11 +2,10 @@
 
 mod amounts;
 
-use crate::args::{Printed, Share, Sizes, duration, sizes};
-use crate::output::{result, usage};
+use crate::args::{Sizes, sizes};
+use crate::prelude::*;
 use amounts::{bytes, count, frames, hertz, load, rate};
-use anyhow::Result;
-use clap::{Args, Subcommand};
+use linerate_calc::Result;
 use linerate_calc::bus::{Slot, pcie};
 use linerate_calc::ethernet::{
     self, Headers, Load, Processors, budget, capacity, convert, imix, line_rate, overhead,
@@ -17,15 +16,10 @@ use linerate_calc::rss::{Fields, Key, Rss, rss, rss_even};
 use linerate_calc::states::{Asked, STAYS_S, conntrack, ipfw_states, pf_states};
 use linerate_calc::tcp::bdp;
 use linerate_calc::trials::{self, trials};
-use linerate_calc::{CalcError, Calculation};
-use linerate_plan::units::parse_link_speed;
-use linerate_report::pages;
 use linerate_wire::{Family, FlowSpace, FrameMix};
-use std::process::ExitCode;
-use std::time::Duration;
 
 /// Calculate line rates, IMIX, budgets, buses, state tables, queues, RSS hashes, windows and trials, with formula and source.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate calc line-rate 10G                       frames a second that 10-gigabit Ethernet carries
   linerate calc imix 7Mpps                          is this box a 10-gigabit IMIX router?
@@ -46,7 +40,7 @@ pub struct Calc {
     printed: Printed,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum What {
     /// Frames a second of a full link, for each frame length; or the link that a rate fills
     #[command(after_help = "Examples:
@@ -282,7 +276,7 @@ A router's rate counts the frames that it forwards in both directions together."
 }
 
 /// One of three numbers about a state table.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Table {
     /// Limit of the table's entries (states of pf and ipfw, connections of Linux): 10M
@@ -301,7 +295,7 @@ struct Table {
 }
 
 /// How long a connection stays.
-#[derive(Debug, Args)]
+#[derive(Args)]
 struct Stay {
     /// With --rate: how long an entry stays in the table, from the first frame until it is removed [default: that of a short connection
     /// of TCP: 120s in Linux, 90s in pf, 1s in ipfw]
@@ -326,7 +320,7 @@ impl Table {
 }
 
 /// Receive-side scaling.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate calc rss --queues 8                                    linerate's own 2,000 flows over 8 queues
   linerate calc rss --queues 6 --slots 64                         over 6 queues of a table of 64
@@ -368,7 +362,7 @@ struct RssArgs {
 }
 
 impl RssArgs {
-    fn calculate(self) -> Result<Calculation, CalcError> {
+    fn calculate(self) -> Result {
         let family = if self.ipv6 { Family::V6 } else { Family::V4 };
         let fields = if self.fields == "ports" {
             Fields::Ports
@@ -391,12 +385,12 @@ impl RssArgs {
 ///
 /// # Errors
 /// Numbers that are impossible.
-pub fn run(args: Calc) -> Result<ExitCode> {
+pub fn run(args: Calc) -> Exit {
     let answer = calculate(args.what).map_err(usage)?;
     result(&args.printed, || &answer, || pages::calculation(&answer))
 }
 
-fn calculate(what: What) -> Result<Calculation, CalcError> {
+fn calculate(what: What) -> Result {
     match what {
         What::LineRate { load, sizes } => line_rate(load, &sizes.0),
         What::Imix { load, size } => imix(load, &size),
@@ -477,7 +471,7 @@ fn budget_or_rate(
     cycles: Option<f64>,
     size: &FrameMix,
     processors: Processors,
-) -> Result<Calculation, CalcError> {
+) -> Result {
     match load {
         Some(load) => budget(load, size, processors),
         None => capacity(cycles.unwrap_or_default(), size, processors),
@@ -492,7 +486,7 @@ fn processors(cores: u32, hertz: f64, miss: Duration) -> Processors {
     }
 }
 
-fn harvest(mask: Mask, without: Option<Vec<String>>) -> Result<Calculation, CalcError> {
+fn harvest(mask: Mask, without: Option<Vec<String>>) -> Result {
     match without {
         Some(names) => {
             let names: Vec<&str> = names

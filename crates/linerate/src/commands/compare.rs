@@ -5,25 +5,18 @@ mod source;
 
 use super::export;
 use super::slower::{status, told};
-use crate::args::{Printed, Share};
-use crate::output::result;
-use anyhow::{Result, bail};
-use clap::Args;
+use crate::prelude::*;
 use linerate_measure::compare::{
     Comparison, Named, Rates, compare, compare_searched, correct, partners, same_traffic,
 };
-use linerate_measure::record::{Campaign, Slot, Stopped};
 use linerate_measure::slower::Held;
 use linerate_report::export::{Suite, junit, tap};
 use linerate_stats::ministat::{self, Confidence, Dataset, Options};
 use source::Source;
 pub(super) use source::{OpenCampaign, split};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Campaigns to compare, and how.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate compare linerate-results/X               every variant of a campaign with its baseline
   linerate compare X:forwarding X:nft-stateful      two variants of a campaign, paired by block
@@ -44,32 +37,32 @@ pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
     /// `linerate list` shows
     #[arg(value_name = "WHAT", default_value = "last")]
-    pub what: Vec<String>,
+    what: Vec<String>,
 
     /// The campaigns before this option are the reference; those after it are compared with them. Each campaign is one value, its
     /// median, so that the interval covers the drift of the machine between campaigns. An interval of 95 % needs 4 campaigns a side
     #[arg(long, value_name = "WHAT", num_args = 1.., requires = "what")]
-    pub against: Vec<String>,
+    against: Vec<String>,
 
     /// Confidence of the intervals, in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
-    pub confidence: Confidence,
+    confidence: Confidence,
 
     /// Exit with status 3 if anything is proven slower than the reference by at least this share, such as 3%: the whole interval lies
     /// beyond it. Status 5 if the interval neither proves nor excludes that
     #[arg(long, value_name = "SHARE")]
-    pub fail_if_slower: Option<Share>,
+    fail_if_slower: Option<Share>,
 
     /// Also write the verdicts of --fail-if-slower into this file, as JUnit XML for CI
     #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
-    pub junit: Option<PathBuf>,
+    junit: Option<PathBuf>,
 
     /// Also write these verdicts into this file, in the Test Anything Protocol
     #[arg(long, value_name = "FILE", requires = "fail_if_slower")]
-    pub tap: Option<PathBuf>,
+    tap: Option<PathBuf>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// The limit of a comparison of two campaigns.
@@ -82,7 +75,7 @@ const ENOUGH_FOR_MINISTAT: usize = 3;
 ///
 /// # Errors
 /// Something cannot be read, or has nothing that can be compared.
-pub fn run(args: &Compare) -> Result<ExitCode> {
+pub fn run(args: &Compare) -> Exit {
     let confidence = args.confidence.percent() / 100.0;
     let mut found = Found::default();
     if !args.against.is_empty() {
@@ -130,14 +123,14 @@ fn open_all(side: &[String]) -> Result<Vec<OpenCampaign>> {
 }
 
 /// Shows what was found, and judges it. `campaign`: one whose rates were compared.
-fn finish(args: &Compare, mut found: Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
+fn finish(args: &Compare, mut found: Found, campaign: Option<&Campaign>) -> Exit {
     if found.comparisons.is_empty() {
         bail!("nothing to compare: {}", found.notes.join("; "));
     }
     correct(&mut found.comparisons);
     show_found(args, &found, campaign)?;
     let Some(Share(limit)) = args.fail_if_slower else {
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     };
     let held: Vec<Held> = found.comparisons.iter().map(|c| c.held(limit)).collect();
     let worst = told(&held);
@@ -151,10 +144,10 @@ fn finish(args: &Compare, mut found: Found, campaign: Option<&Campaign>) -> Resu
     if !found.missing.is_empty() {
         bail!("--fail-if-slower: {}", found.missing.join("; "));
     }
-    Ok(status(worst))
+    exit(status(worst))
 }
 
-fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Result<ExitCode> {
+fn show_found(args: &Compare, found: &Found, campaign: Option<&Campaign>) -> Exit {
     let Found {
         comparisons, notes, ..
     } = found;
@@ -257,9 +250,10 @@ impl Found {
         let one_campaign = first.path == other.path;
         let same_variant = first.wanted.is_none() && other.wanted.is_none();
         if first.is_searched() != other.is_searched() {
-            let (results, rates) = match first.is_searched() {
-                true => (first, other),
-                false => (other, first),
+            let (results, rates) = if first.is_searched() {
+                (first, other)
+            } else {
+                (other, first)
             };
             self.notes.push(format!(
                 "{} has results of searches, the highest loads that meet a goal, and {} has forwarding rates at one load: they are not the same figure. Measure both with one command: linerate rfc2544, linerate search or linerate bench",
@@ -269,9 +263,10 @@ impl Found {
         }
         let (references, others) = (first.results(), other.results());
         let one_of_all = first.wanted.is_none() && other.wanted.is_some();
-        let (pairs, alone) = match one_of_all {
-            true => only_partners(&references, &others),
-            false => partners(&references, &others, same_variant),
+        let (pairs, alone) = if one_of_all {
+            only_partners(&references, &others)
+        } else {
+            partners(&references, &others, same_variant)
         };
         self.notes
             .extend(not_compared(&alone, other, first, same_variant));
@@ -310,9 +305,10 @@ impl Found {
             let alike = one_campaign || a.name == b.name && short == other_short;
             let name = |campaign: &OpenCampaign, slot: &Slot, short: String| {
                 let name = if alike { short } else { slot.name.clone() };
-                match one_campaign {
-                    true => name,
-                    false => format!("{name} ({})", campaign.short_name()),
+                if one_campaign {
+                    name
+                } else {
+                    format!("{name} ({})", campaign.short_name())
                 }
             };
             if first.is_searched() {

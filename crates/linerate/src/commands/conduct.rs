@@ -1,10 +1,8 @@
 //! `linerate conduct`: the tests of Conductor, the coordinator of "Measure Twice, Code Once".
 
-use crate::args::{Ssh, formats, named};
-use crate::output::{FAILED, INTERRUPTED, faulty_page, print, print_json, show, tell, usage};
-use anyhow::{Context, Result};
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::args::formats;
+use crate::output::faulty_page;
+use crate::prelude::*;
 use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
 use linerate_import::conductor::{
     self, DEFAULT_LIMIT_S, Form, MOST_BYTES, MOST_TRIALS, Options, Recorder, Test, Trial, Worker,
@@ -12,20 +10,13 @@ use linerate_import::conductor::{
 };
 use linerate_linux::net::Netns;
 use linerate_linux::records::{TrialLog, utc_now};
-use linerate_plan::Diagnostic;
 use linerate_remote::{Driver, ExecutionTarget, Notice, RemoteError, Target};
-use linerate_report::document::Document;
 use linerate_report::format::Format;
-use linerate_report::pages;
-use linerate_runner::input;
-use linerate_runner::interrupt::{self, Hosts, INTERRUPTED as STOP, interrupted};
-use linerate_runner::progress::Progress;
+use linerate_runner::interrupt::{Hosts, INTERRUPTED as STOP};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate conduct conductor.cfg --dry-run                  what would be done, host by host, phase by phase
   linerate conduct conductor.cfg --dry-run --format json    the same for programs
@@ -44,51 +35,51 @@ Exit status: 0 all steps of all trials succeeded, or were shown; 1 a step failed
 pub struct Conduct {
     /// The test: its main file, with [Test] and [Clients] or [Workers]
     #[arg(value_name = "TEST.cfg")]
-    pub test: PathBuf,
+    test: PathBuf,
 
     /// Number of trials, instead of the number that the test names
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TRIALS)))]
-    pub trials: Option<u32>,
+    trials: Option<u32>,
 
     /// Phases to carry out
     #[arg(short, long, value_name = "PHASE", num_args = 1.., value_delimiter = ',', default_value = "all", value_parser = phases())]
-    pub phases: Vec<Option<Phase>>,
+    phases: Vec<Option<Phase>>,
 
     /// Workers that take part [default: all]
     #[arg(short = 'c', long, visible_alias = "clients", value_name = "NAME", num_args = 1.., value_delimiter = ',')]
-    pub workers: Vec<String>,
+    workers: Vec<String>,
 
     /// Time limit of steps that have none of their own
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_LIMIT_S, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub limit: u32,
+    limit: u32,
 
     /// Show the steps, and run nothing
     #[arg(long)]
-    pub dry_run: bool,
+    dry_run: bool,
 
     /// How results are printed; json is a line for each trial [default: what the test says, or text]
     #[arg(short, long, value_name = "FORMAT", value_parser = formats())]
-    pub format: Option<&'static dyn Format>,
+    format: Option<&'static dyn Format>,
 
     /// Short for --format json
     #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+    json: bool,
 
     /// ssh destination of a worker, by the worker's name or its player's address; may be repeated
     #[arg(long, value_name = "NAME=SSH-DESTINATION", value_parser = mapping, conflicts_with = "local")]
-    pub map: Vec<(String, String)>,
+    map: Vec<(String, String)>,
 
     /// Run on this machine: each worker in the network namespace of its name, or in no namespace if its address is a loopback
     /// address
     #[arg(long, conflicts_with_all = ["accept_new_keys", "ssh_config"])]
-    pub local: bool,
+    local: bool,
 
     #[command(flatten)]
-    pub ssh: Ssh,
+    ssh: Ssh,
 
     /// New file for the records, a line of JSON for each trial [default: linerate-results/TIME-NAME.jsonl]
     #[arg(short, long, alias = "output", value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 impl Conduct {
@@ -127,7 +118,7 @@ fn phases() -> impl TypedValueParser<Value = Option<Phase>> {
 ///
 /// # Errors
 /// The main file cannot be read, or records cannot be written.
-pub fn run(args: &Conduct) -> Result<ExitCode> {
+pub fn run(args: &Conduct) -> Exit {
     let options = Options {
         limit_s: args.limit,
         workers: args.workers.clone(),
@@ -156,7 +147,7 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
             }
             _ => show(format, &pages::conduct(&test, &phases)),
         }
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let found = if args.local { local(&test) } else { Vec::new() };
     let unfit = found
@@ -180,22 +171,25 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         return carry(args, &test, found.into_iter().flatten().unzip(), format);
     }
     if interrupted() {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     }
     errors
         .into_iter()
         .filter_map(Result::err)
         .for_each(|error| tell(pages::ascii(&error)));
-    Ok(ExitCode::from(FAILED))
+    exit(FAILED)
 }
 
 /// Reads a test and the files of its players.
 fn read(main: &Path, options: &Options) -> Result<Result<Test, Vec<Diagnostic>>> {
     let bytes = contents(main).with_context(|| input::cannot_read("the test ", main))?;
     let name = main.to_string_lossy();
-    Ok(conductor::read(&name, options, |file| match file == name {
-        true => Ok(bytes.clone()),
-        false => contents(&find(main, file)).map_err(|error| error.to_string()),
+    Ok(conductor::read(&name, options, |file| {
+        if file == name {
+            Ok(bytes.clone())
+        } else {
+            contents(&find(main, file)).map_err(|error| error.to_string())
+        }
     }))
 }
 
@@ -241,7 +235,7 @@ fn carry(
     test: &Test,
     (at, places): (Vec<String>, Vec<ExecutionTarget>),
     format: &'static dyn Format,
-) -> Result<ExitCode> {
+) -> Exit {
     let records = TrialLog::create(Path::new(FOLDER), &test.name, args.out.as_deref())?;
     let wanted = args.wanted();
     let design = test.design(&wanted);
@@ -378,7 +372,7 @@ impl Campaign<'_> {
         self.progress.aside(|| tell(pages::ascii(what)));
     }
 
-    fn finish(self) -> Result<ExitCode> {
+    fn finish(self) -> Exit {
         let Campaign {
             format,
             records,
@@ -398,9 +392,9 @@ impl Campaign<'_> {
         }
         match error {
             Some(error) => Err(error),
-            None if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
-            None if whole => Ok(ExitCode::SUCCESS),
-            None => Ok(ExitCode::from(FAILED)),
+            None if interrupted() => exit(INTERRUPTED),
+            None if whole => DONE,
+            None => exit(FAILED),
         }
     }
 }

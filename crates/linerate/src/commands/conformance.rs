@@ -1,18 +1,11 @@
 //! `linerate conformance`: which requirements of the RFCs a campaign met.
 
-use crate::args::Printed;
-use crate::output::{self, result};
-use anyhow::{Result, bail};
-use clap::Args;
-use linerate_report::pages;
-use linerate_runner::handle;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use crate::prelude::*;
 
 /// Exit status where a test is not compliant.
 const NOT_COMPLIANT: u8 = 3;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate conformance                          the newest campaign
   linerate conformance linerate-results/20260101T120000Z-rfc2544
@@ -36,16 +29,16 @@ arguments; 3 a test is not compliant.")]
 pub struct Conformance {
     /// The campaign: its directory, last, last-1, or a name that `linerate list` shows
     #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]
-    pub directory: PathBuf,
+    directory: PathBuf,
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The directory is no record, or its campaign claims no standard.
-pub fn run(args: &Conformance) -> Result<ExitCode> {
+pub fn run(args: &Conformance) -> Exit {
     let stored = output::stored(&args.directory)?;
     let Some(found) = output::conformance(&stored) else {
         bail!(
@@ -58,9 +51,9 @@ pub fn run(args: &Conformance) -> Result<ExitCode> {
         || &found,
         || pages::conformance(&args.directory.display().to_string(), &found),
     )?;
-    Ok(if found.holds() {
-        ExitCode::SUCCESS
+    exit(if found.holds() {
+        SUCCESS
     } else {
-        ExitCode::from(NOT_COMPLIANT)
+        NOT_COMPLIANT
     })
 }

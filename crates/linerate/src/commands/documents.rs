@@ -1,23 +1,21 @@
 //! Writes the man page and shell completions, which `make install` puts in place.
 
-use anyhow::{Context, Result};
-use clap::{Args, Command};
+use crate::prelude::*;
+use clap::Command;
 use clap_complete::Shell;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Write documents.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Documents {
     /// Directory to write to
-    pub directory: PathBuf,
+    directory: PathBuf,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn run(args: &Documents, mut command: Command) -> Result<ExitCode> {
+pub fn run(args: &Documents, mut command: Command) -> Exit {
     let directory = &args.directory;
     let failed = || format!("writing documents into {}", directory.display());
     std::fs::create_dir_all(directory).with_context(failed)?;
@@ -26,5 +24,5 @@ pub fn run(args: &Documents, mut command: Command) -> Result<ExitCode> {
         clap_complete::generate_to(shell, &mut command, "linerate", directory)
             .with_context(failed)?;
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }

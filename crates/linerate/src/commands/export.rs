@@ -1,37 +1,25 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
 use super::report;
-use crate::args::Share;
-use crate::output::{self, FAILED, all_of, tell};
-use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use crate::prelude::*;
 use linerate_import::netbenches::records::{
     Records as NetbenchesRecords, records as imported_records,
 };
-use linerate_linux::files;
-use linerate_linux::records::{self, StoredCampaign};
-use linerate_measure::record::{Campaign, LabKind, Stopped};
-use linerate_measure::summary::summarise;
 use linerate_report::export::{
     Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus, tap,
 };
 use linerate_report::pages::Records;
 use linerate_runner::archive::visit;
-use linerate_runner::handle;
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Write campaigns in the forms that other programs read.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Export {
     #[command(subcommand)]
-    pub form: Form,
+    form: Form,
 }
 
 /// The forms.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum Form {
     /// JUnit XML for CI: test cases that a campaign can pass or fail
     ///
@@ -76,7 +64,7 @@ pub enum Form {
 }
 
 /// An archive.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Parquet {
     /// Campaigns, folders of campaigns, or a tree laid out as the public archive
     #[arg(required = true, value_name = "DIR", value_parser = handle::folder)]
@@ -90,7 +78,7 @@ pub struct Parquet {
 }
 
 /// A picture.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Picture {
     /// The campaign
     #[arg(value_name = "DIR", value_parser = handle::folder)]
@@ -104,7 +92,7 @@ pub struct Picture {
 }
 
 /// Campaigns, and the file that is made of them.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Campaigns {
     /// Campaigns, or folders of campaigns
     #[arg(required = true, value_name = "DIR", value_parser = handle::folder)]
@@ -115,7 +103,7 @@ pub struct Campaigns {
 }
 
 /// Campaigns whose verdicts are written.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Verdicts {
     #[command(flatten)]
     campaigns: Campaigns,
@@ -128,7 +116,7 @@ pub struct Verdicts {
 ///
 /// # Errors
 /// A directory holds no campaign, or the file cannot be written.
-pub fn run(args: &Export) -> Result<ExitCode> {
+pub fn run(args: &Export) -> Exit {
     match &args.form {
         Form::Junit(args) => {
             let (suites, code) = verdicts(&args.campaigns.directories, args.fail_if_slower)?;
@@ -193,8 +181,8 @@ pub fn verdicts_of(directory: &Path, limit: Option<Share>, file: &Path) -> Resul
     replace(file, &junit(&verdicts(&[directory.into()], limit)?.0))
 }
 
-fn parquet(args: &Parquet) -> Result<ExitCode> {
-    let mut filled = Ok(ExitCode::SUCCESS);
+fn parquet(args: &Parquet) -> Exit {
+    let mut filled = DONE;
     let written = files::replace_by(&args.out, |to| {
         filled = fill(args, to);
         filled
@@ -208,7 +196,7 @@ fn parquet(args: &Parquet) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
+fn fill(args: &Parquet, to: impl Write + Send) -> Exit {
     let mut archive = Archive::new(
         to,
         if args.rows == "cells" {
@@ -235,7 +223,7 @@ fn fill(args: &Parquet, to: impl Write + Send) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn one_picture(args: &Picture) -> Result<ExitCode> {
+fn one_picture(args: &Picture) -> Exit {
     let stored = output::stored(&args.directory)?;
     let page = report::page_of(&stored, &report::summary_of(&stored), &args.directory)?;
     let all = pictures(&page);
@@ -277,11 +265,10 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
         asked,
         ..
     } = &stored.campaign;
-    let simulated = if asked.lab == LabKind::Simulated {
-        " SIMULATED: not of this machine."
-    } else {
-        ""
-    };
+    let simulated = when(
+        asked.lab == LabKind::Simulated,
+        " SIMULATED: not of this machine.",
+    );
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
     let picture =
         picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
@@ -291,10 +278,7 @@ fn one_picture(args: &Picture) -> Result<ExitCode> {
 /// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,
 /// each with its folder below the directory, or its path where there are several directories. One that cannot be read is left out and
 /// told: then the exit status is that of a failure.
-fn each(
-    directories: &[PathBuf],
-    mut take: impl FnMut(&str, &Records<'_>) -> Result<()>,
-) -> Result<ExitCode> {
+fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Exit {
     let stacks = &BTreeMap::new();
     let alone = directories.len() == 1;
     let mut code = ExitCode::SUCCESS;
@@ -411,13 +395,13 @@ fn each_imported(
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(file: Option<&Path>, text: &str) -> Result<ExitCode> {
+pub fn write(file: Option<&Path>, text: &str) -> Exit {
     let Some(file) = file else {
         return all_of(text);
     };
     replace(file, text)?;
     tell(format!("written: {}", file.display()));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn replace(file: &Path, text: &str) -> Result<()> {

@@ -1,26 +1,14 @@
 //! `linerate facts`: how a host is configured, as far as it matters for forwarding.
 
-use crate::args::{Printed, Ssh};
-use crate::output::{INTERRUPTED, result, tell, usage};
-use anyhow::{Context, Result, anyhow};
-use clap::Args;
+use crate::prelude::*;
 use linerate_hosts::configuration::{Configuration, is_wanted, of_saved};
 use linerate_linux::files::{read, read_folder};
 use linerate_measure::record::{SlotFacts, read_lines};
 use linerate_remote::{ExecutionTarget, Target};
-use linerate_report::pages;
-use linerate_runner::input;
-use linerate_runner::interrupt::{self, interrupted};
-use linerate_runner::progress::Progress;
-use serde_json::json;
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Show how a host is configured: CPUs, cards, queues, offloads, sysctls, packet filters, the next boot.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   sudo linerate facts                         this machine
   sudo linerate facts --namespace dut --json  a network namespace, for programs
@@ -37,14 +25,14 @@ hold one are left out. docs/advise.md lists the questions.
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Facts {
     #[command(flatten)]
-    pub source: Source,
+    source: Source,
 
     /// Also write the answers into this new folder
     #[arg(long, value_name = "FOLDER")]
-    pub save: Option<PathBuf>,
+    save: Option<PathBuf>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// Where facts come from.
@@ -57,7 +45,7 @@ pub struct Source {
 
     /// Consider this interface only; can be repeated [default: all cards]
     #[arg(long = "interface", value_name = "IFACE")]
-    pub interfaces: Vec<String>,
+    interfaces: Vec<String>,
 
     /// Network namespace: a name that `ip netns` knows, or a path
     #[arg(long, value_name = "NAME|PATH", conflicts_with = "place")]
@@ -68,7 +56,7 @@ pub struct Source {
     pub sudo: bool,
 
     #[command(flatten)]
-    pub ssh: Ssh,
+    ssh: Ssh,
 }
 
 /// Bytes of a file of facts.
@@ -246,9 +234,9 @@ pub fn configuration(facts: &SlotFacts) -> Result<Configuration> {
 ///
 /// # Errors
 /// The host or the folder cannot be read, or the facts cannot be saved.
-pub fn run(args: &Facts) -> Result<ExitCode> {
+pub fn run(args: &Facts) -> Exit {
     let Some(facts) = args.source.facts()? else {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     };
     if let Some(folder) = &args.save {
         save(folder, &facts)

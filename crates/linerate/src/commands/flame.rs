@@ -1,22 +1,15 @@
 //! `linerate flame`: profiles of any host as flame graphs, folded stacks, or tables of functions.
 
 use super::compare::{OpenCampaign, split};
-use crate::args::Printed;
-use crate::output::{Output, output_is_closed, print, result, tell};
-use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use crate::output::output_is_closed;
+use crate::prelude::*;
 use linerate_profile::{
     Folded, Picture, Profile, Source, differences, differential, flame_graph, fold,
 };
-use linerate_report::pages;
-use linerate_runner::{handle, input};
 use std::fs;
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   pmcstat -R pmc.out -z16 -G pmc.graph                    (on FreeBSD, after pmcstat -S cpu_clk_unhalted.thread -O pmc.out)
   linerate flame pmc.graph > pmc.svg                      a flame graph for any browser
@@ -35,30 +28,30 @@ pub struct Flame {
     /// Output of a profiler; - is standard input. Or a campaign with a profile, or CAMPAIGN:VARIANT; a campaign is a folder, last,
     /// last-1, or a name of `linerate list`
     #[arg(value_name = "FILE", default_value = "last", value_parser = stacks)]
-    pub file: PathBuf,
+    file: PathBuf,
 
     /// A second profile, to compare with the first
     #[arg(value_name = "AFTER", value_parser = stacks, conflicts_with = "folded")]
-    pub after: Option<PathBuf>,
+    after: Option<PathBuf>,
 
     /// Print folded stacks instead of a picture
     #[arg(long, conflicts_with_all = ["top", "json", "format"])]
-    pub folded: bool,
+    folded: bool,
 
     /// Print this many functions instead of a picture
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20")]
-    pub top: Option<usize>,
+    top: Option<usize>,
 
     /// Write the picture or the folded stacks to this file, instead of standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "top")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 
     /// Title of the picture [default: the names of the files]
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["folded", "top"])]
-    pub title: Option<String>,
+    title: Option<String>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// The file of a profile: of a campaign, that of the only cell that is meant and has one.
@@ -85,7 +78,7 @@ fn stacks(what: &str) -> Result<PathBuf, String> {
             Err(format!(
                 "{what} has several profiles: choose one by its variant or its number, such as {campaign}:{}; {}",
                 last.id + 1,
-                cells.collect::<Vec<_>>().join(", ")
+                cells.joined(", ")
             ))
         }
     }
@@ -95,18 +88,18 @@ fn stacks(what: &str) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// A file cannot be read, or has no stacks; or the picture cannot be written.
-pub fn run(args: &Flame) -> Result<ExitCode> {
+pub fn run(args: &Flame) -> Exit {
     if args.folded {
         let told = match &args.out {
             Some(path) => read(&args.file, BufWriter::new(create(path)?))?,
             None => match read(&args.file, BufWriter::new(Output)) {
                 // `finish` tells whether that is a failure.
-                Err(_) if output_is_closed() => return Ok(ExitCode::SUCCESS),
+                Err(_) if output_is_closed() => return DONE,
                 told => told?,
             },
         };
         warn_of_cut(&args.file, &told);
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let (before, told) = profile(&args.file)?;
     let after = args.after.as_deref().map(profile).transpose()?;
@@ -132,12 +125,7 @@ pub fn run(args: &Flame) -> Result<ExitCode> {
     )
 }
 
-fn draw(
-    args: &Flame,
-    before: &Profile,
-    told: &Folded,
-    after: Option<&Profile>,
-) -> Result<ExitCode> {
+fn draw(args: &Flame, before: &Profile, told: &Folded, after: Option<&Profile>) -> Exit {
     if args.out.is_none() && io::stdout().is_terminal() {
         bail!(
             "a picture is no text for a terminal: name a file with --out, or list functions with --top"
@@ -168,7 +156,7 @@ fn draw(
         Some(path) => write_picture(path, &svg)?,
         None => print(&String::from_utf8_lossy(&svg)),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The name of a profile in a title: that of its cell and its campaign, or of its file.
@@ -199,7 +187,7 @@ pub fn print_functions(
     event: Option<&str>,
     most: usize,
     printed: &Printed,
-) -> Result<ExitCode> {
+) -> Exit {
     let functions: Vec<_> = profile.functions().into_iter().take(most).collect();
     result(
         printed,

@@ -1,21 +1,13 @@
 //! `linerate history`: changes of the level of results, and their possible causes.
 
-use crate::args::Printed;
-use crate::output::{self, result};
-use anyhow::{Result, bail};
-use clap::Args;
+use crate::prelude::*;
 use linerate_import::history as archive;
 use linerate_import::netbenches::records::directory as of_records;
 use linerate_import::netbenches::{Archive, ResultDirectory};
-use linerate_linux::records;
 use linerate_measure::history::{Timelines, campaigns, judge};
 use linerate_runner::archive::read_archive;
-use linerate_runner::progress::Progress;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate history linerate-results               all campaigns below this folder
   linerate history linerate-results --json        with every point, for other programs
@@ -27,10 +19,10 @@ Exit status: 0 judged, with or without changes; 1 nothing to judge, or a folder 
 pub struct History {
     /// Folders with campaigns in subfolders at any depth, or folders laid out like the public archive
     #[arg(value_name = "DIR", required = true)]
-    pub directories: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// Something that was found and could not be used.
@@ -55,7 +47,7 @@ struct Input {
 ///
 /// # Errors
 /// A folder cannot be read, or holds nothing to judge.
-pub fn run(args: &History) -> Result<ExitCode> {
+pub fn run(args: &History) -> Exit {
     let progress = Progress::of_files();
     let mut input = Input::default();
     for directory in &args.directories {
@@ -72,14 +64,14 @@ pub fn run(args: &History) -> Result<ExitCode> {
     let timelines = input.timelines.finish();
     if timelines.is_empty() {
         input.skipped.iter().for_each(tell);
-        let names: Vec<String> = args
+        let names = args
             .directories
             .iter()
             .map(|d| d.display().to_string())
-            .collect();
+            .joined(", ");
         bail!(
             "nothing to judge in {}: neither campaigns of linerate nor results laid out as the archive's are there",
-            names.join(", ")
+            names
         );
     }
     let history = judge(&timelines, |i| {
@@ -100,7 +92,7 @@ pub fn run(args: &History) -> Result<ExitCode> {
             input.broken
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn tell(skipped: &Skipped) {

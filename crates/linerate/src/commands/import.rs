@@ -1,38 +1,28 @@
 //! `linerate import`: results of other tools, and labs that bench-lab.sh drives.
 
-use linerate_measure::record::Stopped;
+use crate::prelude::*;
 
-use crate::args::Printed;
-use crate::output::{self, Output, faulty, result, show};
-use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use crate::output::faulty;
 use linerate_hosts::folder::MOST_BYTES;
 use linerate_import::benchlab::{Imported, LAB_FILE, Source, import};
 use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem};
 use linerate_linux::files::read_folder;
 use linerate_linux::records::ImportStore;
-use linerate_measure::summary::summarise;
-use linerate_report::pages;
 use linerate_runner::archive::visit;
-use linerate_runner::input;
-use linerate_runner::progress::Progress;
-use linerate_wire::units::counted;
 use std::fs::OpenOptions;
-use std::io::{BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::io::ErrorKind;
 
 /// Read what other tools use and leave: results become linerate's records, labs become lab files and plans.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct Import {
     /// Whose results.
     #[command(subcommand)]
-    pub from: ImportFrom,
+    from: ImportFrom,
 }
 
 /// Sources of an import.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum ImportFrom {
     /// The public FreeBSD forwarding archive, any part of it, or a tree laid out like it.
     Netbenches(Netbenches),
@@ -46,7 +36,7 @@ pub enum ImportFrom {
 /// the archive's script does, holds it against what was published, and names every set that disagrees, with what differs. A second
 /// figure rests on the steady part of each run, found by where its rate changes. Broken files are listed with the reason; they
 /// neither stop the import nor become numbers. Nothing is executed; links are not followed.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate import netbenches ~/netbenches                            read and check everything
   linerate import netbenches ~/netbenches/Atom_C2558_4Cores          one machine
@@ -60,14 +50,14 @@ cannot be written; 2 bad arguments.")]
 pub struct Netbenches {
     /// The archive, or a folder of it
     #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+    directory: PathBuf,
 
     /// Write records into this folder, which must be new or empty: a campaign for each results folder
     #[arg(long, value_name = "RECORDS")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// A lab that bench-lab.sh drives, as a lab file and plans.
@@ -79,7 +69,7 @@ pub struct Netbenches {
 /// The configuration is shell, and is never executed: quotes, variables and ${NAME:=default} are understood, anything that would run
 /// something is told. What cannot be carried over is listed with its file and line, here and at the end of each plan. Links are not
 /// followed. The lab file says isolated = false, so that nothing is sent before you have made sure of it.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate import benchlab bench-lab-2nodes.config                    which lab file and plans it would give
   linerate import benchlab bench-lab-2nodes.config --out mine         writes mine/LAB.toml and mine/PLAN.toml
@@ -92,40 +82,40 @@ Exit status: 0 read; 1 a file or folder cannot be read or written; 2 the configu
 pub struct Benchlab {
     /// The script's configuration
     #[arg(value_name = "CONFIG")]
-    pub config: PathBuf,
+    config: PathBuf,
 
     /// Configuration sets: a folder that has a subfolder for each set
     #[arg(short = 'c', long, value_name = "DIR")]
-    pub sets: Option<PathBuf>,
+    sets: Option<PathBuf>,
 
     /// pkt-gen presets: a folder of files
     #[arg(short = 'p', long, value_name = "DIR")]
-    pub presets: Option<PathBuf>,
+    presets: Option<PathBuf>,
 
     /// How many times each set and preset is measured [default: what the configuration says, else 6]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub runs: Option<u64>,
+    runs: Option<u64>,
 
     /// Write the lab file and the plans into this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// Nothing can be read, or the records cannot be written.
-pub fn run(args: &Import) -> Result<ExitCode> {
+pub fn run(args: &Import) -> Exit {
     match &args.from {
         ImportFrom::Netbenches(args) => netbenches(args),
         ImportFrom::Benchlab(args) => benchlab(args),
     }
 }
 
-fn netbenches(args: &Netbenches) -> Result<ExitCode> {
+fn netbenches(args: &Netbenches) -> Exit {
     let line = Progress::of_files();
     let store = args.out.as_deref().map(ImportStore::create).transpose()?;
     let (mut campaigns, mut trials) = (0, 0);
@@ -192,7 +182,7 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         page.say(written);
         show(args.printed.format(), &page);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn tell(problem: &FileProblem) {
@@ -203,7 +193,7 @@ fn tell(problem: &FileProblem) {
     ));
 }
 
-fn benchlab(args: &Benchlab) -> Result<ExitCode> {
+fn benchlab(args: &Benchlab) -> Exit {
     let path = args.config.display().to_string();
     let folder = |path: &Option<_>| path.as_deref().map(read_folder).transpose();
     let source = Source {
@@ -281,11 +271,10 @@ fn write(out: &Path, imported: &Imported) -> Result<()> {
         let created = OpenOptions::new().write(true).create_new(true).open(&path);
         let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
         if let Err(error) = written {
-            let full = if error.kind() == ErrorKind::StorageFull {
-                "; make room, or name another disk"
-            } else {
-                ""
-            };
+            let full = when(
+                error.kind() == ErrorKind::StorageFull,
+                "; make room, or name another disk",
+            );
             bail!("cannot write {}: {error}{full}", path.display());
         }
     }

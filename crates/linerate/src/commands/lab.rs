@@ -1,9 +1,6 @@
 //! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
-use crate::args::{Printed, Ssh};
-use crate::output::{FAILED, INTERRUPTED, all_of, print, result, tell};
-use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use crate::prelude::*;
 use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
@@ -12,20 +9,12 @@ use linerate_linux::net::userns;
 use linerate_measure::experiment::Reboot;
 use linerate_measure::record::Mode;
 use linerate_plan::settings::Dut;
-use linerate_plan::{BuiltIn, Diagnostic};
-use linerate_report::document::{Document, Tone};
-use linerate_report::pages;
-use linerate_runner::interrupt::{self, interrupted};
+use linerate_runner::fault;
 use linerate_runner::kept::{clear_remains, describe, keep};
-use linerate_runner::progress::Progress;
 use linerate_runner::testbed::hosts::{Site, read};
-use linerate_runner::{fault, input};
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// An embedded lab by hand, and the lab files of real ones.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   sudo linerate lab up --variant nft-stateful     g0 and r0 are joined without a DUT, g1 and r1 through the variant
   sudo ip netns exec linerate-dut0 nft list ruleset
@@ -41,11 +30,11 @@ use std::process::ExitCode;
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
 pub struct Lab {
     #[command(subcommand)]
-    pub action: LabAction,
+    action: LabAction,
 }
 
 /// Verbs of a lab.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum LabAction {
     /// Build a lab whose namespaces have names, and leave it up
     Up {
@@ -96,7 +85,7 @@ pub enum LabAction {
 /// of the tester sends 100 test frames as a campaign does: the page says by which backend, and whether the other end of the cable
 /// counted them. Nothing on the hosts is changed, except that the pings fill their ARP tables; a card whose driver needs an XDP
 /// program may lose its link for a moment.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate lab example > LAB.toml           a lab file to begin with
   linerate lab check LAB.toml               everything at once; a few seconds
@@ -112,17 +101,17 @@ Exit status: 0 no faults; 1 faults, or the file cannot be read; 2 the lab file h
 pub struct LabCheck {
     /// The lab file; - is standard input
     #[arg(value_name = "LAB.toml")]
-    pub lab: PathBuf,
+    lab: PathBuf,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 
     /// Send nothing
     #[arg(long)]
-    pub no_frames: bool,
+    no_frames: bool,
 
     #[command(flatten)]
-    pub ssh: Ssh,
+    ssh: Ssh,
 }
 
 /// Undo changes that a killed linerate left on the DUT of a real lab, or on this machine.
@@ -130,7 +119,7 @@ pub struct LabCheck {
 /// Before `linerate run` changes a DUT, it records the change on this machine. It undoes the changes at its end, after an error and
 /// after Ctrl-C. If it was killed or the DUT was unreachable, the changes remain: this command undoes them, or the next `linerate
 /// run` on that DUT does so first. This command changes nothing else.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate lab restore                     undo changes of this machine, and list them
   linerate lab restore LAB.toml            undo changes of the DUT, too
@@ -141,18 +130,18 @@ has faults or no DUT, or bad arguments.")]
 pub struct LabRestore {
     /// The lab file; without it, only changes of this machine are undone
     #[arg(value_name = "LAB.toml")]
-    pub lab: Option<PathBuf>,
+    lab: Option<PathBuf>,
 
     /// Reboot the DUT if boot settings were changed
     #[arg(long, requires = "lab")]
-    pub reboot: bool,
+    reboot: bool,
 
     /// Begin when the process has ended whose pidfd is the standard input
     #[arg(long, hide = true)]
-    pub succeeds: bool,
+    succeeds: bool,
 
     #[command(flatten)]
-    pub ssh: Ssh,
+    ssh: Ssh,
 }
 
 /// Lab files to begin with.
@@ -187,7 +176,7 @@ fn lab_name(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// The lab cannot be built, found or removed.
-pub fn run(args: &Lab) -> Result<ExitCode> {
+pub fn run(args: &Lab) -> Exit {
     match &args.action {
         LabAction::Up {
             variants,
@@ -208,7 +197,7 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
     }
 }
 
-fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
+fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Exit {
     if !userns::may_administer_networks() {
         bail!("a lab that stays up needs root: sudo linerate lab up");
     }
@@ -230,11 +219,11 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     all_of(&keep(&lab, name)?)
 }
 
-fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
+fn down(name: Option<&str>, all: bool) -> Exit {
     let registry = Registry::of_this_host();
     let cleared = clear_remains()?;
     if name.is_some_and(|name| cleared.iter().any(|cleared| cleared == name)) {
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let records = registry.list()?.records;
     let chosen: Vec<&LabRecord> = records
@@ -261,10 +250,10 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
             .with_context(|| format!("taking lab {} down", record.name))?;
         print(&format!("Lab {} is down.\n", record.name));
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
-fn check(args: &LabCheck) -> Result<ExitCode> {
+fn check(args: &LabCheck) -> Exit {
     let file = input::name(&args.lab);
     let lab = read(&args.lab)?;
     interrupt::install();
@@ -277,7 +266,7 @@ fn check(args: &LabCheck) -> Result<ExitCode> {
     });
     drop(progress);
     if interrupted() {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     }
     let (Site { lab, facts, .. }, frames, problems) = &checked?;
     let (tried, skipped, tester) = (&frames.tried, &frames.skipped, &frames.ports);
@@ -295,14 +284,14 @@ fn check(args: &LabCheck) -> Result<ExitCode> {
         || checked.record(),
         || pages::lab_check(&checked),
     )?;
-    Ok(if problems.iter().any(Diagnostic::is_fault) {
-        ExitCode::from(FAILED)
+    exit(if problems.iter().any(Diagnostic::is_fault) {
+        FAILED
     } else {
-        ExitCode::SUCCESS
+        SUCCESS
     })
 }
 
-fn restore(args: &LabRestore) -> Result<ExitCode> {
+fn restore(args: &LabRestore) -> Exit {
     if args.succeeds {
         fault::succeed().context("waiting for the linerate at fault")?;
     }
@@ -341,9 +330,9 @@ fn restore(args: &LabRestore) -> Result<ExitCode> {
         print(&format!(
             "{dut}: it counts from its next boot on only: reboot it, or let --reboot do so\n"
         ));
-        return Ok(ExitCode::from(FAILED));
+        return exit(FAILED);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// A lab in JSON.
@@ -354,7 +343,7 @@ struct Shown<'a> {
     state: LabState,
 }
 
-fn status(how: &Printed) -> Result<ExitCode> {
+fn status(how: &Printed) -> Exit {
     let listing = Registry::of_this_host().list()?;
     for (path, reason) in &listing.damaged {
         tell(format!("{} is damaged: {reason}", path.display()));

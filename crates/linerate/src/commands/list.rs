@@ -1,21 +1,11 @@
 //! `linerate list`: the recorded campaigns, by the names that other verbs take.
 
 use super::tune;
-use crate::args::Printed;
-use crate::output::{result, tell};
-use anyhow::Result;
-use clap::Args;
-use linerate_linux::records;
-use linerate_measure::record::LabKind;
-use linerate_report::document::{Document, Table};
-use linerate_report::pages;
-use linerate_runner::handle;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use crate::prelude::*;
+use linerate_report::document::Table;
 
 /// List recorded campaigns.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate list                                 the campaigns in linerate-results, the newest first
   linerate show last-1                          the one before the newest
@@ -24,9 +14,9 @@ use std::process::ExitCode;
 pub struct List {
     /// The folder of the campaigns
     #[arg(value_name = "DIR", default_value = handle::RESULTS)]
-    pub directory: PathBuf,
+    directory: PathBuf,
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// A campaign in the list.
@@ -43,7 +33,7 @@ struct Line {
 ///
 /// # Errors
 /// The list cannot be written as JSON.
-pub fn run(args: &List) -> Result<ExitCode> {
+pub fn run(args: &List) -> Exit {
     let folders = handle::all(&args.directory);
     let is_usual = args.directory == Path::new(handle::RESULTS);
     let mut lines = Vec::new();

@@ -1,9 +1,7 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
-use crate::args::{Printed, names_of};
-use crate::output::{FAILED, USAGE, all_of, faulty, result, tell, usage};
-use anyhow::Result;
-use clap::{Args, Subcommand};
+use crate::output::faulty;
+use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
@@ -11,17 +9,11 @@ use linerate_plan::changes::changes;
 use linerate_plan::lab::Lab;
 use linerate_plan::schema::schema;
 use linerate_plan::timetable::Timetable;
-use linerate_report::document::Document;
-use linerate_report::pages;
-use linerate_runner::input;
 use linerate_runner::plans::{SHIPPED, campaign, check_lab, parse, read, shipped};
 use linerate_runner::testbed::hosts::rehearsal::rehearse;
 use linerate_runner::testbed::hosts::{bytes_of_lab, folder, read as read_lab};
-use serde_json::json;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate plan list                           the plans that come with linerate, by name
   linerate plan show firewalls                 cells, schedule, duration, and every change on every host
@@ -37,11 +29,11 @@ None of these commands runs a plan or changes anything.
 Exit status: 0 no faults; 1 a file cannot be read; 2 a plan or a lab file has faults, or bad arguments.")]
 pub struct Plan {
     #[command(subcommand)]
-    pub action: PlanAction,
+    action: PlanAction,
 }
 
 /// Verbs of plans.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum PlanAction {
     /// List all faults of plans and of the lab files that they name: file, line, column and remedy
     Check {
@@ -71,7 +63,7 @@ pub enum PlanAction {
 }
 
 /// Print what a plan will do: cells (a variant with its traffic), schedule, duration, changes, needs and expectations
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ShowPlan {
     /// The plan: a file, - for standard input, or a name that `plan list` shows
     #[arg(value_name = "PLAN")]
@@ -99,7 +91,7 @@ const BLOCKS_SHOWN: u32 = 3;
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn run(args: &Plan) -> Result<ExitCode> {
+pub fn run(args: &Plan) -> Exit {
     match &args.action {
         PlanAction::Check {
             files,
@@ -113,7 +105,7 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
     }
 }
 
-fn example(name: Option<&Path>) -> Result<ExitCode> {
+fn example(name: Option<&Path>) -> Exit {
     let unknown = |name: &Path| {
         usage(format!(
             "no plan '{}' comes with linerate: `linerate plan list` names them",
@@ -126,7 +118,7 @@ fn example(name: Option<&Path>) -> Result<ExitCode> {
     })
 }
 
-fn list(how: &Printed) -> Result<ExitCode> {
+fn list(how: &Printed) -> Exit {
     let plans: Vec<(&str, plan::Plan)> = SHIPPED
         .iter()
         .map(|(name, text)| {
@@ -170,7 +162,7 @@ fn is_shipped(file: &Path) -> bool {
     !input::is_stdin(file) && !file.is_file()
 }
 
-fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Result<ExitCode> {
+fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Exit {
     let (mut faulty, mut unreadable) = (false, false);
     let (mut listed, mut page) = (Vec::new(), Document::default());
     let mut labs: Vec<PathBuf> = Vec::new();
@@ -225,14 +217,14 @@ fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Result<ExitCod
         }
     }
     result(how, || listed, || page)?;
-    Ok(match (faulty, unreadable) {
-        (true, _) => ExitCode::from(USAGE),
-        (false, true) => ExitCode::from(FAILED),
-        (false, false) => ExitCode::SUCCESS,
+    exit(match (faulty, unreadable) {
+        (true, _) => USAGE,
+        (false, true) => FAILED,
+        (false, false) => SUCCESS,
     })
 }
 
-fn show_plan(args: &ShowPlan) -> Result<ExitCode> {
+fn show_plan(args: &ShowPlan) -> Exit {
     let ShowPlan {
         file,
         quick,

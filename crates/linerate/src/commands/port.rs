@@ -1,17 +1,13 @@
 //! An interface by hand, for `send` and `receive`: past the guard (RFC 6815), with a line a second.
 
 use crate::args::AtInterface;
-use crate::output::{FAILED, INTERRUPTED, print, tell};
-use anyhow::{Result, bail};
+use crate::prelude::*;
 use linerate_linux::host::autogroup::Ahead;
 use linerate_linux::net::netlink::{LinkInfo, Route};
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::{Netns, guard};
 use linerate_linux::ports::{Port, monotonic_ns};
-use linerate_runner::interrupt::interrupted;
 use linerate_wire::units::Si;
-use std::process::ExitCode;
-use std::time::Duration;
 
 /// An interface that may be used.
 pub struct Allowed {
@@ -101,10 +97,10 @@ pub fn watch(
 }
 
 /// The exit status after this number of frames.
-pub fn status(frames: u64, interrupted: bool) -> ExitCode {
+pub fn status(frames: u64, interrupted: bool) -> u8 {
     match (interrupted, frames) {
-        (true, _) => ExitCode::from(INTERRUPTED),
-        (false, 0) => ExitCode::from(FAILED),
-        _ => ExitCode::SUCCESS,
+        (true, _) => INTERRUPTED,
+        (false, 0) => FAILED,
+        _ => SUCCESS,
     }
 }

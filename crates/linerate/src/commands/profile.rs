@@ -1,10 +1,7 @@
 //! `linerate profile`: what this machine's kernel does under load.
 
 use super::flame::{print_functions, write_picture};
-use crate::args::{Cpus, Printed, cpu_list, duration};
-use crate::output::{all_of, print, result, tell};
-use anyhow::{Context, Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use crate::prelude::*;
 use linerate_linux::host::cpu::online_cpus;
 use linerate_linux::telemetry::drops::Drops;
 use linerate_linux::telemetry::locks::Locks;
@@ -13,17 +10,10 @@ use linerate_linux::telemetry::stages::Stages;
 use linerate_measure::collector::Artefact;
 use linerate_profile::{Function, Picture, Sampled, Waited, observed};
 use linerate_remote::telemetry::STAGES_OF_FREEBSD;
-use linerate_report::pages;
-use linerate_runner::input;
-use linerate_runner::interrupt;
-use linerate_runner::progress::Progress;
-use serde::Serialize;
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Look at this machine's kernel under load: functions, times in the stack, waits for locks, drops.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   sudo linerate profile                             ten seconds of all CPUs: functions and their callers
   sudo linerate profile --cpus 2,3 --duration 30s   the CPUs that forward
@@ -43,47 +33,47 @@ Exit status: 0 printed; 1 no privilege, or no samples; 2 bad arguments; 130 inte
 pub struct Profile {
     /// Kind of profile
     #[arg(value_enum, default_value_t = What::Functions)]
-    pub what: What,
+    what: What,
 
     /// How long to look
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub duration: Duration,
+    duration: Duration,
 
     /// Samples a second on each CPU
     #[arg(long, value_name = "N", default_value_t = FREQUENCY, value_parser = clap::value_parser!(u64).range(1..=20_000))]
-    pub frequency: u64,
+    frequency: u64,
 
     /// CPUs to look at, for functions and locks [default: all]
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
-    pub cpus: Option<Cpus>,
+    cpus: Option<Cpus>,
 
     /// Print this many functions
     #[arg(long, value_name = "N", default_value_t = 20)]
-    pub top: usize,
+    top: usize,
 
     /// Print folded stacks instead: samples, or nanoseconds of waits
     #[arg(long, conflicts_with_all = ["top", "json", "format"])]
-    pub folded: bool,
+    folded: bool,
 
     /// Write a flame graph (SVG) of functions or waits to this file as well
     #[arg(short, long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 
     /// Instead of profiling, print what a tool of another system found, from this file: distributions of DTrace's quantize(), or
     /// waits of lockstat; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "duration", "frequency", "cpus", "folded", "out"])]
-    pub read: Option<PathBuf>,
+    read: Option<PathBuf>,
 
     /// Print a script for FreeBSD's dtrace instead: times from ether_input to ether_output
     #[arg(long, exclusive = true)]
-    pub dtrace_script: bool,
+    dtrace_script: bool,
 
     /// Print a message on standard error once profiling has begun, for scripts that start a load at that moment
     #[arg(long, conflicts_with = "read")]
-    pub announce: bool,
+    announce: bool,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// Waits as JSON.
@@ -114,7 +104,7 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// No privilege, a kernel that lacks something, or nothing was sampled.
-pub fn run(args: &Profile) -> Result<ExitCode> {
+pub fn run(args: &Profile) -> Exit {
     if args.dtrace_script {
         return all_of(STAGES_OF_FREEBSD);
     }
@@ -186,7 +176,7 @@ pub fn run(args: &Profile) -> Result<ExitCode> {
     }
 }
 
-fn functions(args: &Profile, sampled: &Sampled, title: String) -> Result<ExitCode> {
+fn functions(args: &Profile, sampled: &Sampled, title: String) -> Exit {
     told_as_lost(sampled.lost, "samples");
     if sampled.profile.samples() == 0 {
         bail!(
@@ -199,18 +189,19 @@ fn functions(args: &Profile, sampled: &Sampled, title: String) -> Result<ExitCod
         subtitle: Some(sampled.event.clone()),
         unit: "samples".into(),
     };
-    match stacks(args, &sampled.profile, picture)? {
-        true => Ok(ExitCode::SUCCESS),
-        false => print_functions(
+    if stacks(args, &sampled.profile, picture)? {
+        DONE
+    } else {
+        print_functions(
             &sampled.profile,
             Some(&sampled.event),
             args.top,
             &args.printed,
-        ),
+        )
     }
 }
 
-fn waits(args: &Profile, waited: &Waited, title: String, cpus_ns: f64) -> Result<ExitCode> {
+fn waits(args: &Profile, waited: &Waited, title: String, cpus_ns: f64) -> Exit {
     told_as_lost(waited.lost, "waits");
     let picture = Picture {
         title,
@@ -218,7 +209,7 @@ fn waits(args: &Profile, waited: &Waited, title: String, cpus_ns: f64) -> Result
         unit: "ns".into(),
     };
     if waited.waits > 0 && stacks(args, &waited.profile, picture)? {
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let (all, ns) = (waited.functions(), waited.profile.samples());
     let most = &all[..all.len().min(args.top)];

@@ -1,26 +1,18 @@
 //! `linerate receive`: the receiver by hand.
 
 use super::port;
-use crate::args::{AtInterface, count, duration};
-use crate::output::result;
-use anyhow::{Context, Result};
-use clap::Args;
-use linerate_linux::files;
+use crate::args::{AtInterface, count};
+use crate::prelude::*;
 use linerate_linux::host::cpu;
 use linerate_linux::ports::user_receiver::{FOREIGN, foreign_index};
 use linerate_linux::ports::{self, Arrival, monotonic_ns};
 use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_plan::Backend;
-use linerate_report::pages::{self, Received};
-use linerate_runner::interrupt::{self, interrupted};
+use linerate_report::pages::Received;
 use linerate_wire::{Filter, Load, Reader, Recognised, SequenceWindow, recognise};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::Duration;
 
 /// Count test frames at an interface, or in a capture file.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   sudo linerate receive --namespace linerate-receiver -i r1
   sudo linerate receive -i ix1 --isolated-lab ix1 --duration 60s --json
@@ -28,22 +20,22 @@ use std::time::Duration;
   linerate receive --read capture.pcap                          count in a capture: no privileges")]
 pub struct Receive {
     #[command(flatten)]
-    pub at: AtInterface,
+    at: AtInterface,
     /// End after this many test frames
     #[arg(short = 'n', long, value_name = "N", value_parser = count)]
-    pub count: Option<u64>,
+    count: Option<u64>,
 
     /// End after this long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
 
     /// Count every UDP, TCP and ICMP frame, also those of pkt-gen and trafgen
     #[arg(long)]
-    pub unsigned: bool,
+    unsigned: bool,
 
     /// pkt-gen's function: receiving is rx
     #[arg(short = 'f', value_name = "rx", value_parser = ["rx"], hide = true)]
-    pub function: Option<String>,
+    function: Option<String>,
 
     /// Count the frames of a capture file (pcap or pcapng) instead
     #[arg(
@@ -52,14 +44,14 @@ pub struct Receive {
         value_name = "FILE",
         conflicts_with = "interface"
     )]
-    pub read: Option<PathBuf>,
+    read: Option<PathBuf>,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The reason why it could not count.
-pub fn run(args: &Receive) -> Result<ExitCode> {
+pub fn run(args: &Receive) -> Exit {
     interrupt::install();
     let received = match &args.read {
         Some(file) => read(args, file)?,
@@ -73,7 +65,7 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
         || &received,
         || pages::received(&received),
     )?;
-    Ok(code)
+    exit(code)
 }
 
 /// Counts the frames that arrive at an interface.

@@ -1,26 +1,13 @@
 //! `linerate report`: campaigns as one page for a browser.
 
-use crate::args::named;
-use crate::output::{self, all_of, tell};
-use anyhow::{Context, Result};
-use clap::Args;
-use linerate_linux::files;
-use linerate_linux::records::{self, StoredCampaign};
-use linerate_measure::record::{Stopped, Summary};
-use linerate_measure::summary::summarise;
-use linerate_report::document::{Block, Document, Tone};
+use crate::prelude::*;
 use linerate_report::format::Style;
-use linerate_report::pages;
-use linerate_runner::handle;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// The file of a page beside the records of its campaign.
 const FILE: &str = "report.html";
 
 /// Write campaigns as one page for a browser.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate report -o report.html                the newest campaign
   linerate report linerate-results/* -o all.html
@@ -32,17 +19,17 @@ audit, conformance, the plan, and the facts of all hosts. docs/report.md describ
 pub struct Report {
     /// The campaigns: folders, last, last-1, or names that `linerate list` shows
     #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]
-    pub directories: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     /// The page's file [default: standard output]
     #[arg(short, long, alias = "output", value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// A directory is no record, or the page cannot be written.
-pub fn run(args: &Report) -> Result<ExitCode> {
+pub fn run(args: &Report) -> Exit {
     of(&args.directories, args.out.as_deref())
 }
 
@@ -63,7 +50,7 @@ pub(super) fn by_browser(directory: Option<&Path>, file: &Path) -> String {
 ///
 /// # Errors
 /// A folder is no record, or the page cannot be written.
-pub(super) fn of(directories: &[PathBuf], out: Option<&Path>) -> Result<ExitCode> {
+pub(super) fn of(directories: &[PathBuf], out: Option<&Path>) -> Exit {
     if let Some(file) = out.filter(|file| is_pdf(file)) {
         let only = <&[_; 1]>::try_from(directories).ok();
         bail_usage!("{}", by_browser(only.map(|[only]| only.as_path()), file));
@@ -81,7 +68,7 @@ pub(super) fn of(directories: &[PathBuf], out: Option<&Path>) -> Result<ExitCode
     };
     write(file, &text)?;
     tell(format!("the page is in {}", file.display()));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Writes the page of a campaign beside its records; `quiet`: without a word.
@@ -148,22 +135,10 @@ pub(super) fn page_of(
             "This campaign {state}: the figures are of its {}.",
             pages::counted(stored.trials.len(), "trial")
         );
-        page.blocks.insert(
-            0,
-            Block::Text {
-                text,
-                tone: Tone::Warning,
-            },
-        );
+        page.above(text, Tone::Warning);
     }
     for text in &stored.missing {
-        page.blocks.insert(
-            0,
-            Block::Text {
-                text: format!("This record is not whole: {text}."),
-                tone: Tone::Warning,
-            },
-        );
+        page.above(format!("This record is not whole: {text}."), Tone::Warning);
     }
     Ok(page)
 }

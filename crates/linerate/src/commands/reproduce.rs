@@ -1,18 +1,10 @@
 //! `linerate reproduce`: published figures compared with the published data.
 
-use crate::args::Printed;
-use crate::output::result;
-use anyhow::{Context, Result, bail};
-use clap::Args;
+use crate::prelude::*;
 use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};
-use linerate_report::document::Document;
 use linerate_runner::archive::read_archive;
-use linerate_runner::input;
-use linerate_runner::progress::Progress;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate reproduce netbenches                       everything
   linerate reproduce netbenches --only 22,31          two illustrations
@@ -28,18 +20,18 @@ cannot be read, or is empty; 2 bad arguments.")]
 pub struct Reproduce {
     /// Folders of the archive, or laid out like it
     #[arg(required = true, value_name = "ARCHIVE")]
-    pub archives: Vec<PathBuf>,
+    archives: Vec<PathBuf>,
 
     /// Recompute only these illustrations: 9,22,perf-1
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
 
     /// File that maps figures to their data, instead of the built-in mappings; may be repeated
     #[arg(long = "mapping", value_name = "FILE")]
-    pub mappings: Vec<PathBuf>,
+    mappings: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// The mappings that come with linerate.
@@ -58,7 +50,7 @@ const BUILT_IN: [(&str, &str); 2] = [
 ///
 /// # Errors
 /// An archive or a mapping cannot be read, or holds nothing.
-pub fn run(args: &Reproduce) -> Result<ExitCode> {
+pub fn run(args: &Reproduce) -> Exit {
     let mappings = mappings(args)?;
     let mut evidence = Evidence::default();
     let line = Progress::of_files();
@@ -79,7 +71,10 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
             args.archives[0].display()
         );
     }
-    let known: Vec<String> = found.iter().flat_map(Reproduction::illustrations).collect();
+    let known = found
+        .iter()
+        .flat_map(Reproduction::illustrations)
+        .joined(", ");
     if !args.only.is_empty() {
         found
             .iter_mut()
@@ -92,7 +87,7 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
         bail_usage!(
             "there is no illustration {}: there are {}",
             args.only.join(", "),
-            known.join(", ")
+            known
         );
     }
     let pictures = args.printed.format().name() == "html";

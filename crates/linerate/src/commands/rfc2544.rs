@@ -1,23 +1,16 @@
 //! `linerate rfc2544`: the tests of RFC 2544, and of documents after it.
 
 use super::run::{self, Which};
-use crate::args::keyed::{Keys, Opt, Verb, key, levels};
-use crate::args::{CampaignArgs, HEADERS, families};
-use crate::output::{result, tell};
-use anyhow::Result;
-use clap::Args;
+use crate::args::HEADERS;
+use crate::args::keyed::{Keys, Opt, Verb, key, levels, stands_for};
+use crate::prelude::*;
 use clap::builder::ArgPredicate;
 use linerate_plan::campaign::Lab;
 use linerate_plan::names::Named;
-use linerate_plan::rules::Families;
 use linerate_plan::settings::EventKind;
 use linerate_plan::timetable::{Timetable, tests};
-use linerate_plan::{BuiltIn, Keyed, Source, duration_text, parse_duration_ns};
-use linerate_report::pages;
+use linerate_plan::{Keyed, Source, duration_text, parse_duration_ns};
 use linerate_runner::session::{Session, chosen, of_arguments};
-use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Options of `rfc2544` that are keys of a plan.
 #[derive(Debug)]
@@ -49,26 +42,14 @@ impl Verb for Options {
         ],
     ];
     const OWN: &'static [Keyed] = &[
-        Keyed {
-            option: "--family",
-            key: "traffic.family",
-        },
-        Keyed {
-            option: "--sizes",
-            key: "traffic.size",
-        },
-        Keyed {
-            option: "--budget",
-            key: "trials.budget",
-        },
-        Keyed {
-            option: "--event",
-            key: "variants.event",
-        },
+        stands_for("--family", "traffic.family"),
+        stands_for("--sizes", "traffic.size"),
+        stands_for("--budget", "trials.budget"),
+        stands_for("--event", "variants.event"),
     ];
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
@@ -103,11 +84,11 @@ back-to-back or recovery has none because the DUT carries the whole rate of its 
 pub struct Rfc2544 {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells is tested [default: the variants of --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "size", "family", "flows", "direction", "networks", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers", "broadcast", "bursts", "filters"])]
-    pub plan: Option<PathBuf>,
+    plan: Option<PathBuf>,
 
     /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
     #[arg(long = "variant", value_name = "VARIANT")]
-    pub variants: Vec<BuiltIn>,
+    variants: Vec<BuiltIn>,
 
     /// Frame lengths in bytes with FCS: 64,1518; may be repeated [default: 64, 128, 256, 512, 1024, 1280, 1518]
     #[arg(
@@ -116,42 +97,42 @@ pub struct Rfc2544 {
         value_name = "LIST",
         value_delimiter = ','
     )]
-    pub size: Vec<String>,
+    size: Vec<String>,
 
     /// IP version: 4, 6 or both [default: 4; 6 with --extension-headers]
     #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4", hide_default_value = true)]
-    pub family: Families,
+    family: Families,
 
     #[command(flatten)]
-    pub keys: Keys<Options>,
+    keys: Keys<Options>,
 
     /// One frame in 100 is a broadcast frame (section 11.1)
     #[arg(long)]
-    pub broadcast: bool,
+    broadcast: bool,
 
     /// Send loads in bursts of N frames with pauses between them (section 21: 16, 64, 256, 1024); may be repeated
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
-    pub bursts: Vec<u32>,
+    bursts: Vec<u32>,
 
     /// For each number N in the list, measure a DUT with N filters: the last accepts the frames, the others match nothing (section
     /// 11.4: 1,25)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub filters: Vec<u32>,
+    filters: Vec<u32>,
 
     /// Event of the reset test: forwarding-off=TIME, link-down=TIME (default 100ms) or rules-reloaded. Plans have further events: a killed
     /// process, a reboot, a power cut, a command
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
-    pub event: Option<(EventKind, Option<u64>)>,
+    event: Option<(EventKind, Option<u64>)>,
 
     /// Print the time and the number of trials of each test, and measure nothing
     #[arg(long)]
-    pub estimate: bool,
+    estimate: bool,
 
     #[command(flatten)]
-    pub which: Which,
+    which: Which,
 
     #[command(flatten)]
-    pub campaign: CampaignArgs,
+    campaign: CampaignArgs,
 }
 
 /// Frame lengths of RFC 2544, section 9, for Ethernet. RFC 5180 has the same for IPv6.
@@ -172,7 +153,7 @@ fn event(text: &str) -> Result<(EventKind, Option<u64>), String> {
 ///
 /// # Errors
 /// The reason why it could not measure.
-pub fn run(args: &Rfc2544) -> Result<ExitCode> {
+pub fn run(args: &Rfc2544) -> Exit {
     run::begin(&args.campaign);
     let chooses = !args.keys.is_empty() || !args.size.is_empty() || !args.variants.is_empty();
     let is_bare = args.plan.is_none() && !chooses && args.campaign.simulate.is_none();
@@ -207,7 +188,7 @@ pub fn run(args: &Rfc2544) -> Result<ExitCode> {
             || &times,
             || pages::estimate(&plan, &times, supposed),
         )?;
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let campaign = CampaignArgs {
         name: Some(args.campaign.name.clone().unwrap_or("rfc2544".into())),
@@ -280,9 +261,10 @@ fn sizes(args: &Rfc2544, plan: &mut Source) {
         size.parse::<u32>()
             .map_or(size.to_string(), |bytes| format!("{bytes} B"))
     };
-    let all: Vec<String> = match args.size.is_empty() {
-        true => SIZES.iter().map(|size| bytes(size)).collect(),
-        false => args.size.iter().map(|size| bytes(size)).collect(),
+    let all: Vec<String> = if args.size.is_empty() {
+        SIZES.iter().map(|size| bytes(size)).collect()
+    } else {
+        args.size.iter().map(|size| bytes(size)).collect()
     };
     plan.set("", &["factors", "size", "about"], "frame length with FCS");
     plan.set("--sizes", &["factors", "size", "sets"], "traffic.size");

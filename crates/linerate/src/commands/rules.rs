@@ -1,22 +1,14 @@
 //! `linerate ruleset`: rule sets of firewalls, as text.
 
-use crate::args::{families, names_of, number};
-use crate::output::{Output, usage};
-use anyhow::{Context, Result};
-use clap::Args;
-use linerate_plan::Diagnostic;
+use crate::args::number;
+use crate::prelude::*;
 use linerate_plan::names::Named;
 use linerate_plan::rules::{
-    EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part,
-    RuleSet,
+    EntryKind, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
 };
-use linerate_runner::progress::Progress;
 use std::fs::File;
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
-use std::process::ExitCode;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate ruleset nftables --stateless                   the smallest filter
   linerate ruleset pf --stateful -o pf.conf               the rule set of the 2018 paper, as a file
@@ -46,79 +38,79 @@ Exit status: 0 written; 1 the rule set cannot be written; 2 bad arguments, or no
 pub struct Rules {
     /// Whose rules: nftables, iptables, pf, openbsd-pf, ipfw or ipf
     #[arg(value_parser = |name: &str| Firewall::parse_name(name, "a firewall"))]
-    pub firewall: Firewall,
+    firewall: Firewall,
 
     #[command(flatten)]
-    pub kind: KindChoice,
+    kind: KindChoice,
 
     /// IP versions of the addresses [default: both on Linux, 4 elsewhere]
     #[arg(long, value_parser = families())]
-    pub family: Option<Families>,
+    family: Option<Families>,
 
     /// Number of rules that match nothing, placed before the last ones: up to 100,000 for each IP version
     #[arg(long, value_name = "N", value_parser = rules)]
-    pub rules: Option<u32>,
+    rules: Option<u32>,
 
     /// Number of entries of a table in which each frame's source is looked up: up to 10,000,000 for each IP version
     #[arg(long, value_name = "N", value_parser = entries)]
-    pub table: Option<u32>,
+    table: Option<u32>,
 
     /// Entries of rules and table: networks (/24, /64) or hosts
     #[arg(long, value_parser = names_of::<EntryKind>(), default_value = "networks")]
-    pub entries: EntryKind,
+    entries: EntryKind,
 
     /// Draw rules and entries at random from this seed [default: count up from 1.1.1.0/24]
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    seed: Option<u64>,
 
     /// Add an entry for the test traffic to the table, so that lookups succeed
     #[arg(long)]
-    pub hit: bool,
+    hit: bool,
 
     /// Number of states to make room for: pf's limit, and the settings of --part sysctl and --part loader
     #[arg(long, value_name = "N", value_parser = states)]
-    pub states: Option<u64>,
+    states: Option<u64>,
 
     /// The interface that translated frames leave by [default on Linux: those of the lab, out*]
     #[arg(long, value_name = "NAME")]
-    pub interface: Option<String>,
+    interface: Option<String>,
 
     /// pf: do not let pfctl turn rules into a table
     #[arg(long)]
-    pub no_optimization: bool,
+    no_optimization: bool,
 
     /// ipfw: write commands for one ipfw process, instead of a shell script
     #[arg(long)]
-    pub commands: bool,
+    commands: bool,
 
     /// Part to write: rules, ipset, sysctl (lines of sysctl.conf) or loader (lines of /boot/loader.conf)
     #[arg(long, value_name = "PART", default_value = "rules", value_parser = |name: &str| Part::parse_name(name, "a part"))]
-    pub part: Part,
+    part: Part,
 
     /// Write no comments: BSD sets are then those of the archive, byte for byte
     #[arg(long)]
-    pub plain: bool,
+    plain: bool,
 
     /// Write to this file instead of standard output
     #[arg(short, long, alias = "output", value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 /// Handling of a frame by the rules.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[group(required = true, multiple = false)]
 pub struct KindChoice {
     /// Judge each frame by itself
     #[arg(long)]
-    pub stateless: bool,
+    stateless: bool,
 
     /// Keep a state for each connection
     #[arg(long)]
-    pub stateful: bool,
+    stateful: bool,
 
     /// Keep states, and replace the generator's addresses by the firewall's own
     #[arg(long)]
-    pub nat: bool,
+    nat: bool,
 }
 
 impl Rules {
@@ -168,7 +160,7 @@ fn states(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// There is no such set, or it cannot be written.
-pub fn run(args: &Rules) -> Result<ExitCode> {
+pub fn run(args: &Rules) -> Exit {
     let set = args.set();
     let faults: Vec<String> = set
         .faults()
@@ -219,7 +211,7 @@ pub fn run(args: &Rules) -> Result<ExitCode> {
             },
         )),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn told(fault: Diagnostic) -> String {

@@ -1,29 +1,18 @@
 //! `linerate run`: a plan, carried out.
 
 use super::slower::{status, told};
-use crate::args::{CampaignArgs, Share, Ssh, names_of};
-use crate::output::{self, FAILED, INTERRUPTED, print, tell};
-use anyhow::Result;
-use clap::Args;
+use crate::prelude::*;
 use linerate_linux::records::head;
 use linerate_measure::experiment::{Interest, Judgement, Measure, System};
-use linerate_measure::record::{Campaign, HostFacts, Stopped, Summary};
 use linerate_measure::slower::{Slowdown, of_variants};
+use linerate_plan::Source;
 use linerate_plan::campaign::Campaign as Plan;
-use linerate_plan::rules::Families;
-use linerate_plan::{BuiltIn, Source};
-use linerate_report::pages;
 use linerate_runner::campaign::Finished;
-use linerate_runner::handle;
-use linerate_runner::interrupt::{self};
 use linerate_runner::plans::shipped;
 use linerate_runner::progress::{self};
 use linerate_runner::session::{Choice, Measured, Session};
-use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate plan list                       the plans that come with linerate
   linerate plan show firewalls             what this plan would do and change, and how long it takes
@@ -50,18 +39,18 @@ pub struct Run {
     /// The plan: a file (docs/plans.md has the format), a name that `linerate plan list` shows, or the folder of a campaign, whose plan is
     /// then run again
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
-    pub plan: Option<PathBuf>,
+    plan: Option<PathBuf>,
 
     /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: its trials are kept, and the rest follows
     /// in the recorded order. If the time of a search or of RFC 2544's tests ran out, give a larger --budget
     #[arg(long, value_name = "DIR", value_parser = handle::folder, conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
-    pub resume: Option<PathBuf>,
+    resume: Option<PathBuf>,
 
     #[command(flatten)]
-    pub which: Which,
+    which: Which,
 
     #[command(flatten)]
-    pub campaign: CampaignArgs,
+    campaign: CampaignArgs,
 }
 
 /// Which of a plan's campaigns, and on which hosts.
@@ -73,14 +62,14 @@ pub struct Which {
 
     /// Operating system of the DUT, if the plan is for several [default: its first]
     #[arg(long, value_name = "NAME", value_parser = names_of::<System>())]
-    pub system: Option<System>,
+    system: Option<System>,
 
     /// Lab file of the hosts, instead of the one that the plan names
     #[arg(long, value_name = "FILE")]
     pub lab: Option<PathBuf>,
 
     #[command(flatten)]
-    pub ssh: Ssh,
+    ssh: Ssh,
 }
 
 impl Which {
@@ -102,7 +91,7 @@ pub const SKIPPED: u8 = 4;
 ///
 /// # Errors
 /// The reason why it could not measure.
-pub fn run(args: &Run) -> Result<ExitCode> {
+pub fn run(args: &Run) -> Exit {
     begin(&args.campaign);
     let (choice, wanted) = (args.which.choice(), args.campaign.wanted());
     let session = match (&args.resume, &args.plan) {
@@ -155,7 +144,7 @@ pub fn begin(args: &CampaignArgs) {
 ///
 /// # Errors
 /// The reason why it could not measure.
-pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
+pub fn carry_out(session: Session, args: &CampaignArgs) -> Exit {
     let plan = session.plan();
     let name = session.file().unwrap_or("bench").to_string();
     if args.fail_if_slower.is_some()
@@ -173,7 +162,7 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
         for reason in session.reasons_to_skip() {
             tell(format!("{name}: skipped: {reason}"));
         }
-        return Ok(ExitCode::from(SKIPPED));
+        return exit(SKIPPED);
     }
     let stem = Path::new(&name)
         .file_stem()
@@ -190,13 +179,13 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Result<ExitCode> {
         kept,
     }) = session.measure(&args.wanted(), name, Path::new(handle::RESULTS))?
     else {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     };
     let code = report(args, &campaign, &facts, finished)?;
     if let Some(kept) = kept {
         eprintln!("{kept}");
     }
-    Ok(if left { ExitCode::from(FAILED) } else { code })
+    if left { exit(FAILED) } else { Ok(code) }
 }
 
 /// IP versions as a plan names them.
@@ -242,12 +231,7 @@ pub fn set_variants(plan: &mut Source, variants: &[BuiltIn]) {
 }
 
 /// Prints the result, and returns the exit status for scripts.
-fn report(
-    args: &CampaignArgs,
-    campaign: &Campaign,
-    facts: &HostFacts,
-    finished: Finished,
-) -> Result<ExitCode> {
+fn report(args: &CampaignArgs, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Exit {
     let Finished {
         summary,
         directory,
@@ -284,7 +268,7 @@ fn report(
         tell(format!(
             "stopped; to resume: linerate run --resume {resumed}"
         ));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     }
     let searching = campaign
         .planned
@@ -309,11 +293,7 @@ fn report(
         }
     }
     let whole = summary.unmeasured.is_empty() && lacking.is_empty();
-    Ok(if whole {
-        status(verdict)
-    } else {
-        ExitCode::from(FAILED)
-    })
+    exit(if whole { status(verdict) } else { FAILED })
 }
 
 /// Whether the campaign missed an expectation of the plan. In quiet mode, which has no page, it names each one.

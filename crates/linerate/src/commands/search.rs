@@ -1,21 +1,13 @@
 //! `linerate search`: the highest load that meets a goal, such as no loss.
 
 use super::run::{self, Which};
-use crate::args::keyed::{Keys, Opt, Verb, key, levels};
-use crate::args::{CampaignArgs, HEADERS, families};
-use crate::output::result;
-use anyhow::{Context, Result};
-use clap::Args;
+use crate::args::HEADERS;
+use crate::args::keyed::{Keys, Opt, Verb, key, levels, stands_for};
+use crate::prelude::*;
 use clap::builder::ArgPredicate;
-use linerate_plan::rules::Families;
-use linerate_plan::{BuiltIn, Keyed, Source};
-use linerate_report::pages;
-use linerate_runner::input;
-use linerate_runner::progress::Progress;
+use linerate_plan::{Keyed, Source};
 use linerate_runner::session::{Session, chosen, of_arguments};
 use linerate_search::reference::Reference;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Bytes of a file of reference results at most.
 const MOST_BYTES: usize = 64 << 20;
@@ -58,18 +50,12 @@ impl Verb for Options {
         ],
     ];
     const OWN: &'static [Keyed] = &[
-        Keyed {
-            option: "--family",
-            key: "traffic.family",
-        },
-        Keyed {
-            option: "--budget",
-            key: "trials.budget",
-        },
+        stands_for("--family", "traffic.family"),
+        stands_for("--budget", "trials.budget"),
     ];
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min, or twice the time that the goals take, if that is longer]")))]
 #[command(mut_arg("step", |arg| arg.requires("loss_curve")))]
 #[command(after_help = "Examples:
@@ -103,39 +89,39 @@ pub struct Search {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells gets a search [default: the variants of
     /// --variant]
     #[arg(value_name = "PLAN", conflicts_with_all = ["variants", "sizes", "family", "flows", "direction", "ports", "addresses", "source-macs", "ipv6-share", "extension-headers"])]
-    pub plan: Option<PathBuf>,
+    plan: Option<PathBuf>,
 
     /// Variant of the DUT (`linerate bench --help` lists them); may be repeated [default: forwarding]
     #[arg(long = "variant", value_name = "VARIANT")]
-    pub variants: Vec<BuiltIn>,
+    variants: Vec<BuiltIn>,
 
     /// IP version: 4, 6 or both [default: 4; 6 with --extension-headers]
     #[arg(long, value_parser = families(), default_value_if("extension-headers", ArgPredicate::IsPresent, "6"), default_value = "4", hide_default_value = true)]
-    pub family: Families,
+    family: Families,
 
     #[command(flatten)]
-    pub keys: Keys<Options>,
+    keys: Keys<Options>,
 
     /// Instead of a search, measure the loss at falling loads, down to two successive trials without loss (RFC 2544, 26.3)
     #[arg(long, conflicts_with_all = ["goal", "min", "method", "width"])]
-    pub loss_curve: bool,
+    loss_curve: bool,
 
     /// Compare this implementation with a file of reference results (docs/search.md), and measure nothing
     #[arg(long, value_name = "VECTORS", conflicts_with_all = ["plan", "variants", "goal", "min", "max", "lab"])]
-    pub check: Option<PathBuf>,
+    check: Option<PathBuf>,
 
     #[command(flatten)]
-    pub which: Which,
+    which: Which,
 
     #[command(flatten)]
-    pub campaign: CampaignArgs,
+    campaign: CampaignArgs,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The reason why it could not search.
-pub fn run(args: &Search) -> Result<ExitCode> {
+pub fn run(args: &Search) -> Exit {
     if let Some(vectors) = &args.check {
         return check(args, vectors);
     }
@@ -209,7 +195,7 @@ fn searching(args: &Search, plan: &mut Source) {
 }
 
 /// Compares this implementation with reference results.
-fn check(args: &Search, vectors: &std::path::Path) -> Result<ExitCode> {
+fn check(args: &Search, vectors: &std::path::Path) -> Exit {
     let name = vectors.display();
     let bytes = input::read(vectors, MOST_BYTES, ["file of reference results", ""])?;
     let reference: Reference = serde_json::from_slice(&bytes).with_context(|| {
@@ -225,9 +211,5 @@ fn check(args: &Search, vectors: &std::path::Path) -> Result<ExitCode> {
         || &checks,
         || pages::search_check(&name.to_string(), &checks),
     )?;
-    Ok(if different {
-        ExitCode::from(DIFFERS)
-    } else {
-        ExitCode::SUCCESS
-    })
+    exit(if different { DIFFERS } else { SUCCESS })
 }

@@ -1,10 +1,8 @@
 //! `linerate send`: the generator by hand.
 
 use super::port::{self, Allowed};
-use crate::args::{AtInterface, Cpus, count, cpu_list, duration, pkt_gen_rate};
-use crate::output::{all_of, print, result, tell, usage};
-use anyhow::{Context, Result, bail};
-use clap::Args;
+use crate::args::{AtInterface, count, pkt_gen_rate};
+use crate::prelude::*;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::addresses;
 use linerate_linux::net::ethtool::Ethtool;
@@ -15,19 +13,14 @@ use linerate_linux::ports::frame_source::FrameSource;
 use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_plan::Backend;
-use linerate_plan::units::{Rate, parse_link_speed};
-use linerate_report::pages::{self, InterfaceCounts, Sent, Totals};
-use linerate_runner::interrupt::{self, interrupted};
-use linerate_wire::units::counted;
+use linerate_plan::units::Rate;
+use linerate_report::pages::{InterfaceCounts, Sent, Totals};
 use linerate_wire::{
     FCS_LEN, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
     VlanTag, Writer,
 };
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::Duration;
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(
     after_help = "Examples (options that pkt-gen also has are spelled as in pkt-gen):
   sudo linerate lab up                          an embedded lab to send in
@@ -42,98 +35,98 @@ or that is outside linerate's own namespaces, unless --isolated-lab names it (RF
 )]
 pub struct Send {
     #[command(flatten)]
-    pub at: AtInterface,
+    at: AtInterface,
     /// Frame length without FCS, as pkt-gen and trafgen count
     #[arg(short = 'l', long = "len", value_name = "BYTES", conflicts_with = "size", value_parser = clap::value_parser!(u16).range(14..=16_000))]
-    pub length: Option<u16>,
+    length: Option<u16>,
 
     /// Frame length with FCS, or a mix: 64, imix, genome:aaafg
     #[arg(long = "sizes", alias = "size", value_name = "SIZE")]
-    pub size: Option<FrameMix>,
+    size: Option<FrameMix>,
 
     /// Source addresses and ports: 198.18.10.1:2001-198.18.10.20
     #[arg(short = 's', long, value_name = "RANGE", requires = "destination")]
-    pub source: Option<String>,
+    source: Option<String>,
 
     /// Destination addresses and ports
     #[arg(short = 'd', long, value_name = "RANGE", requires = "source")]
-    pub destination: Option<String>,
+    destination: Option<String>,
 
     /// Source Ethernet address [default: the interface's]
     #[arg(short = 'S', long, value_name = "MAC")]
-    pub source_mac: Option<MacAddr>,
+    source_mac: Option<MacAddr>,
 
     /// Destination Ethernet address [default in a lab of linerate: the DUT's or the receiver's; required elsewhere]
     #[arg(short = 'D', long, value_name = "MAC")]
-    pub destination_mac: Option<MacAddr>,
+    destination_mac: Option<MacAddr>,
 
     /// Frames to send, all threads together [default: until --duration is over]
     #[arg(short = 'n', long, value_name = "N", value_parser = count)]
-    pub count: Option<u64>,
+    count: Option<u64>,
 
     /// Offered load: max, 100k (frames/s), 1Gbit/s:l1, 50%
     #[arg(short = 'R', long, value_name = "RATE", default_value = "max", value_parser = pkt_gen_rate)]
-    pub rate: Rate,
+    rate: Rate,
 
     /// Link speed that percentages of line rate refer to [default: the interface's speed]
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
-    pub link_speed: Option<f64>,
+    link_speed: Option<f64>,
 
     /// Stop after this time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub duration: Duration,
+    duration: Duration,
 
     /// Number of frames that are handed over together
     #[arg(short = 'b', long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub batch: u32,
+    batch: u32,
 
     /// CPUs to send from, one thread each
     #[arg(short = 'a', long, value_name = "LIST", value_parser = cpu_list, conflicts_with = "threads")]
-    pub cpus: Option<Cpus>,
+    cpus: Option<Cpus>,
 
     /// Number of threads, each on a CPU of its own
     #[arg(short = 'p', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub threads: u32,
+    threads: u32,
 
     /// pkt-gen's function: sending is tx
     #[arg(short = 'f', value_name = "tx", value_parser = ["tx"], hide = true)]
-    pub function: Option<String>,
+    function: Option<String>,
 
     /// Number of flows in the benchmark address ranges, without -s and -d
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
-    pub flows: u32,
+    flows: u32,
 
     /// Order of flows: sequential, random, zipf:EXPONENT
     #[arg(long, value_name = "ORDER", default_value = "sequential")]
-    pub order: FlowOrder,
+    order: FlowOrder,
 
     /// IPv4 frames
     #[arg(short = '4', conflicts_with = "ipv6")]
-    pub ipv4: bool,
+    ipv4: bool,
 
     /// IPv6 frames
     #[arg(short = '6')]
-    pub ipv6: bool,
+    ipv6: bool,
 
     /// Protocol above IP: udp, tcp or icmp
     #[arg(long, default_value = "udp")]
-    pub transport: Transport,
+    transport: Transport,
 
     /// 802.1Q VLAN identifier
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=4094))]
-    pub vlan: Option<u16>,
+    vlan: Option<u16>,
 
     /// Send frames without linerate's signature, as pkt-gen does: they may be shorter, but a receiver can only count them
     #[arg(long)]
-    pub unsigned: bool,
+    unsigned: bool,
 
     /// Leave the UDP checksum of IPv4 frames zero
     #[arg(long)]
-    pub no_udp_checksum: bool,
+    no_udp_checksum: bool,
 
     /// One frame in N carries a time stamp
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub stamp_every: u32,
+    stamp_every: u32,
 
     /// Write the frames to a capture file instead of sending them
     #[arg(
@@ -142,14 +135,14 @@ pub struct Send {
         value_name = "FILE",
         conflicts_with = "interface"
     )]
-    pub write: Option<PathBuf>,
+    write: Option<PathBuf>,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The reason why it could not send.
-pub fn run(args: &Send) -> Result<ExitCode> {
+pub fn run(args: &Send) -> Exit {
     interrupt::install();
     let traffic = traffic(args)?;
     if let Some(file) = &args.write {
@@ -211,7 +204,7 @@ fn traffic(args: &Send) -> Result<Traffic> {
 }
 
 /// Writes the frames that would be sent into a capture file.
-fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
+fn write(args: &Send, traffic: &Traffic, file: &Path) -> Exit {
     let failed = || format!("writing {}", file.display());
     let traffic = traffic.addressed(
         args.source_mac.unwrap_or(MacAddr(addresses::mac(1, 1))),
@@ -325,7 +318,7 @@ fn transmit(
     traffic: &Traffic,
     load: &Load,
     port: &mut dyn Port,
-) -> Result<ExitCode> {
+) -> Exit {
     let route = Route::open(&allowed.namespace)?;
     let before = route.link_by_index(allowed.link.index)?.stats;
     let before_by_driver = by_driver(allowed);
@@ -369,7 +362,7 @@ fn transmit(
             "{name} has sent none of these frames by its own counters: its driver or the other end drops what {backend} hands over; --port names another way"
         );
     }
-    Ok(code)
+    exit(code)
 }
 
 /// Some drivers read their card's counters every two seconds.

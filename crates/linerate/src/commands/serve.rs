@@ -2,18 +2,9 @@
 
 use super::report;
 use crate::http::{Answer, serve};
-use crate::output::{Output, tell};
-use anyhow::{Context, Result, bail};
-use clap::Args;
-use linerate_linux::files;
-use linerate_linux::records;
-use linerate_measure::record::Campaign;
-use linerate_report::document::{Block, Document, Link, Table, Tone};
-use linerate_runner::input;
-use std::io::Write;
+use crate::prelude::*;
+use linerate_report::document::{Link, Table};
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Mutex;
 
 /// After so many seconds a browser asks again for the page of a running campaign, and for the list of campaigns.
@@ -22,7 +13,7 @@ const AGAIN: u32 = 5;
 const MOST_BYTES: usize = 64 << 20;
 
 /// Show campaigns in a browser, also while they run.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate serve                                all campaigns below linerate-results
   linerate serve linerate-results/NAME          one campaign
@@ -33,20 +24,20 @@ Without --allow-network, only this machine can reach the server. Nothing can be 
 pub struct Serve {
     /// A campaign, a folder of campaigns, or a site
     #[arg(value_name = "DIR", default_value = "linerate-results")]
-    pub directory: PathBuf,
+    directory: PathBuf,
     /// Address and port; port 0 is any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2544")]
-    pub listen: SocketAddr,
+    listen: SocketAddr,
     /// Allow an address that other machines can reach: everyone there can then read the campaigns
     #[arg(long)]
-    pub allow_network: bool,
+    allow_network: bool,
 }
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The directory cannot be read, or the address cannot be listened at.
-pub fn run(args: &Serve) -> Result<ExitCode> {
+pub fn run(args: &Serve) -> Exit {
     let Serve {
         directory,
         listen,
@@ -97,7 +88,7 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
             )
         })
     })?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 const NOTHING: &str = "404 Not Found";
@@ -119,13 +110,7 @@ fn page(root: &Path, path: &str) -> Result<Answer> {
         let (_, mut page) = report::page(folder)?;
         if running {
             let text = format!("This page renews itself every {AGAIN} s.");
-            page.blocks.insert(
-                0,
-                Block::Text {
-                    text,
-                    tone: Tone::Note,
-                },
-            );
+            page.above(text, Tone::Note);
         }
         let page = Answer::page(report::drawn(page));
         return Ok(Answer {
@@ -199,9 +184,10 @@ fn encoded(path: &str) -> String {
 /// A file of a site.
 fn file(root: &Path, path: &str) -> Result<Answer> {
     let path = path.trim_start_matches('/');
-    let name = match path.is_empty() || path.ends_with('/') {
-        true => format!("{path}index.html"),
-        false => path.into(),
+    let name = if path.is_empty() || path.ends_with('/') {
+        format!("{path}index.html")
+    } else {
+        path.into()
     };
     let Ok(body) = files::read_below(root, &name, MOST_BYTES) else {
         return Ok(Answer::refused(NOTHING, "there is no such file"));

@@ -1,21 +1,13 @@
 //! `linerate show`: the tables of a recorded campaign.
 
 use super::{export, report, tune};
-use crate::args::Printed;
-use crate::output::{self, all_of, rendered, show, tell, usage};
-use anyhow::Result;
-use clap::Args;
-use linerate_measure::record::Stopped;
-use linerate_measure::summary::summarise;
-use linerate_report::document::Document;
-use linerate_report::{pages, tables};
-use linerate_runner::handle;
+use crate::output::rendered;
+use crate::prelude::*;
+use linerate_report::tables;
 use linerate_runner::messages::style;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Print the tables of a recorded campaign again.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate show                                 the newest campaign: the answer on one screen
   linerate show last-1 --full                   everything about the one before
@@ -27,32 +19,32 @@ use std::process::ExitCode;
 pub struct Show {
     /// The campaign: its folder, last (the newest in linerate-results), last-1, or a name that `linerate list` shows [default: last]
     #[arg(value_name = "DIR", value_parser = handle::folder)]
-    pub directory: Option<PathBuf>,
+    directory: Option<PathBuf>,
     /// Print the whole page, not one screen
     #[arg(long)]
-    pub full: bool,
+    full: bool,
     /// Print the whole page, and a line for each trial; with --format csv the lines of the trials alone
     #[arg(long)]
-    pub trials: bool,
+    trials: bool,
     /// Print one table of the whole page. NAME is its heading, or the beginning of it; `cells` stands for the first table. An
     /// unknown name prints the list of the names
     #[arg(long, value_name = "NAME", conflicts_with_all = ["full", "trials", "json", "schema"])]
-    pub table: Option<String>,
+    table: Option<String>,
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
     /// Write to this file instead of standard output; the ending chooses the format: .html, .csv, .json or .md
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["trials", "schema"])]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
     #[arg(long, conflicts_with_all = ["directory", "full", "trials", "json", "format"])]
-    pub schema: bool,
+    schema: bool,
 }
 
 /// The name of the table of trials.
 const TRIALS: &str = "Trials";
 
 /// Prints one table of a page.
-fn one(args: &Show, page: &Document, name: &str) -> Result<ExitCode> {
+fn one(args: &Show, page: &Document, name: &str) -> Exit {
     let table = tables::only(page, name).map_err(usage)?;
     let text = args.printed.format().render(&table, style());
     export::write(args.out.as_deref(), &text)
@@ -62,7 +54,7 @@ fn one(args: &Show, page: &Document, name: &str) -> Result<ExitCode> {
 ///
 /// # Errors
 /// The directory is no record.
-pub fn run(args: &Show) -> Result<ExitCode> {
+pub fn run(args: &Show) -> Exit {
     if args.schema {
         return all_of(linerate_report::printed::SCHEMA);
     }
@@ -120,7 +112,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     )?;
     export::write(out, &text)?;
     if printed.is_json() {
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     if args.trials {
         show(
@@ -134,5 +126,5 @@ pub fn run(args: &Show) -> Result<ExitCode> {
             pages::counted(stored.trials.len(), "trial")
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }

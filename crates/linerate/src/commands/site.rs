@@ -1,34 +1,20 @@
 //! `linerate site`: a folder of pages over many campaigns.
 
 use super::report::{page_of, summary_of};
-use crate::args::{Printed, named};
-use crate::output::result;
-use anyhow::{Context, Result, bail};
-use clap::Args;
+use crate::prelude::*;
 use linerate_import::history as archive;
 use linerate_import::netbenches::records::{directory as of_records, records};
 use linerate_import::netbenches::{Archive, ImportedSlot, ResultDirectory, Set};
 use linerate_import::reproduce::{Evidence, reproduce};
-use linerate_linux::records;
 use linerate_linux::site::SiteFolder;
 use linerate_measure::history::{Timelines, campaigns, judge};
-use linerate_measure::record::{Campaign, HostFacts, Stopped, Summary, TrialRecord};
-use linerate_measure::summary::summarise;
-use linerate_report::document::Document;
+use linerate_measure::record::TrialRecord;
 use linerate_report::format::Style;
-use linerate_report::pages;
 use linerate_report::pages::site::{self, FOLDERS, FRONT, INDEX, Problem, Sizes};
 use linerate_runner::archive::visit;
-use linerate_runner::input;
-use linerate_runner::progress::Progress;
-use linerate_wire::units::counted;
-use serde::Serialize;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Make a site of many campaigns.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   linerate site linerate-results -o site                    all campaigns below this folder
   linerate site ~/netbenches -o site                        the public archive, or a part of it
@@ -42,14 +28,14 @@ or holds no results, or the site cannot be written; 2 bad arguments.")]
 pub struct Site {
     /// Folders with campaigns in subfolders at any depth, or folders laid out like the public archive
     #[arg(value_name = "ARCHIVE", required = true)]
-    pub archives: Vec<PathBuf>,
+    archives: Vec<PathBuf>,
 
     /// The site's folder: new, empty, or an earlier site
     #[arg(short, long, alias = "output", value_name = "DIR")]
-    pub out: PathBuf,
+    out: PathBuf,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 }
 
 /// The site made.
@@ -66,7 +52,7 @@ struct Made<'a> {
 ///
 /// # Errors
 /// An archive cannot be read, nothing is in any, or a page cannot be written.
-pub fn run(args: &Site) -> Result<ExitCode> {
+pub fn run(args: &Site) -> Exit {
     for archive in &args.archives {
         std::fs::read_dir(archive).with_context(|| input::cannot_read("", archive))?;
     }
@@ -80,23 +66,19 @@ pub fn run(args: &Site) -> Result<ExitCode> {
         progress: &progress,
     };
     for path in &args.archives {
-        let prefix = if args.archives.len() > 1 {
-            format!("{}: ", name(path))
-        } else {
-            String::new()
-        };
+        let prefix = when(args.archives.len() > 1, format!("{}: ", name(path)));
         maker.campaigns(path, &prefix)?;
         maker.archive(path, &prefix)?;
     }
     if maker.site.entries.is_empty() {
-        let names: Vec<String> = args
+        let names = args
             .archives
             .iter()
             .map(|path| path.display().to_string())
-            .collect();
+            .joined(", ");
         bail!(
             "{} holds no results: neither campaigns of linerate nor a tree laid out as the archive's",
-            names.join(", ")
+            names
         );
     }
     maker.finish()?;

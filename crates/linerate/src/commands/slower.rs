@@ -1,8 +1,7 @@
 //! `--fail-if-slower`: the exit status, and what is told.
 
-use crate::output::tell;
+use crate::prelude::*;
 use linerate_measure::slower::{Held, Slowdown};
-use std::process::ExitCode;
 
 /// Exit status where something is slower than it may be, or an expectation of a plan was missed.
 pub const MISSED: u8 = 3;
@@ -11,11 +10,11 @@ pub const MISSED: u8 = 3;
 pub const UNDECIDED: u8 = 5;
 
 /// The exit status for scripts.
-pub fn status(slowdown: Slowdown) -> ExitCode {
+pub fn status(slowdown: Slowdown) -> u8 {
     match slowdown {
-        Slowdown::Excluded => ExitCode::SUCCESS,
-        Slowdown::Undecided => ExitCode::from(UNDECIDED),
-        Slowdown::Proven => ExitCode::from(MISSED),
+        Slowdown::Excluded => SUCCESS,
+        Slowdown::Undecided => UNDECIDED,
+        Slowdown::Proven => MISSED,
     }
 }
 

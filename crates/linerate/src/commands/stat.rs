@@ -1,25 +1,16 @@
 //! `linerate stat`: ministat's output for files of numbers, and further figures.
 
-use crate::args::Printed;
-use crate::output::{Output, print, result, tell, terminal_columns};
-use anyhow::{Result, bail};
-use clap::Args;
-use linerate_report::document::{Document, Tone};
-use linerate_runner::input;
-use linerate_runner::progress::Progress;
+use crate::output::terminal_columns;
+use crate::prelude::*;
 use linerate_stats::analysis::{Analysis, Settings, analyse};
 use linerate_stats::ministat::{
     Columns, Confidence, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, block,
     difference, write_block,
 };
-use serde::Serialize;
-use serde_json::{Value, json};
-use std::io::{BufWriter, Write};
-use std::path::{Component, Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Component;
 
 /// Statistics of files of numbers, as ministat(1) prints them.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
   linerate stat before.pps after.pps              is there a difference, and how large?
@@ -45,58 +36,58 @@ Exit status: 0 printed; 1 a file cannot be read, a line has no number, or a set 
 pub struct Stat {
     /// Files of numbers; - is standard input
     #[arg(value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
 
     /// No plot: figures and differences only
     #[arg(short = 'A', long)]
-    pub no_plot: bool,
+    no_plot: bool,
 
     /// Column of the numbers, counted from 1
     #[arg(short = 'C', long, value_name = "N", default_value_t = 1, value_parser = column)]
-    pub column: usize,
+    column: usize,
 
     /// Confidence of the differences in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(short = 'c', long, value_name = "PERCENT", default_value_t = Confidence::default())]
-    pub confidence: Confidence,
+    confidence: Confidence,
 
     /// Characters that separate columns; any number of them may stand between two columns [default: blank and tab]
     #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = delimiters)]
-    pub delimiters: String,
+    delimiters: String,
 
     /// Figures only: no plot, no differences
     #[arg(short = 'n', long)]
-    pub no_differences: bool,
+    no_differences: bool,
 
     /// Print no names of sets and no headings; together with -n, this is for scripts
     #[arg(short = 'q', long)]
-    pub quiet: bool,
+    quiet: bool,
 
     /// A line of its own for each set's bar: M median, A average, |___| a standard deviation each way
     #[arg(short = 's', long)]
-    pub separate_bars: bool,
+    separate_bars: bool,
 
     /// Width of the plot [default: the terminal's, or 74]
     #[arg(short = 'w', long, value_name = "N", value_parser = width)]
-    pub width: Option<usize>,
+    width: Option<usize>,
 
     /// Generation of ministat's arithmetic: old, mid, fb11 or new
     #[arg(long, value_name = "ERA", default_value_t = Era::default())]
-    pub era: Era,
+    era: Era,
 
     /// After ministat's output, print verdicts in words, Mann-Whitney and Welch tests, shifts with intervals, and warnings
     #[arg(long, conflicts_with = "json")]
-    pub full: bool,
+    full: bool,
 
     #[command(flatten)]
-    pub printed: Printed,
+    printed: Printed,
 
     /// With --full or --format: print how many points are needed to show a difference of this many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
-    pub show: f64,
+    show: f64,
 
     /// With --full or --format: seed of the bootstrap's random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    seed: u64,
 }
 
 fn column(text: &str) -> Result<usize, &'static str> {
@@ -144,7 +135,7 @@ const MANY: usize = 1_000_000;
 ///
 /// # Errors
 /// A set cannot be read, or has no figures.
-pub fn run(args: &Stat) -> Result<ExitCode> {
+pub fn run(args: &Stat) -> Exit {
     let files = files(args)?;
     let columns = Columns::new(args.column, &args.delimiters);
     let read = files
@@ -308,11 +299,7 @@ fn default_width() -> usize {
 fn check(set: &Dataset, args: &Stat) -> Result<()> {
     let (n, name) = (set.sorted().len(), set.name());
     if n < FEWEST {
-        let column = if args.column > 1 {
-            format!(" in column {}", args.column)
-        } else {
-            String::new()
-        };
+        let column = when(args.column > 1, format!(" in column {}", args.column));
         bail!("{name} has {n} numbers{column}: at least {FEWEST} are needed");
     }
     let summary = set.summary(args.era);

@@ -1,30 +1,21 @@
 //! `linerate watch`: what a host is doing now, and where its limit is.
 
 use super::facts;
-use crate::args::{Ssh, duration};
-use crate::output::{INTERRUPTED, is_dumb, output_is_closed, print};
+use crate::output::{is_dumb, output_is_closed};
+use crate::prelude::*;
 use crate::watch::{Shown, Source, draw};
-use anyhow::{Context, Result, bail};
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use linerate_linux::files;
 use linerate_linux::net::Netns;
 use linerate_measure::watch::{Differ, Rates, Sample};
 use linerate_remote::Target;
 use linerate_report::watch::{Form, lines};
-use linerate_runner::input;
-use linerate_runner::interrupt::{self, interrupted};
 use ratatui::DefaultTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::Duration;
+use std::io::BufReader;
 
 /// Watch queues, CPUs and losses of this machine or of a host: how many packets, how many dropped, where is the limit?
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(after_help = "Examples:
   sudo linerate watch                                 a live view of this machine
   sudo linerate watch eth0 eth1 --namespace router    two interfaces of a network namespace
@@ -43,50 +34,50 @@ pub struct Watch {
     /// A host to watch over ssh (a word with @: root@router; without @, use --host), and interfaces [default: all interfaces of this
     /// machine]
     #[arg(value_name = "USER@HOST|IFACE")]
-    pub what: Vec<String>,
+    what: Vec<String>,
 
     /// Network namespace: a name that `ip netns` knows, or a path
     #[arg(long, value_name = "NAME|PATH", conflicts_with_all = ["host", "replay"])]
-    pub namespace: Option<String>,
+    namespace: Option<String>,
 
     /// Watch a host over ssh: its address, or its name in your ssh configuration
     #[arg(long, value_name = "USER@HOST", conflicts_with = "replay")]
-    pub host: Option<String>,
+    host: Option<String>,
 
     /// Read the counters of the host with `sudo -n`
     #[arg(long)]
-    pub sudo: bool,
+    sudo: bool,
 
     #[command(flatten)]
-    pub ssh: Ssh,
+    ssh: Ssh,
 
     /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval, conflicts_with = "replay")]
-    pub interval: Duration,
+    interval: Duration,
 
     /// End after this long
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
 
     /// End after this many intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
+    count: Option<u64>,
 
     /// Print lines instead of the live view; text is the first line of the view
     #[arg(long, value_name = "FORMAT", value_parser = form())]
-    pub format: Option<Form>,
+    format: Option<Form>,
 
     /// Print the rates of each interval as a JSON object on one line
     #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+    json: bool,
 
     /// Write all counters to this file: for each sample, one line with a JSON object
     #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
+    record: Option<PathBuf>,
 
     /// Show the samples of a file that --record wrote; - is standard input. Without a terminal, linerate shows them without pauses
     #[arg(long, value_name = "FILE")]
-    pub replay: Option<PathBuf>,
+    replay: Option<PathBuf>,
 }
 
 /// The shortest interval: the counters of many drivers are not renewed more often.
@@ -118,7 +109,7 @@ fn form() -> impl TypedValueParser<Value = Form> {
 ///
 /// # Errors
 /// The host or the file cannot be read.
-pub fn run(args: &Watch) -> Result<ExitCode> {
+pub fn run(args: &Watch) -> Exit {
     interrupt::install();
     let on_terminal =
         !args.json && args.format.is_none() && io::stdout().is_terminal() && !is_dumb();
@@ -146,9 +137,10 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
         let mut nth = 0;
         watching.until_end(|rates| {
             if let Some(rates) = rates {
-                match args.json {
-                    true => print(&(serde_json::to_string(&rates)? + "\n")),
-                    false => print(&plain(&lines(form, &rates, nth))),
+                if args.json {
+                    print(&(serde_json::to_string(&rates)? + "\n"))
+                } else {
+                    print(&plain(&lines(form, &rates, nth)))
                 }
                 io::stdout().flush().ok();
                 nth += 1;
@@ -157,7 +149,7 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
         })?;
     }
     if interrupted() {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return exit(INTERRUPTED);
     }
     if watching.intervals == 0 && args.replay.is_some() {
         bail!(
@@ -165,7 +157,7 @@ pub fn run(args: &Watch) -> Result<ExitCode> {
             name = watching.name()
         );
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Where the samples come from, and its name.
@@ -194,11 +186,12 @@ fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
     let interfaces = wanted.join(" ");
     let named = |place: &str| format!("{place}  {interfaces}");
     if let Some(path) = &args.replay {
-        let file: Box<dyn io::BufRead + Send> = match input::is_stdin(path) {
-            true => Box::new(BufReader::new(io::stdin())),
-            false => Box::new(BufReader::new(
+        let file: Box<dyn io::BufRead + Send> = if input::is_stdin(path) {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            Box::new(BufReader::new(
                 files::open(path).with_context(|| input::cannot_read("", path))?,
-            )),
+            ))
         };
         let name = input::name(path);
         return Ok((

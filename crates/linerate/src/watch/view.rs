@@ -4,6 +4,7 @@ mod sections;
 
 use linerate_measure::watch::Rates;
 use linerate_report::watch::{clock, headline, limit};
+use linerate_wire::words::when;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -115,11 +116,7 @@ pub fn draw(frame: &mut Frame<'_>, shown: &Shown) {
         .skip(1)
         .map(ToString::to_string)
         .collect();
-    let more = if more.is_empty() {
-        String::new()
-    } else {
-        format!("also:  {}", more.join("; "))
-    };
+    let more = when(!more.is_empty(), format!("also:  {}", more.join("; ")));
     frame.render_widget(Line::styled(more, DIM), row(3));
     body(
         frame,
@@ -138,7 +135,7 @@ pub fn draw(frame: &mut Frame<'_>, shown: &Shown) {
 
 fn title(shown: &Shown, width: u16) -> Line<'static> {
     let left = format!(" linerate watch  {}", shown.name);
-    let state = if shown.paused { "PAUSED  " } else { "" };
+    let state = when(shown.paused, "PAUSED  ");
     let right = match &shown.rates {
         Some(rates) => format!(
             "{state}every {:.1} s  {} ",

@@ -1,13 +1,9 @@
 //! Campaigns, variants and files of numbers that arguments name.
 
-use crate::output::{self, usage};
-use anyhow::{Context, Result, bail};
-use linerate_linux::records::StoredCampaign;
+use crate::prelude::*;
 use linerate_measure::compare::{Rates, chosen, searched};
-use linerate_measure::record::{Searched, Slot};
-use linerate_runner::{handle, input};
+use linerate_measure::record::Searched;
 use linerate_stats::ministat::Columns;
-use std::path::{Path, PathBuf};
 
 /// Source of the rates that one argument names.
 pub(super) enum Source {
@@ -133,9 +129,10 @@ impl OpenCampaign {
         let named = self.wanted.is_some() && !self.is_searched();
         let is_result = |slot: &&Slot| named || !slot.is_calibration();
         let results: Vec<&Slot> = all.iter().copied().filter(is_result).collect();
-        match results.is_empty() && !self.is_searched() {
-            true => all,
-            false => results,
+        if results.is_empty() && !self.is_searched() {
+            all
+        } else {
+            results
         }
     }
 

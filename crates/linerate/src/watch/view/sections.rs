@@ -5,6 +5,7 @@ mod queues;
 use super::{BAD, BOLD, DIM, GOOD, RX, Shown, TX, WARN, bar};
 use linerate_measure::watch::{CpuRates, InterfaceRates, Moving, Rates};
 use linerate_report::watch::scaled;
+use linerate_wire::words::when;
 use queues::queues;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
@@ -191,21 +192,20 @@ fn interfaces<'a>(shown: &'a Shown, rates: &'a Rates) -> Section<'a> {
         let without_link = rates.interfaces.len() - order.len();
         let busy = |nth: &usize| rates.interfaces[*nth].rx.pps + rates.interfaces[*nth].tx.pps;
         // Idle ones come last in any case.
-        order.sort_by(|a, b| match shown.by_rate {
-            true => busy(b).total_cmp(&busy(a)),
-            false => (busy(a) == 0.0).cmp(&(busy(b) == 0.0)),
+        order.sort_by(|a, b| {
+            if shown.by_rate {
+                busy(b).total_cmp(&busy(a))
+            } else {
+                (busy(a) == 0.0).cmp(&(busy(b) == 0.0))
+            }
         });
         let wide = width >= 100;
-        let layers = if wide {
-            format!("{:>9}{:>9}", "rx L1", "tx L1")
-        } else {
-            String::new()
-        };
+        let layers = when(wide, format!("{:>9}{:>9}", "rx L1", "tx L1"));
         let mut lines = vec![heading(
             format!(
                 "  {:<15}{:>8}{:>8}{layers}{:>9}{:>9}{:>9}{:>9}{:>8}",
                 "", "rx pps", "tx pps", "rx L2", "tx L2", "rx drop", "tx drop", "errors"
-            ) + if wide { "  ring full   wire" } else { "" },
+            ) + when(wide, "  ring full   wire"),
         )];
         lines.extend(
             order
