@@ -40,7 +40,7 @@ fn sized(
     for (finding, slots) in merged.iter().take(whole) {
         page.gap();
         page.answer(&finding.statement);
-        facts(&mut page, campaign, finding, slots);
+        facts(&mut page, campaign, explanations, finding, slots);
     }
     let further: Vec<_> = merged.iter().skip(whole).collect();
     if !further.is_empty() {
