@@ -1,4 +1,4 @@
-//! What frames meet on their way through a DUT beyond plain routing, each with the time of the functions that belong to it.
+//! Things that frames meet on their way through a DUT beyond plain routing, each with the time of the functions that belong to it.
 
 mod functions;
 

@@ -1,4 +1,4 @@
-//! What frames meet on their way is put into the DUT, and `linerate explain` must list it. Plain forwarding has nothing on its list.
+//! Things that frames meet on their way are put into the DUT, and `linerate explain` must list them. Plain forwarding has nothing on its list.
 
 use crate::common::{Bench, Scratch, linerate};
 use linerate_measure::record::{Explanation, Met, OnPath};

@@ -14,8 +14,8 @@ use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
-    Campaign, HostFacts, LabKind, Mode, Planned, ProgramTime, SlotFacts, SlotProfile, Stopped,
-    Summary, TrialRecord, VERSION, Warning,
+    Campaign, Explanation, HostFacts, LabKind, Mode, Planned, ProgramTime, SlotFacts, SlotProfile,
+    Stopped, Summary, TrialRecord, VERSION, Warning,
 };
 use linerate_measure::strategy::{
     CONFIGURATION, Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
@@ -150,11 +150,7 @@ pub fn run(
         facts: &facts,
         stacks: &stacks,
     };
-    summary.explanations = explain(&records);
-    // Records have addresses and names of a host's devices in its own answers alone, from which the list is made again.
-    for explanation in &mut summary.explanations {
-        explanation.path = None;
-    }
+    summary.explanations = explained(&records);
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written
@@ -192,6 +188,18 @@ fn enter(
         }
     }
     stacks
+}
+
+/// The explanations without the lists of what frames meet: records have addresses in a host's own answers alone, from which
+/// `linerate explain` makes these lists.
+fn explained(records: &Records<'_>) -> Vec<Explanation> {
+    let explanations = explain(records).into_iter();
+    explanations
+        .map(|explanation| Explanation {
+            path: None,
+            ..explanation
+        })
+        .collect()
 }
 
 struct Conductor<'a> {

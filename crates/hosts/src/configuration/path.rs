@@ -1,4 +1,4 @@
-//! What frames meet on their way through a host: the answers that tell it. [`Configuration::on_path`] makes the list of them.
+//! Things that frames meet on their way through a host: the answers that tell it. [`Configuration::on_path`] makes the list of them.
 
 mod bsd;
 mod filters;
@@ -68,7 +68,7 @@ struct Device {
     index: u32,
     /// The kind of a virtual device; empty for a card.
     kind: String,
-    /// Its number among its kind: the tag of a VLAN.
+    /// The number among devices of the kind: the tag of a VLAN.
     id: Option<u64>,
     below: Option<String>,
     master: Option<String>,
@@ -141,7 +141,7 @@ fn enter<T>(all: &mut Vec<T>, one: T) {
 }
 
 impl Configuration {
-    /// What frames meet beyond plain routing, and the ways of these addresses in words. Without addresses, those that were asked for.
+    /// Things that frames meet beyond plain routing, and the ways of these addresses in words. Without addresses, those that were asked for.
     pub fn on_path(&self, addresses: &[IpAddr]) -> (Vec<Item>, Vec<String>) {
         let wanted: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let is_wanted = |way: &&Way| wanted.is_empty() || wanted.contains(&way.address);

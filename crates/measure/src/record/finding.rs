@@ -21,7 +21,7 @@ pub struct Explanation {
     pub stages: Vec<Stage>,
     /// How frames are spread over receive queues, or over the CPUs of receive packet steering; empty where they come to one place.
     pub balance: Vec<Balance>,
-    /// What frames meet beyond plain routing; `None` where the DUT was not asked.
+    /// Things that frames meet beyond plain routing; `None` where the DUT was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<OnPath>,
 }

@@ -1,4 +1,4 @@
-//! What frames meet on their way through a DUT beyond plain routing, with its share of a frame's time.
+//! Things that frames meet on their way through a DUT beyond plain routing, with its share of a frame's time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub struct OnPath {
     pub entries: Vec<PathEntry>,
     /// The way of the test's addresses through the DUT: `to 198.19.0.2: via 198.19.1.2, device out0, table main`.
     pub ways: Vec<String>,
-    /// What is not known, each with the reason.
+    /// Parts of the list that are not known, each with the reason.
     pub not_known: Vec<String>,
     /// Whether the kernel was sampled: without a profile, no share is known.
     pub profiled: bool,
@@ -30,7 +30,7 @@ pub struct PathEntry {
     /// The part of a frame's time that these functions take, 0..1, with all that they call; `None` without a profile, without functions, or
     /// where it is within three standard errors of 0.
     pub share: Option<f64>,
-    /// The same time in nanoseconds; `None` where frames were paced.
+    /// This time in nanoseconds; `None` where frames were paced.
     pub ns: Option<f64>,
     /// Standard error of the share, of the number of samples; `None` without a profile or functions.
     pub error: Option<f64>,

@@ -1,4 +1,4 @@
-//! What frames meet on BSD systems beyond plain routing: pf, ipfw, ipf, netgraph, virtual interfaces.
+//! Things that frames meet on BSD systems beyond plain routing: pf, ipfw, ipf, netgraph, virtual interfaces.
 
 use super::met::{Item, number};
 use super::{Configuration, Way, enter};

@@ -187,7 +187,7 @@ fn packet_filters(found: &Configuration) -> Vec<Item> {
             "flow tables of nftables",
         ));
     }
-    // Those of connection tracking and of nftables are told elsewhere.
+    // Hooks of connection tracking and of nftables are told elsewhere.
     let known = [
         "conntrack",
         "nf_confirm",
@@ -408,6 +408,14 @@ fn traffic_control(found: &Configuration, on_way: &BTreeSet<String>) -> Vec<Item
             .at(place),
         );
     }
+    all.extend(filters(found, on_way));
+    all
+}
+
+/// Filters by their kind and actions; each program of tc by itself.
+fn filters(found: &Configuration, on_way: &BTreeSet<String>) -> Vec<Item> {
+    let path = &found.path;
+    let mut all = Vec::new();
     let mut groups: BTreeMap<(String, &str, Vec<&str>), u64> = BTreeMap::new();
     for filter in path
         .filters

@@ -1,4 +1,4 @@
-//! What frames meet on their way through a DUT beyond plain routing.
+//! Things that frames meet on their way through a DUT beyond plain routing.
 
 use crate::prelude::*;
 use linerate_measure::record::{Campaign, Explanation, OnPath, PathEntry};
