@@ -191,9 +191,11 @@ fn other_programs(case: &Case<'_>) -> Looked {
     if let Some(found) = held(case) {
         return Ok(Some(found));
     }
+    // Ticks say less than what was counted at each switch of tasks.
+    let is_counted = case.senders().get(&cpu).is_some_and(|of| of.is_counted);
     let absent = case.absent(|cpu| of_others(case.records.campaign, cpu));
     let (strength, (cpu, share)) = match absent {
-        _ if share >= NOTICEABLE => (Strength::Observed, (cpu, share)),
+        _ if share >= NOTICEABLE && !is_counted => (Strength::Observed, (cpu, share)),
         Some(absent) => (Strength::Inferred, absent),
         None => return Ok(None),
     };

@@ -10,7 +10,9 @@ pub struct Sending {
     pub ran: f64,
     /// They were ready to run, and another task had the CPU.
     pub waited: f64,
-    /// Programs that had the CPU meanwhile, the largest share first; empty where they were not counted.
+    /// Whether the programs that had the CPU meanwhile were counted.
+    pub is_counted: bool,
+    /// These programs, the largest share first.
     pub others: Vec<Holder>,
 }
 
@@ -65,6 +67,7 @@ impl Sending {
         (all > 0).then(|| Sending {
             ran: share(ran),
             waited: share(waited),
+            is_counted: counted_ns > 0,
             others,
         })
     }
