@@ -464,9 +464,10 @@ fn limits(shown: &Shown<'_>) -> String {
     short(&told.into_iter().filter_map(words).joined("; "))
 }
 
-/// Latency of the first cell that has one.
+/// Latency of the first cell that has one. Of connections that are kept open, the table has the times.
 fn latency(shown: &Shown<'_>) -> String {
-    let found = shown.with_dut().find_map(|row| {
+    let rows = shown.with_dut();
+    let found = rows.filter(|row| row.kept.is_none()).find_map(|row| {
         let at = |name: &str| row.latency_ns.get(name).map(|ns| time(*ns as f64));
         let [median, most] = [at("p50")?, at("p99.9")?];
         Some(format!(
