@@ -71,7 +71,7 @@ pub struct Configuration {
     pub unanswered: Vec<Unanswered>,
     /// The answers about the way of frames.
     #[serde(skip)]
-    path: path::Path,
+    pub path: path::Path,
 }
 
 /// The system that runs.

@@ -327,7 +327,14 @@ impl Collector for Configured {
         let Observed { target, sudo } = &self.host;
         let place = target.with_sysfs().map_err(|error| error.to_string())?;
         let interfaces = std::mem::take(&mut self.interfaces);
-        let facts = facts::of_kernel(&place, *sudo, self.kernel, interfaces, &self.addresses, None);
+        let facts = facts::of_kernel(
+            &place,
+            *sudo,
+            self.kernel,
+            interfaces,
+            &self.addresses,
+            None,
+        );
         let slot = self.slot;
         self.facts = Some(SlotFacts {
             slot,

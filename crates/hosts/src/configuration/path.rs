@@ -18,7 +18,7 @@ const MOST: usize = 4096;
 
 /// The answers that tell what is on the way.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Path {
+pub struct Path {
     /// The ways of the addresses that were asked for.
     ways: Vec<Way>,
     /// Policy rules that are none of the system's own, in words.
