@@ -255,17 +255,12 @@ impl Rule {
             let note = format!("This host does not have {}.", lacking.join(", "));
             return Some(self.without_gain(host, State::Absent, Vec::new(), &note));
         }
-        let spared = || {
-            cards
-                .iter()
-                .map(|card| card.name.as_str())
-                .filter(|name| host.found.carries_session(name))
-        };
-        let spared: Vec<&str> = if self.sets.iter().any(Set::is_of_running_card) {
-            spared().collect()
-        } else {
-            Vec::new()
-        };
+        let touches_cards = self.sets.iter().any(Set::is_of_running_card);
+        let spared: Vec<&str> = cards
+            .iter()
+            .map(|card| card.name.as_str())
+            .filter(|name| touches_cards && host.found.carries_session(name))
+            .collect();
         let is_done = |set: &Setting| {
             set.runtime.is_none()
                 && set.lasting.is_none()

@@ -28,7 +28,8 @@ pub enum Command {
     /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
     /// without a DUT, and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is
     /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Without
-    /// --allow-host-changes, it changes one setting of the host, and only while it measures: the CPU priority of your shell's session.
+    /// --allow-host-changes and --keep, it changes only one setting of the host, and only while it measures: the CPU priority of your
+    /// shell's session.
     Bench(Box<bench::Bench>),
     /// Carry out a plan: compare variants in alternating trials
     ///

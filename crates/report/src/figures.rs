@@ -1,11 +1,12 @@
 //! The catalogue of figures: the name of each, its unit, its place in the records and its meaning stand here alone. Parquet has all
 //! of them, Prometheus some; tests hold the documents against it.
 
-use crate::pages::Records;
+mod of;
+
 use crate::prelude::*;
 use linerate_import::netbenches::facts;
-use linerate_measure::calendar;
-use linerate_measure::record::{Imported, Limit};
+pub use of::Of;
+use of::{count_of, fact, known, levels, machine, origin, positive, source, time};
 use serde_json::Value;
 
 /// The unit of a figure, which each form names in its own way.
@@ -59,70 +60,6 @@ pub enum Source {
     Found(fn(&Of<'_>) -> Option<Value>),
 }
 
-/// A trial or a cell, with all that it belongs to.
-pub struct Of<'a> {
-    /// Where its campaign is.
-    pub folder: &'a str,
-    pub campaign: &'a Campaign,
-    pub host: &'a HostFacts,
-    pub slot: &'a Slot,
-    pub trial: Option<&'a TrialRecord>,
-    /// The row of a cell, and the row as its record has it.
-    pub cell: Option<(&'a Row, Value)>,
-}
-
-impl<'a> Of<'a> {
-    /// A cell of a campaign.
-    pub fn cell(records: &Records<'a>, row: &'a Row) -> Option<Of<'a>> {
-        let Records { campaign, host, .. } = *records;
-        let (slot, record) = (
-            campaign.slots.get(row.slot)?,
-            serde_json::to_value(row).ok()?,
-        );
-        Some(Of {
-            folder: "",
-            campaign,
-            host,
-            slot,
-            trial: None,
-            cell: Some((row, record)),
-        })
-    }
-
-    /// A trial of a campaign.
-    pub fn trial(records: &Records<'a>, trial: &'a TrialRecord) -> Option<Of<'a>> {
-        let Records { campaign, host, .. } = *records;
-        let slot = campaign.slots.get(trial.slot)?;
-        Some(Of {
-            folder: "",
-            campaign,
-            host,
-            slot,
-            trial: Some(trial),
-            cell: None,
-        })
-    }
-
-    /// The row of a cell that has a rate.
-    fn measured(&self) -> Option<&'a Row> {
-        self.cell
-            .as_ref()
-            .map(|(row, _)| *row)
-            .filter(|row| row.received.n > 0)
-    }
-
-    fn latency(&self, quantile: f64) -> Option<Value> {
-        let trial = self.trial?;
-        let shift = trial.clocks.map_or(0, |clocks| clocks.shift_ns);
-        trial
-            .receiver
-            .latency
-            .beyond(shift)
-            .quantile(quantile)
-            .map(Value::from)
-    }
-}
-
 impl Figure {
     /// Name and meaning in archives.
     pub fn column(&self) -> (String, String) {
@@ -172,62 +109,6 @@ impl Figure {
             value
         })
     }
-}
-
-fn known(text: &str) -> Option<Value> {
-    (!text.is_empty()).then(|| text.into())
-}
-
-fn positive(number: f64) -> Option<Value> {
-    (number > 0.0).then(|| number.into())
-}
-
-/// A count of a trial; the records of other tools have no such counts.
-fn counted(of: &Of<'_>, count: impl Fn(&TrialRecord) -> u64) -> Option<Value> {
-    let trial = of.trial.filter(|trial| trial.imported.is_none())?;
-    Some(count(trial).into())
-}
-
-/// A text of an imported campaign's origin.
-fn origin(of: &Of<'_>, text: impl Fn(&Imported) -> &Option<String>) -> Option<Value> {
-    let imported = of.campaign.imported.as_deref()?;
-    text(imported).as_deref().map(Value::from)
-}
-
-/// A fact of an imported set.
-fn fact<'a>(of: &Of<'a>, key: &str) -> Option<&'a str> {
-    let set = of.slot.imported.as_deref()?;
-    set.facts.get(key).map(String::as_str)
-}
-
-fn time(text: &str) -> Option<Value> {
-    Some((1000 * calendar::seconds(text)?).into())
-}
-
-fn machine(of: &Of<'_>) -> Option<Value> {
-    origin(of, |of| &of.machine).or_else(|| known(&of.host.cpu_model))
-}
-
-fn levels(of: &Of<'_>) -> Option<Value> {
-    let labels = of
-        .campaign
-        .planned
-        .as_ref()?
-        .experiment
-        .labels(&of.slot.levels);
-    let object: serde_json::Map<_, _> = labels
-        .map(|(factor, label)| (factor.name.clone(), label.into()))
-        .collect();
-    (!object.is_empty()).then(|| Value::Object(object).to_string().into())
-}
-
-fn source(of: &Of<'_>) -> Option<Value> {
-    let file = of.trial?.imported.as_ref().map(|imported| &imported.file);
-    Some(
-        file.or_else(|| Some(&of.slot.imported.as_ref()?.set))?
-            .as_str()
-            .into(),
-    )
 }
 
 use Unit::{BitsPerSecond, Cell, Count, Flag, FramesPerSecond, Nanoseconds, Plain, Text, Time};
@@ -416,7 +297,7 @@ pub static TRIAL: [Figure; 19] = [
         "began",
         Nanoseconds,
         "beginning, since the campaign's first trial",
-        |of| counted(of, |trial| trial.began_ns),
+        |of| count_of(of, |trial| trial.began_ns),
     ),
     found(
         "took",
@@ -429,7 +310,7 @@ pub static TRIAL: [Figure; 19] = [
         },
     ),
     found("load", Nanoseconds, "how long the load lasted", |of| {
-        counted(of, |trial| trial.timing.load_ns())
+        count_of(of, |trial| trial.timing.load_ns())
     }),
     found(
         "offered",
@@ -449,25 +330,25 @@ pub static TRIAL: [Figure; 19] = [
         (trial.generator.frames > 0 || is_offered).then(|| trial.loss_ratio.into())
     }),
     found("sent_frames", Count, "frames sent", |of| {
-        counted(of, |trial| trial.generator.frames)
+        count_of(of, |trial| trial.generator.frames)
     }),
     found(
         "received_frames",
         Count,
         "frames received at least once",
-        |of| counted(of, |trial| trial.receiver.unique()),
+        |of| count_of(of, |trial| trial.receiver.unique()),
     ),
     found(
         "duplicate_frames",
         Count,
         "frames received once more",
-        |of| counted(of, |trial| trial.receiver.duplicates()),
+        |of| count_of(of, |trial| trial.receiver.duplicates()),
     ),
     found(
         "reordered_frames",
         Count,
         "frames received out of order",
-        |of| counted(of, |trial| trial.receiver.reordered()),
+        |of| count_of(of, |trial| trial.receiver.reordered()),
     ),
     found(
         "latency_min",
@@ -487,7 +368,7 @@ pub static TRIAL: [Figure; 19] = [
 ];
 
 /// Figures of cells.
-pub static CELL: [Figure; 22] = [
+pub static CELL: [Figure; 23] = [
     row("trials", Count, "trials of the cell", "/trials"),
     row(
         "valid_trials",
@@ -606,6 +487,12 @@ pub static CELL: [Figure; 22] = [
         Nanoseconds,
         "99.9th percentile",
         "/latency_ns/p99.9",
+    ),
+    row(
+        "open",
+        Count,
+        "connections held open at the same time: the fewest of the valid trials",
+        "/kept/open/0",
     ),
     row(
         "delay_variation",

@@ -14,8 +14,8 @@ use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::experiment::Measure;
 use linerate_measure::record::{
-    Campaign, Explanation, HostFacts, LabKind, Mode, Planned, ProgramTime, SlotFacts, SlotProfile,
-    Stopped, Summary, TrialRecord, VERSION, Warning,
+    Campaign, Explanation, HostFacts, LabKind, Mode, Planned, ProgramTime, RulesPassed, SlotFacts,
+    SlotProfile, Stopped, Summary, TrialRecord, VERSION, Warning,
 };
 use linerate_measure::strategy::{
     CONFIGURATION, Design, History, Observed, Strategy, TrialRequest, estimate, replay, spent_ns,
@@ -131,16 +131,7 @@ pub fn run(
     let anywhere = beside.into_iter().flatten().filter(noticeable).collect();
     summary.programs = programs_beside(&trials, NOTICEABLE).unwrap_or(anywhere);
     summary.programs.truncate(MOST_PROGRAMS);
-    for (slot, rules) in passed {
-        match rules {
-            Ok(rules) => summary.rules.push(rules),
-            Err(error) => summary.warnings.push(Warning {
-                slot: Some(slot),
-                text: format!("how many rules a frame passes is not known: {error:#}"),
-                spoils: None,
-            }),
-        }
-    }
+    enter_rules(passed, &mut summary);
     let stacks = enter(profiles, &mut summary);
     let records = Records {
         campaign,
@@ -163,6 +154,20 @@ pub fn run(
         failure,
         store,
     })
+}
+
+/// Enters how many rules a frame passes in each slot, or why that is not known.
+fn enter_rules(passed: Vec<(usize, Result<RulesPassed>)>, summary: &mut Summary) {
+    for (slot, rules) in passed {
+        match rules {
+            Ok(rules) => summary.rules.push(rules),
+            Err(error) => summary.warnings.push(Warning {
+                slot: Some(slot),
+                text: format!("how many rules a frame passes is not known: {error:#}"),
+                spoils: None,
+            }),
+        }
+    }
 }
 
 /// Enters the profiles of slots, or why there is none; returns the stacks by slot.

@@ -45,22 +45,9 @@ pub fn plan(chosen: &Chosen) -> String {
     } else if path.is_some() {
         out += "\n[lab]\nmode = \"end-hosts\"\n";
     }
-    let patch = |item: &Item| {
-        let mut patch = item.patch.as_ref()?.as_object()?.clone();
-        if path.is_some() {
-            return of_end_hosts(&patch);
-        }
-        if let Some(sysctls) = patch.get_mut("sysctls").and_then(Value::as_object_mut) {
-            sysctls.retain(|name, _| !FORWARDING.contains(&name.as_str()));
-            if sysctls.is_empty() {
-                patch.remove("sysctls");
-            }
-        }
-        (!patch.is_empty()).then_some(patch)
-    };
     let changes: Vec<_> = items
         .iter()
-        .filter_map(|item| Some((*item, patch(item)?)))
+        .filter_map(|item| Some((*item, patch(item, path.is_some())?)))
         .collect();
     // Frames of IPv4 do not meet a setting of IPv6.
     let (of_ipv6, others): (Vec<_>, Vec<_>) = changes
@@ -74,11 +61,8 @@ pub fn plan(chosen: &Chosen) -> String {
         false => (others, of_ipv6),
     };
     for (item, _) in apart {
-        let _ = writeln!(
-            out,
-            "\n# {} is about IPv6: --item {} prints its plan.",
-            item.id, item.id
-        );
+        let id = &item.id;
+        let _ = writeln!(out, "\n# {id} is about IPv6: --item {id} prints its plan.");
     }
     let embedded = system == "linux" && path.is_none();
     // Inline, the load would not wait for the CPUs that RPS hands frames to.
@@ -101,29 +85,10 @@ pub fn plan(chosen: &Chosen) -> String {
         let _ = writeln!(out, "sysctls = {}", table(&now));
     }
     for (item, patch) in changes {
-        let _ = writeln!(
-            out,
-            "\n[variants.{}]\nfrom = \"as-it-is\"\nabout = {}",
-            item.id,
-            text(&item.title)
-        );
-        for (key, values) in patch
-            .iter()
-            .filter_map(|(key, values)| Some((key, values.as_object()?)))
-        {
-            let _ = writeln!(out, "{key} = {}", table(values));
-        }
+        out += &variant(item, &patch);
     }
-    let tried = TRIED
-        .iter()
-        .filter(|_| embedded && !chosen.named)
-        .filter(|(.., on)| threaded || !on);
-    for (name, about, key, on) in tried {
-        let _ = writeln!(
-            out,
-            "\n[variants.{name}]\nfrom = \"as-it-is\"\nabout = {}\ninterface = {{ \"{key}\" = {on} }}",
-            text(about)
-        );
+    if embedded && !chosen.named {
+        out += &tried(threaded);
     }
     // In a lab of hosts a trial is long, and loader tunables need boots.
     out += match system {
@@ -134,6 +99,50 @@ pub fn plan(chosen: &Chosen) -> String {
         }
     };
     out
+}
+
+/// What an item changes of a variant. The DUT of a plan forwards by itself.
+fn patch(item: &Item, end_hosts: bool) -> Option<Map<String, Value>> {
+    let mut patch = item.patch.as_ref()?.as_object()?.clone();
+    if end_hosts {
+        return of_end_hosts(&patch);
+    }
+    if let Some(sysctls) = patch.get_mut("sysctls").and_then(Value::as_object_mut) {
+        sysctls.retain(|name, _| !FORWARDING.contains(&name.as_str()));
+        if sysctls.is_empty() {
+            patch.remove("sysctls");
+        }
+    }
+    (!patch.is_empty()).then_some(patch)
+}
+
+/// The variant of an item.
+fn variant(item: &Item, patch: &Map<String, Value>) -> String {
+    let mut lines = format!(
+        "\n[variants.{}]\nfrom = \"as-it-is\"\nabout = {}\n",
+        item.id,
+        text(&item.title)
+    );
+    for (key, values) in patch
+        .iter()
+        .filter_map(|(key, values)| Some((key, values.as_object()?)))
+    {
+        let _ = writeln!(lines, "{key} = {}", table(values));
+    }
+    lines
+}
+
+/// Variants that are worth a trial on any machine.
+fn tried(threaded: bool) -> String {
+    let fitting = TRIED.iter().filter(|(.., on)| threaded || !on);
+    fitting
+        .map(|(name, about, key, on)| {
+            format!(
+                "\n[variants.{name}]\nfrom = \"as-it-is\"\nabout = {}\ninterface = {{ \"{key}\" = {on} }}\n",
+                text(about)
+            )
+        })
+        .collect()
 }
 
 /// Whether a patch hands received frames to other CPUs.

@@ -284,38 +284,45 @@ fn size(mix: &FrameMix) -> Value {
     }
 }
 
+/// Adds a variant to the plan. One that is named twice gets a number, so that the names differ.
+fn add(
+    args: &Bench,
+    plan: &mut Source,
+    names: &mut HashMap<String, usize>,
+    [argument, name, from]: [&str; 3],
+) -> String {
+    let number = names.entry(name.into()).or_default();
+    *number += 1;
+    let name = if *number == 1 {
+        name.into()
+    } else {
+        format!("{name}#{number}")
+    };
+    plan.set(argument, &["variants", &name, "from"], from);
+    if *number > 1 {
+        plan.set(argument, &["variants", &name, "apart"], true);
+    }
+    if let Some(states) = args.states {
+        plan.set(
+            "--states",
+            &["variants", &name, "states"],
+            states.to_string(),
+        );
+    }
+    name
+}
+
 /// The requested variants. Plain forwarding is the baseline of every other variant, unless the user compares something by hand or
 /// checks linerate with a DUT whose answer is known. Returns the number of variants.
 fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     let mut names: HashMap<String, usize> = HashMap::new();
-    // A variant that is named twice gets a number, so that the names differ.
-    let mut variant = |plan: &mut Source, argument: &str, name: &str, from: &str| {
-        let number = names.entry(name.into()).or_default();
-        *number += 1;
-        let name = if *number == 1 {
-            name.into()
-        } else {
-            format!("{name}#{number}")
-        };
-        plan.set(argument, &["variants", &name, "from"], from);
-        if *number > 1 {
-            plan.set(argument, &["variants", &name, "apart"], true);
-        }
-        if let Some(states) = args.states {
-            plan.set(
-                "--states",
-                &["variants", &name, "states"],
-                states.to_string(),
-            );
-        }
-        name
-    };
+    let mut variant = |plan: &mut Source, words| add(args, plan, &mut names, words);
     let mut own = args.variants.iter();
     if !own.any(|variant| variant.name == "forwarding" || variant.settings.dut.is_known()) {
-        variant(plan, "--variant", "forwarding", "forwarding");
+        variant(plan, ["--variant", "forwarding", "forwarding"]);
     }
     for own in &args.variants {
-        variant(plan, "--variant", &own.name, &own.name);
+        variant(plan, ["--variant", &own.name, &own.name]);
     }
     let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
     let mut first = Vec::new();
@@ -329,12 +336,8 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
         args.states.is_none() && !both_ways && !said.iter().any(|option| args.keys.has(option));
     for path in &args.rules {
         let file = path.display().to_string();
-        let name = variant(
-            plan,
-            "--rules",
-            file.rsplit('/').next().unwrap_or_default(),
-            "forwarding",
-        );
+        let short = file.rsplit('/').next().unwrap_or_default();
+        let name = variant(plan, ["--rules", short, "forwarding"]);
         let text = input::rules(path).unwrap_or_default();
         if let Some(firewall) = recognised(&text)
             .ok()

@@ -292,56 +292,67 @@ impl Found {
             }
         }
         for (a, b) in pairs {
-            if one_campaign && a.id == b.id {
-                self.notes.push(format!(
-                    "{} and {} are the same cell",
-                    first.name, other.name
-                ));
-                continue;
-            }
-            let [short, other_short] =
-                [(first, a), (other, b)].map(|(of, slot)| of.stored.campaign.shortened(&slot.name));
-            // A level that only one of two campaigns has is part of the difference.
-            let alike = one_campaign || a.name == b.name && short == other_short;
-            let name = |campaign: &OpenCampaign, slot: &Slot, short: String| {
-                let name = if alike { short } else { slot.name.clone() };
-                if one_campaign {
-                    name
-                } else {
-                    format!("{name} ({})", campaign.short_name())
-                }
-            };
-            if first.is_searched() {
-                let sides = [
-                    (first, a, name(first, a, short)),
-                    (other, b, name(other, b, other_short)),
-                ];
-                self.searched(sides, confidence);
-                continue;
-            }
-            let (reference, rates) = (
-                first.rates(a, name(first, a, short)),
-                other.rates(b, name(other, b, other_short)),
-            );
-            let paired = one_campaign && first.has_blocks();
-            self.push(&reference, &rates, paired, confidence);
-            let Some(mut last) = self
-                .comparisons
-                .pop_if(|c| c.other == rates.name && !one_campaign)
-            else {
-                continue;
-            };
-            // One machine on another day is another machine: the rates of its tester alone show by how much.
-            if first.same_machine(other)
-                && let (Some(x), Some(y)) = (first.shares(a), other.shares(b))
-            {
-                last = last.with_shares(&x, &y);
-            }
-            if let Some(why) = other_batch([(first, a), (other, b)]) {
-                last = last.without_verdict(why);
-            }
-            self.comparisons.push(last);
+            self.cells((first, a), (other, b), confidence);
         }
+    }
+
+    /// A cell of a campaign against one of another, or of the same.
+    fn cells(
+        &mut self,
+        (first, a): (&OpenCampaign, &Slot),
+        (other, b): (&OpenCampaign, &Slot),
+        confidence: f64,
+    ) {
+        let one_campaign = first.path == other.path;
+        if one_campaign && a.id == b.id {
+            self.notes.push(format!(
+                "{} and {} are the same cell",
+                first.name, other.name
+            ));
+            return;
+        }
+        let [short, other_short] =
+            [(first, a), (other, b)].map(|(of, slot)| of.stored.campaign.shortened(&slot.name));
+        // A level that only one of two campaigns has is part of the difference.
+        let alike = one_campaign || a.name == b.name && short == other_short;
+        let name = |campaign: &OpenCampaign, slot: &Slot, short: String| {
+            let name = if alike { short } else { slot.name.clone() };
+            if one_campaign {
+                name
+            } else {
+                format!("{name} ({})", campaign.short_name())
+            }
+        };
+        if first.is_searched() {
+            let sides = [
+                (first, a, name(first, a, short)),
+                (other, b, name(other, b, other_short)),
+            ];
+            self.searched(sides, confidence);
+            return;
+        }
+        let (reference, rates) = (
+            first.rates(a, name(first, a, short)),
+            other.rates(b, name(other, b, other_short)),
+        );
+        let paired = one_campaign && first.has_blocks();
+        self.push(&reference, &rates, paired, confidence);
+        let Some(mut last) = self
+            .comparisons
+            .pop_if(|c| c.other == rates.name && !one_campaign)
+        else {
+            return;
+        };
+        // One machine on another day is another machine: the rates of its tester alone show by how much.
+        if first.same_machine(other)
+            && let (Some(x), Some(y)) = (first.shares(a), other.shares(b))
+        {
+            last = last.with_shares(&x, &y);
+        }
+        if let Some(why) = other_batch([(first, a), (other, b)]) {
+            last = last.without_verdict(why);
+        }
+        self.comparisons.push(last);
     }
 
     /// The results of the searches of two slots.

@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. If you choose no tests, sizes or plan, --full \
-    also starts the whole suite (some 20 hours); without it, linerate only lists the choices and measures nothing")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without --quick, tests, sizes or a plan, linerate \
+    only lists the choices and measures nothing; with --full it then starts the whole suite (some 20 hours)")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

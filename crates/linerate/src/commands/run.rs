@@ -20,7 +20,7 @@ use linerate_runner::session::{Choice, Measured, Session};
   sudo linerate run firewalls
   sudo linerate run my.toml                a plan of your own
   linerate run lab/tuning --lab LAB.toml   on the hosts of a real lab, over ssh (docs/lab-file.md)
-  sudo linerate run last                   the plan of the newest campaign again, as a new campaign; or of a folder: linerate run DIR
+  sudo linerate run last                   carries out the plan of the newest campaign again (of another campaign: linerate run DIR)
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
   sudo linerate run my.toml --quiet --fail-if-slower 3%       for CI
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT

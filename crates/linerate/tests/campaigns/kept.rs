@@ -80,7 +80,7 @@ fn a_table_holds_exactly_its_limit_and_none_of_those_breaks() {
     assert_eq!(failed(&trial)[0], MORE);
     assert_eq!(trial["opened"]["kept"]["entries"], limit);
     assert_eq!(trial["dut"]["Conntrack.drop"], MORE);
-    let full = "its table was full (nf_conntrack_max; conntrack counts drop 5,000)";
+    let full = "its table was full (nf_conntrack_max; counters of conntrack: drop 5,000)";
     let text = ended
         .stdout
         .split_whitespace()

@@ -5,7 +5,7 @@
 
 use super::connections::tracked;
 use super::embedded::{GroupLab, SequentialLabs, lab_spec, scene, settle, targets, turn};
-use super::prepare::{Prepared, distinct};
+use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, TrialOutcome, keeping};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
@@ -107,14 +107,7 @@ impl GroupLab for ConnectionLab {
         }
         let kind = &prepared.kinds[prepared.kind_of[cell]];
         let connections = kind.traffic.connections.context("a cell of connections")?;
-        let wanted = Wanted {
-            connections,
-            family: kind.traffic.frame.family,
-            cpus: kind.cpus.clone(),
-            target: number,
-            alone: lane.setup.settings.dut == Dut::TesterBaseline,
-            closed_loop: prepared.mode == Mode::Inline,
-        };
+        let wanted = wanted(prepared, kind, connections, (number, lane));
         let scene = scene(prepared, lane, request);
         let mut collectors = scene.before(&prepared.plan.collect);
         let counted = lane.rule_counts();
@@ -167,6 +160,23 @@ impl GroupLab for ConnectionLab {
         (outcome.record.opened, outcome.record.rules) = (Some(Box::new(opened)), rules);
         outcome.record.waited_ns = waited_ns;
         Ok(outcome)
+    }
+}
+
+/// What both ends are asked for; `lane` with its number in the lab.
+fn wanted(
+    prepared: &Prepared,
+    kind: &TrafficKind,
+    connections: ConnectionSpec,
+    lane: (usize, &Lane),
+) -> Wanted {
+    Wanted {
+        connections,
+        family: kind.traffic.frame.family,
+        cpus: kind.cpus.clone(),
+        target: lane.0,
+        alone: lane.1.setup.settings.dut == Dut::TesterBaseline,
+        closed_loop: prepared.mode == Mode::Inline,
     }
 }
 

@@ -78,45 +78,11 @@ pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
 
 fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Document {
     let mut page = before.clone();
-    let summary = shown.summary;
-    if shown.planned.file.is_some() {
-        page.say(super::super::plan::titled(&shown.planned.experiment));
-    }
-    let missing = answer::missing(shown)
-        .into_iter()
-        .chain(answer::unmeasured(shown));
-    page.items(
-        "",
-        missing.map(|text| cut(&text, REASON)),
-        Tone::Warning,
-        (room.warnings.max(1), ""),
-    );
-    let rates = summary.benchmarks.is_empty() && summary.searches.is_empty();
-    if !summary.benchmarks.is_empty() {
-        page.say(benchmarks::departures(
-            &shown.planned.experiment,
-            benchmarks::sizes(shown),
-        ));
-    }
-    sentences(shown)
-        .into_iter()
-        .take(room.sentences)
-        .for_each(|sentence| page.answer(sentence));
-    page.fact("trust", trust(shown));
+    begin(&mut page, shown, room);
     page.gap();
-    if !summary.benchmarks.is_empty() {
-        tests(&mut page, shown, room.rows);
-    } else if !summary.searches.is_empty() {
-        goals(&mut page, shown, room.rows);
-    } else if shown.is_of_end_hosts() {
-        page.table(limited(end_hosts::short(shown), room.rows));
-    } else if kept::has_rows(shown) {
-        page.table(limited(kept::table(shown), room.rows));
-    } else {
-        cells(&mut page, shown, room.rows);
-    }
+    table_of(&mut page, shown, room.rows);
     page.gap();
-    if rates {
+    if shown.summary.benchmarks.is_empty() && shown.summary.searches.is_empty() {
         page.fact("limit", limits(shown));
         page.fact(shown.word("open in", "latency"), latency(shown));
         page.fact("table", table(shown));
@@ -158,6 +124,48 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     }
     page.fact("records", records);
     page
+}
+
+/// The answer, what lacks one, and whether to trust it.
+fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
+    if shown.planned.file.is_some() {
+        page.say(super::super::plan::titled(&shown.planned.experiment));
+    }
+    let missing = answer::missing(shown)
+        .into_iter()
+        .chain(answer::unmeasured(shown));
+    page.items(
+        "",
+        missing.map(|text| cut(&text, REASON)),
+        Tone::Warning,
+        (room.warnings.max(1), ""),
+    );
+    if !shown.summary.benchmarks.is_empty() {
+        page.say(benchmarks::departures(
+            &shown.planned.experiment,
+            benchmarks::sizes(shown),
+        ));
+    }
+    sentences(shown)
+        .into_iter()
+        .take(room.sentences)
+        .for_each(|sentence| page.answer(sentence));
+    page.fact("trust", trust(shown));
+}
+
+/// The one table of the page.
+fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
+    if !shown.summary.benchmarks.is_empty() {
+        tests(page, shown, rows);
+    } else if !shown.summary.searches.is_empty() {
+        goals(page, shown, rows);
+    } else if shown.is_of_end_hosts() {
+        page.table(limited(end_hosts::short(shown), rows));
+    } else if kept::has_rows(shown) {
+        page.table(limited(kept::table(shown), rows));
+    } else {
+        cells(page, shown, rows);
+    }
 }
 
 /// Limits of the results: tests and cells without a figure, then warnings.

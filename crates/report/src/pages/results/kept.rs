@@ -36,7 +36,7 @@ fn why(row: &Row, kept: &KeptRow) -> String {
     let limit = row.connections.and_then(|states| states.limit);
     let counters = kept.refused.iter();
     let counters = counters.map(|(name, n)| format!("{name} {}", grouped(*n)));
-    let counted = format!("conntrack counts {}", counters.joined(", "));
+    let counted = format!("counters of conntrack: {}", counters.joined(", "));
     if limit.is_some() && kept.entries >= limit {
         return format!("its table was full (nf_conntrack_max; {counted})");
     }
@@ -223,7 +223,7 @@ mod tests {
         let text = page(held(262_144, 262_144, 262_144));
         for said in [
             "stateful holds 262,144 of 300,000 IPv4 connections at once, each with a request and its answer: its table was full \
-             (nf_conntrack_max; conntrack counts drop 37,856).",
+             (nf_conntrack_max; counters of conntrack: drop 37,856).",
             "forwarding holds all 300,000 IPv4 connections at once, each with a request and its answer.",
             "64.0 MiB for 262,144 entries (slab nf_conntrack; with NAT about 384 B each)",
         ] {
