@@ -430,10 +430,7 @@ fn changes_are_made_at_the_devices_that_have_the_cause() {
             campaign.asked.lab = LabKind::Namespaces
         });
         let cards = "/sys/class/net/in0/ifindex:2\n/sys/class/net/out0/ifindex:3\n";
-        configured(
-            &mut made,
-            &[("interfaces in0 out0", cards), ("tc in0 out0", tc)],
-        );
+        configured(&mut made, &[("interfaces in0 out0", cards), ("tc", tc)]);
         let way = "handle_softirqs;net_rx_action;veth_poll";
         let stacks = format!("{way} 500\n{way};__dev_xmit_skb 300\n{way};tcf_classify 200\n");
         made.stacks.insert(0, Profile::of_folded(&stacks));

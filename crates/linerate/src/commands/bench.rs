@@ -316,13 +316,17 @@ fn add(
 /// checks linerate with a DUT whose answer is known. Returns the number of variants.
 fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     let mut names: HashMap<String, usize> = HashMap::new();
-    let mut variant = |plan: &mut Source, words| add(args, plan, &mut names, words);
     let mut own = args.variants.iter();
     if !own.any(|variant| variant.name == "forwarding" || variant.settings.dut.is_known()) {
-        variant(plan, ["--variant", "forwarding", "forwarding"]);
+        add(
+            args,
+            plan,
+            &mut names,
+            ["--variant", "forwarding", "forwarding"],
+        );
     }
     for own in &args.variants {
-        variant(plan, ["--variant", &own.name, &own.name]);
+        add(args, plan, &mut names, ["--variant", &own.name, &own.name]);
     }
     let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
     let mut first = Vec::new();
@@ -337,7 +341,7 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     for path in &args.rules {
         let file = path.display().to_string();
         let short = file.rsplit('/').next().unwrap_or_default();
-        let name = variant(plan, ["--rules", short, "forwarding"]);
+        let name = add(args, plan, &mut names, ["--rules", short, "forwarding"]);
         let text = input::rules(path).unwrap_or_default();
         if let Some(firewall) = recognised(&text)
             .ok()
