@@ -101,7 +101,7 @@ pub fn plan(chosen: &Chosen) -> String {
     out
 }
 
-/// What an item changes of a variant. The DUT of a plan forwards by itself.
+/// The keys of a variant that an item changes. The DUT of a plan forwards by itself.
 fn patch(item: &Item, end_hosts: bool) -> Option<Map<String, Value>> {
     let mut patch = item.patch.as_ref()?.as_object()?.clone();
     if end_hosts {

@@ -271,7 +271,7 @@ fn words(other: &Holder) -> String {
 const MOST_NAMES: usize = 5;
 const TOLD: f64 = 0.005;
 
-/// Those that had the CPU, as the subject of a sentence with its verb: those that had most of it.
+/// The programs that had most of the CPU, as the subject of a sentence, with its verb.
 fn who(others: &[&Holder]) -> String {
     const MOST: f64 = 0.8;
     let all = others.iter().map(|other| other.share).sum::<f64>();

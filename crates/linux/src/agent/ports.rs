@@ -35,7 +35,7 @@ pub(super) struct Made {
     pub sends: bool,
     pub namespace: Netns,
     pub ifindex: u32,
-    /// Those of its threads.
+    /// The CPUs of its threads.
     cpus: Vec<u32>,
     /// Whose frames it sends or counts.
     pub campaign: u8,

@@ -52,7 +52,7 @@ struct Cpus<'a> {
     root: PathBuf,
     own: Own,
     switches: Option<&'a Switches>,
-    /// Who had each CPU under the load.
+    /// Counts which tasks had each CPU under the load.
     held: Option<Held>,
     /// When the load began, and when it ended.
     readings: [Option<Reading>; 2],

@@ -25,7 +25,7 @@ pub type Held = (u64, BTreeMap<u32, Vec<CpuHolder>>);
 pub struct Switches {
     cpus: Vec<u32>,
     maps: RefCell<Maps>,
-    /// Its program runs while this is here.
+    /// The program runs as long as this is kept.
     _ebpf: Ebpf,
 }
 

@@ -63,7 +63,7 @@ pub struct KeptRow {
     pub asked: u64,
     /// Fewest that were open at the same time, and most.
     pub open: [u64; 2],
-    /// Those that were open and had no answer then, in all trials.
+    /// Connections that were open and had no answer then, in all trials.
     pub unanswered: u64,
     /// Median time to open them, in nanoseconds, without the time spent waiting for connections that failed.
     pub open_ns: f64,

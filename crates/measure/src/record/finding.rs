@@ -109,7 +109,7 @@ pub struct Proof {
     pub reason: Option<String>,
 }
 
-/// What a change has done to a cause, by an experiment that looked for it in the DUT as measured and in the DUT with the change.
+/// The effect of a change on a cause, by an experiment that looked for it in the DUT as measured and in the DUT with the change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum After {
     /// The DUT as measured has it, with this part of the frames or of their time, and the DUT with the change does not.

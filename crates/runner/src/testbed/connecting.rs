@@ -163,7 +163,7 @@ impl GroupLab for ConnectionLab {
     }
 }
 
-/// What both ends are asked for; `lane` with its number in the lab.
+/// The request to both ends; `lane` with its number in the lab.
 fn wanted(
     prepared: &Prepared,
     kind: &TrafficKind,
