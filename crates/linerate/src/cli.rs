@@ -40,7 +40,7 @@ pub enum Command {
     Run(run::Run),
     /// The highest load that meets a goal for loss: NDR, PDR or your own
     ///
-    /// Finds the highest load that meets each goal, with a lower and an upper bound. MLRsearch needs only a few trials for most of
+    /// Finds the highest load that meets each goal, with a lower and an upper bound. By default it uses MLRsearch (RFC 9971), which needs only a few trials for most of
     /// the loads, and many for the loads that decide the result. First linerate measures the tester alone: its rate limits the
     /// loads. linerate also measures how often this machine stalls (stops for a moment, and loses frames): the more often, the shorter
     /// the trials. Several variants take turns, trial by trial.
@@ -141,7 +141,7 @@ pub enum Command {
     Facts(facts::Facts),
     /// Recommend settings, with reasons and measured effects
     ///
-    /// Compares the host's configuration with linerate's rules. Each recommendation has the present and the wanted value, the lines for each
+    /// Compares the host's configuration with linerate's recommendations. Each recommendation has the present and the wanted value, the lines for each
     /// configuration file, the computation with this host's numbers, the gain that was measured elsewhere (with its source and hardware), its cost, and the
     /// plan that tests it. linerate also names settings of the host that are outdated or that its release does not have. Nothing is
     /// changed.

@@ -107,8 +107,8 @@ pub(super) static TRAFFIC: Table = Table {
         key("object", Kind::count(1, LARGEST_OBJECT as u64))
             .about("Bytes of the server's answer on each connection. Default: 6, which fill the shortest frame."),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
-            "N: open N connections of the kind request, keep them open for trials.duration, send a request on each of them, then close all. \
-                There are 16,777,216 pairs of addresses and ports (64 clients with 16,384 ports each, 16 servers). \
+            "N: open N connections of the kind request, keep them open for the duration of a trial, send a request on each of them, then close all. \
+                N is at most 16,777,216 (64 clients with 16,384 ports each, 16 servers), a sixteenth of that for each server. \
                 Default: each connection is closed as soon as it has its answer.",
         ),
         key("servers", Kind::count(1, SERVERS as u64))

@@ -28,7 +28,7 @@ use linerate_report::format::FORMATS;
 Recommendations are sorted by expected gain x certainty. Gains were measured on other machines, which are \
 named with their source. Gains from machines with your CPU and card are the most certain. Nothing is changed. In a script, a \
 playbook and a diff, recommendations that must be measured first are comments, unless --item names them. \
-docs/advise.md has all rules.
+docs/advise.md has all recommendations.
 
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Advise {
@@ -51,8 +51,8 @@ pub struct Advise {
 /// Role of the host.
 #[derive(Debug, Args)]
 pub struct Purpose {
-    /// Role of the host: router, firewall (a router that filters), bridge (of frames), endhost [default: what its forwarding
-    /// and its rules show]
+    /// Role of the host: router, firewall (a router that filters), bridge (of frames), endhost [default: concluded from
+    /// whether the host forwards, and from its firewall's rules]
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Option<Role>,
 

@@ -133,8 +133,8 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = ["connections", "concurrent"])]
     sizes: Sizes,
 
-    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent or --ipv6-share (which makes a share
-    /// of these frames IPv6); 6 with --extension-headers]
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections or --concurrent; 4 with --ipv6-share, too, which turns
+    /// the given share of the IPv4 frames into IPv6; 6 with --extension-headers]
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     family: Families,
 

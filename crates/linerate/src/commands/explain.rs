@@ -44,10 +44,10 @@ pub struct Explain {
     /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
-    /// Everything: all findings with their facts, everything on the path of frames, the stages of their way
+    /// Print the whole page: all findings with their facts, all that frames meet on their way, and the time that each stage of this way takes
     #[arg(long)]
     pub full: bool,
-    /// Everything, and the causes that are absent
+    /// As --full, and also the causes that were looked for and are absent
     #[arg(long)]
     pub all: bool,
     /// Run the experiments of the findings in the embedded lab (some 20 s each; --budget sets the time of their trials), and say which findings

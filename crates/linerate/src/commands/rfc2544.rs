@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without --quick, tests, sizes or a plan, linerate \
-    only lists the choices and measures nothing; with --full it then starts the whole suite (some 20 hours)")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. If you give neither --quick nor tests, sizes or a plan, --full also \
+    starts the whole suite (some 20 hours); without --full, linerate then only lists the choices")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -119,7 +119,7 @@ pub struct Rfc2544 {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "variants", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     filters: Vec<u32>,
 
-    /// Event of the reset test: forwarding-off=TIME, link-down=TIME (default 100ms) or rules-reloaded. Plans have further events: a killed
+    /// Event of the reset test: forwarding-off or link-down, each for TIME (default 100ms), or rules-reloaded. Plans have further events: a killed
     /// process, a reboot, a power cut, a command
     #[arg(long, value_name = "EVENT[=TIME]", value_parser = event, conflicts_with = "plan")]
     event: Option<(EventKind, Option<u64>)>,

@@ -147,10 +147,10 @@ impl Kind {
         } else {
             " with extension headers"
         };
+        let least = size.min_len_fcs();
         asked.as_ref().map(|asked| {
             format!(
-                "{family} {transport} frames{with} need {} bytes to carry linerate's sequence numbers, so shorter ones are lengthened (size {asked})",
-                size.min_len_fcs()
+                "size {asked}: {family} {transport} frames{with} need {least} bytes to carry linerate's sequence numbers, so shorter ones are lengthened to {least}"
             )
         })
     }
