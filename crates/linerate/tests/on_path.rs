@@ -151,8 +151,12 @@ fn explained(scratch: &Scratch, args: &[&str]) -> String {
 fn everything_that_is_put_on_the_way_is_listed_by_name() {
     let scratch = Scratch::new();
     // 3,000 instructions in each program take more time than the samples could miss.
-    let profiled = &lists(&scratch, &["--quick", "--profile"])["programs"];
-    assert!(profiled.profiled, "{profiled:#?}");
+    let with_profile = lists(&scratch, &["--quick", "--profile"]);
+    let (plain, profiled) = (&with_profile["plain"], &with_profile["programs"]);
+    assert!(plain.profiled && profiled.profiled, "{profiled:#?}");
+    let others = plain.entries.iter();
+    let others = others.filter(|entry| entry.kind != Met::Tracing);
+    assert_eq!(others.count(), 0, "{plain:#?}");
     for name in ["tc program look", "XDP program pass"] {
         let entry = profiled
             .entries
@@ -215,20 +219,15 @@ fn everything_that_is_put_on_the_way_is_listed_by_name() {
 #[test]
 #[ignore = "needs root"]
 fn alone_plain_forwarding_has_nothing_on_its_path() {
-    for profile in ["", "--profile"] {
-        let bench = Bench::new(&format!(
-            "--family 4 --trials 6 --variant forwarding {profile}"
-        ));
-        let campaign = bench.run_beside();
-        let json = linerate(["explain", campaign.path(), "--json"]).run();
-        let explained = json.ok().json();
-        for explained in explained.as_array().unwrap() {
-            let path = &explained["path"];
-            assert_eq!(path["entries"], serde_json::json!([]), "{path:#}");
-            assert_eq!(path["profiled"], !profile.is_empty(), "{path:#}");
-        }
-        let page = linerate(["explain", campaign.path()]).run().ok().stdout;
-        assert!(page.contains("nothing beyond plain routing\n"), "{page}");
-        assert!(page.lines().count() <= 40, "{page}");
+    let campaign = Bench::new("--family 4 --trials 6 --variant forwarding").run_beside();
+    let json = linerate(["explain", campaign.path(), "--json"]).run();
+    let explained = json.ok().json();
+    for explained in explained.as_array().unwrap() {
+        let path = &explained["path"];
+        assert_eq!(path["entries"], serde_json::json!([]), "{path:#}");
+        assert_eq!(path["profiled"], false, "{path:#}");
     }
+    let page = linerate(["explain", campaign.path()]).run().ok().stdout;
+    assert!(page.contains("nothing beyond plain routing\n"), "{page}");
+    assert!(page.lines().count() <= 40, "{page}");
 }

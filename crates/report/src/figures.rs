@@ -488,11 +488,11 @@ pub static CELL: [Figure; 23] = [
         "99.9th percentile",
         "/latency_ns/p99.9",
     ),
-    row(
+    found(
         "open",
         Count,
         "connections held open at the same time: the fewest of the valid trials",
-        "/kept/open/0",
+        |of| Some(of.measured()?.kept.as_ref()?.open[0].into()),
     ),
     row(
         "delay_variation",
