@@ -28,7 +28,7 @@ pub struct Session {
     beat_ns: u64,
     /// Output of the host's shell before the session began.
     preamble: String,
-    /// The end of what the process that leads to the agent has written to standard error.
+    /// The last part of the standard error of the process that leads to the agent.
     complaints: Vec<u8>,
     /// Why the session is over, in words.
     lost: Option<String>,
@@ -192,7 +192,7 @@ impl Session {
         self.complaints.drain(..over);
     }
 
-    /// The end of what was written there, on one line.
+    /// The last part of that output, on one line.
     pub fn complaints(&self) -> String {
         let text = String::from_utf8_lossy(&self.complaints);
         one_line(&text.trim().replace('\n', " / "), KEPT_COMPLAINTS)

@@ -21,7 +21,7 @@ const MOST: usize = 4096;
 pub struct Path {
     /// The ways of the addresses that were asked for.
     ways: Vec<Way>,
-    /// Policy rules that are none of the system's own, in words.
+    /// Policy rules that the system does not have from the start, in words.
     rules: Vec<String>,
     /// IPsec policies by direction, and `states`.
     ipsec: BTreeMap<String, u64>,
@@ -183,7 +183,7 @@ impl Configuration {
             let device = self.path.devices.iter().find(|device| device.name == name);
             let Some(device) = device else { continue };
             open.extend(device.master.clone());
-            // The other end of a veth pair is no part of it.
+            // The other end of a veth pair is another device.
             if !["veth", "netkit"].contains(&device.kind.as_str()) {
                 open.extend(device.below.clone());
             }
