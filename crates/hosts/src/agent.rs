@@ -18,10 +18,13 @@ pub const SPOKEN: u32 = 8;
 pub const LONGEST: usize = 4 << 20;
 /// Each side sends a sign of life this often, in nanoseconds…
 pub const BEAT_NS: u64 = 100_000_000;
-/// …and is taken for gone after this long without a message while there is a load. The load ends then, so that, together with the
-/// time of ending it, nothing is sent a second after a connection broke.
+/// …and an agent with a load gives the controller up after this long without a message. The load ends then, so that, together with
+/// the time of ending it, nothing is sent a second after a connection broke.
 pub const SILENCE_NS: u64 = 800_000_000;
-/// A side that a busy machine gives no CPU is waited for this long while there is no load, in nanoseconds.
+/// A controller waits this long for an agent with a load, in nanoseconds: the agent's load ends without the controller, and a busy
+/// machine may give the agent no CPU for a second.
+pub const LOADED_SILENCE_NS: u64 = 3_000_000_000;
+/// Both wait this long while there is no load, in nanoseconds.
 pub const IDLE_SILENCE_NS: u64 = 5_000_000_000;
 /// How long a side may take to greet, in nanoseconds: connections are made in between, and the user may have to touch a key.
 pub const GREET_NS: u64 = 30_000_000_000;

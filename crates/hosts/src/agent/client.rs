@@ -2,7 +2,7 @@
 //! messages until somebody takes them.
 
 use super::message::{Code, Reply, Request, decode, encode};
-use super::{BEAT_NS, GREET_NS, IDLE_SILENCE_NS, SILENCE_NS, Silence};
+use super::{BEAT_NS, GREET_NS, IDLE_SILENCE_NS, LOADED_SILENCE_NS, Silence};
 use crate::words::{one_line, unless_empty};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -211,7 +211,7 @@ impl Session {
             Phase::Over => return None,
             Phase::Greeting => GREET_NS,
             Phase::Open if self.loads.is_empty() => IDLE_SILENCE_NS,
-            Phase::Open => SILENCE_NS,
+            Phase::Open => LOADED_SILENCE_NS,
         };
         if silent > most {
             self.lose(format!(

@@ -557,7 +557,7 @@ fn a_client_and_an_agent_understand_each_other() {
     loaded.ask(&Request::Go { at_ns: 0 });
     assert_eq!(
         until_lost(&mut loaded),
-        "nothing was heard of the agent for 900 ms"
+        "nothing was heard of the agent for 3100 ms"
     );
 }
 

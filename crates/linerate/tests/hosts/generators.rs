@@ -27,10 +27,9 @@ fn streams(port: &Value) -> Vec<u64> {
         .collect()
 }
 
-/// Two agents send under one load, and each is lost if the machine gives it no CPU for 0.8 s.
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
-fn alone_two_generators_feed_one_dut_and_each_counts_its_own() {
+fn two_generators_feed_one_dut_and_each_counts_its_own() {
     of_two_generators(&paced("2 kpps", 200), 100);
 }
 
