@@ -5,6 +5,7 @@ mod directions;
 mod end_hosts;
 mod experiment;
 mod faults;
+mod flood;
 mod host;
 mod interrupted;
 mod kept;

@@ -77,6 +77,7 @@ fn every_experiment_is_there() {
         "rps",
         "rules",
         "states",
+        "synflood",
         "tables",
         "threaded-napi",
         "vlan",

@@ -15,6 +15,7 @@
 #define FLOW_BITS 24
 #define WORDS (1 << (FLOW_BITS - 6)) /* of the bits of a stage */
 #define EPOCH_BITS 4
+#define FLOOD_EPOCH 15 /* of numbers of no connection */
 
 /* Stages: first frame at the server, its answer at the client, and so on. */
 enum stage { OPENED, ANSWERED, ASKED, TOLD, ENDED, CLOSED };
@@ -37,7 +38,7 @@ struct control {
 	u32 stamp_every;   /* connections; a power of 2 */
 	u32 tuples;        /* a mask: pairs of addresses and ports, less 1 */
 	u32 resumed;       /* stage of kept connections that the next frame belongs to: K_ASKED or K_ENDED */
-	u32 pad;
+	u32 floods;        /* whether SYNs of no connection are sent, too */
 };
 
 /* A CPU that opens connections. */
@@ -66,7 +67,11 @@ struct opener {
 	u64 macs_low;      /* destination and the other half */
 	u64 resumed;       /* kept connections that were looked at, to send their next frame */
 	u64 awaits;        /* whether the load ends only when no connection is under way */
-	u64 pad;
+	u64 flood_mfps;    /* thousandths of SYNs of the flood a second */
+	u64 flood_credit;  /* in 1e-12 SYNs */
+	u64 flooded;       /* SYNs of the flood that were sent */
+	u64 flood_run;     /* SYNs of the flood since the last look whether a connection is due */
+	u64 pad[5];
 };
 
 /* Counters of a CPU at one end. */
@@ -81,7 +86,9 @@ struct seen {
 	u64 changed;       /* frames whose sequence numbers are not those that were sent */
 	u64 unwritten;     /* frames that could not be written */
 	u64 foreign[5];    /* by kind */
-	u64 pad[5];
+	u64 flood[2];      /* SYNs of the flood that were sent, or arrived, and their bytes */
+	u64 flood_answers; /* frames with which the DUT answered them */
+	u64 pad[2];
 };
 
 enum foreign { F_RESET, F_ICMP, F_ARP, F_ICMPV6, F_OTHER };
@@ -175,6 +182,16 @@ inline_always void count_time(u32 flow)
 #define PATIENCE_NS 200000ULL
 #define PATIENCE_LOOKS (64 * 32)
 
+inline_always u64 earned(u64 credit, u64 elapsed, u64 rate_mfps)
+{
+	if (unlikely(elapsed > CATCH_UP_NS))
+		elapsed = CATCH_UP_NS;
+	credit += elapsed * rate_mfps;
+	if (unlikely(credit > CATCH_UP_NS * rate_mfps + CREDIT))
+		credit = CATCH_UP_NS * rate_mfps + CREDIT;
+	return credit;
+}
+
 inline_always int due(struct opener *s, const struct seen *client, const struct seen *server)
 {
 	u64 closed, heard, now, elapsed;
@@ -212,13 +229,10 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 	s->last_ns = now;
 	if (unlikely(elapsed > s->stall_ns))
 		s->stall_ns = elapsed;
-	if (s->rate_mfps) {
-		if (unlikely(elapsed > CATCH_UP_NS))
-			elapsed = CATCH_UP_NS;
-		s->credit += elapsed * s->rate_mfps;
-		if (unlikely(s->credit > CATCH_UP_NS * s->rate_mfps + CREDIT))
-			s->credit = CATCH_UP_NS * s->rate_mfps + CREDIT;
-	}
+	if (s->rate_mfps)
+		s->credit = earned(s->credit, elapsed, s->rate_mfps);
+	if (s->flood_mfps)
+		s->flood_credit = earned(s->flood_credit, elapsed, s->flood_mfps);
 	heard = *(const volatile u64 *)&client->came_bytes + *(const volatile u64 *)&server->came_bytes;
 	if (heard != s->heard || !shut) {
 		s->heard = heard;
@@ -250,6 +264,52 @@ inline_always void address(struct frame *f, const struct control *how, const str
 	f->number = how->epoch << FLOW_BITS | flow;
 }
 
+/*
+ * Writes a SYN of the flood: from 32,768 addresses that no client has, with 16,384 ports each. All pairs of addresses and ports differ
+ * until the counter comes round.
+ */
+inline_always int flood(struct xdp_md *ctx, const struct control *how, struct opener *s, struct seen *at_client, const int v6)
+{
+	u32 number = s->first + s->flooded, tuple = number * 0x9e3779b1;
+	struct frame f = {};
+
+	f.macs_low = s->macs_low;
+	f.macs_high = s->macs_high;
+	__builtin_memcpy(f.source, how->client, 16);
+	__builtin_memcpy(f.destination, how->server, 16);
+	f.source[v6 ? 3 : 0] = swap32(((how->client[3] & ~0x7fffU) | 0x8000) + ((tuple >> 14) & 0x7fff));
+	f.destination[v6 ? 3 : 0] = swap32(how->server[3] + ((tuple >> 29) & (how->tuples >> 20)));
+	f.source_port = swap16((u16)(1024 + (tuple & 0x3fff)));
+	f.destination_port = swap16(SERVER_PORT);
+	f.seq = scattered(FLOOD_EPOCH << FLOW_BITS | (number & ((1 << FLOW_BITS) - 1))) << 4;
+	f.flags = SYN;
+	if (unlikely(write_frame(ctx, &f, v6, 0, 1))) {
+		s->refused++;
+		return XDP_DROP;
+	}
+	s->flooded++;
+	s->flood_credit -= CREDIT;
+	at_client->flood[0]++;
+	at_client->flood[1] += ctx->data_end - ctx->data;
+	return bpf_redirect_map(&ports, s->target, 0);
+}
+
+/*
+ * A flood does not wait for the DUT, so its SYNs go first. After so many, a connection has its turn: a flood that is more than the CPU
+ * can send must not keep the load from its end.
+ */
+#define LONGEST_FLOOD 15
+
+inline_always int floods(struct opener *s)
+{
+	if (s->finished || s->flood_credit < CREDIT || s->flood_run >= LONGEST_FLOOD) {
+		s->flood_run = 0;
+		return 0;
+	}
+	s->flood_run++;
+	return 1;
+}
+
 inline_always int open_connection(struct xdp_md *ctx, const int v6)
 {
 	u32 cpu = bpf_get_smp_processor_id(), zero = 0, server = CPUS + cpu, flow;
@@ -260,7 +320,11 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 	long failed;
 	u64 *at;
 
-	if (!how || !s || !at_client || !at_server || !due(s, at_client, at_server))
+	if (!how || !s || !at_client || !at_server)
+		return XDP_DROP;
+	if (how->floods && floods(s))
+		return flood(ctx, how, s, at_client, v6);
+	if (!due(s, at_client, at_server))
 		return XDP_DROP;
 	flow = (s->first + s->attempted) & ((1 << FLOW_BITS) - 1);
 	address(&f, how, s, flow, v6);
@@ -374,6 +438,22 @@ inline_always int arrived(struct seen *seen, u32 stage, u32 flow, u32 bytes)
 
 #include "ends.h"
 
+/* Counts a SYN of the flood, or the DUT's answer to one. */
+inline_always int is_of_flood(struct seen *seen, const struct frame *f, u32 bytes, const int is_server)
+{
+	u32 c0 = is_server ? f->seq : f->ack - 1;
+
+	if (!(f->flags & (is_server ? SYN : SYN | RST)) || c0 & 15 || gathered(c0 >> 4) >> FLOW_BITS != FLOOD_EPOCH)
+		return 0;
+	if (is_server) {
+		seen->flood[0]++;
+		seen->flood[1] += bytes;
+	} else {
+		seen->flood_answers++;
+	}
+	return 1;
+}
+
 inline_always int answer(struct xdp_md *ctx, const struct control *how, struct seen *seen, const int is_server, const int v6)
 {
 	const int l4 = 14 + IP_LEN(v6);
@@ -416,6 +496,8 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		f.seq = swap32(got->seq);
 		f.ack = swap32(got->ack);
 		f.flags = got->offset_flags >> 8 & 0x3f;
+		if (how->floods && is_of_flood(seen, &f, bytes, is_server))
+			return XDP_DROP;
 		if (how->exchange == KEPT)
 			stage = is_server ? next_of_kept_server(how, &f, &flow, &reply) : next_of_kept_client(how, &f, &flow, &reply);
 		else

@@ -14,8 +14,8 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Campaign, Direction, DirectionRow, KeptRow, LabKind, Limit, Mode, Row, Searched, Slot, Stopped,
-    Summary, TrialRecord, VERSION,
+    Campaign, Direction, DirectionRow, FloodRow, KeptRow, LabKind, Limit, Mode, Row, Searched,
+    Slot, Stopped, Summary, TrialRecord, VERSION,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
@@ -247,6 +247,7 @@ fn row(
         variation: coefficient_of_variation(&received),
         connections: valid.last().and_then(|t| t.connections),
         kept: KeptRow::of(&valid),
+        flood: FloodRow::of(&valid),
         tcp: slot
             .path
             .as_ref()

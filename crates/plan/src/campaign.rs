@@ -265,6 +265,7 @@ impl Campaign {
                     object,
                     open,
                     servers,
+                    flood,
                     ..
                 } = self.kinds[cell.kind];
                 let object = if object == SHORTEST_OBJECT {
@@ -281,7 +282,12 @@ impl Campaign {
                 } else {
                     format!(" to {}", self.kinds[cell.kind].servers_in_words())
                 };
-                cell.name = format!("{} {family} {what}{servers}{object}", cell.variant);
+                let flood = match flood {
+                    0 => String::new(),
+                    syns if syns % 1000 == 0 => format!(" flood {}k/s", grouped(syns / 1000)),
+                    syns => format!(" flood {}/s", grouped(syns)),
+                };
+                cell.name = format!("{} {family} {what}{servers}{object}{flood}", cell.variant);
                 continue;
             }
             let unit = if size.pattern.len() == 1 { " B" } else { "" };

@@ -117,6 +117,24 @@ pub(crate) static FRAMES: Form = Form {
     },
 };
 
+pub(crate) static FLOOD: Form = Form {
+    wants: "a number of SYNs a second such as \"100 kpps\", or \"none\"",
+    units: &["pps", "kpps", "Mpps"],
+    pattern: "^(none|0|[0-9._]+ *[kKmM]?pps)$",
+    example: "100 kpps",
+    read: |text| match text {
+        "none" | "0" => Ok(0.into()),
+        _ => match text.parse::<Rate>()? {
+            Rate::Frames(fps) if (1.0..=MOST_FLOOD).contains(&fps) => Ok((fps as u32).into()),
+            Rate::Frames(_) => wrong(format!("a flood has 1 to {MOST_FLOOD} SYNs a second")),
+            _ => wrong(format!("'{text}' is not a number of frames a second")),
+        },
+    },
+};
+
+/// SYNs of a flood a second.
+const MOST_FLOOD: f64 = 50e6;
+
 pub(crate) static GOAL: Form = Form {
     wants: "a goal such as \"ndr\", \"pdr\", \"rfc2544\", \"tst009\" or \"0.5%:1s:21s:0.5\" (LOSS:FINAL:SUM:EXCEED)",
     units: &[],

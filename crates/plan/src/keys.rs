@@ -7,7 +7,7 @@ pub(super) use variant::{REQUIRES, SETTINGS, SYSTEMS, VARIANT};
 use super::backend::OF_THIS_MACHINE;
 use super::campaign::PROFILE_NS;
 use super::forms::{
-    CPU_LIST, DURATION, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED,
+    CPU_LIST, DURATION, FLOOD, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED,
 };
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
@@ -113,6 +113,10 @@ pub(super) static TRAFFIC: Table = Table {
         ),
         key("servers", Kind::count(1, SERVERS as u64))
             .about("Number of servers of the connections: 1, 2, 4, 8 or 16. Default: 16."),
+        key("flood", Kind::Form(&FLOOD)).about(
+            "A flood of SYNs that comes with the connections, in SYNs a second: from 32,768 addresses that no client has, to the same servers. No server answers it. \
+                Default: \"none\".",
+        ),
         key("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
         key("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),

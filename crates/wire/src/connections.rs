@@ -34,6 +34,13 @@ pub struct ConnectionSpec {
     /// Servers among which they are spread, a power of 2.
     #[serde(default = "all_servers", skip_serializing_if = "is_all_servers")]
     pub servers: u32,
+    /// SYNs a second of a flood that comes with the connections; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flood: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn all_servers() -> u32 {
@@ -128,6 +135,7 @@ impl ConnectionSpec {
             object,
             open: None,
             servers: SERVERS,
+            flood: 0,
         }
     }
 
@@ -179,7 +187,8 @@ mod tests {
                 request: 0,
                 object: 100,
                 open: None,
-                servers: SERVERS
+                servers: SERVERS,
+                flood: 0
             }
         );
     }

@@ -26,6 +26,7 @@ impl Verb for Options {
             key("--connections", "traffic.connections", "LIST").levels().alone("request"),
             key("--concurrent", "traffic.open", "N").levels(),
             key("--servers", "traffic.servers", "N").levels(),
+            key("--flood", "traffic.flood", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
                 "Number of flows, which differ in addresses or ports [default: 2000; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",

@@ -13,7 +13,7 @@ use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::xdp::XdpMode;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::ConnectionTrial;
+use linerate_measure::record::{ConnectionTrial, Flood};
 use linerate_stats::histogram::{BUCKETS, Histogram};
 use linerate_wire::{ConnectionSpec, Family, HAS_ANSWER, IS_OPEN, MOST_CONNECTIONS, STAGES};
 use opener::numbers_of_each;
@@ -37,7 +37,7 @@ struct Control {
     stamp_every: u32,
     tuples: u32,
     resumed: u32,
-    pad: u32,
+    floods: u32,
 }
 
 /// `struct opener` there: one for each CPU.
@@ -70,7 +70,11 @@ struct OpenerState {
     macs_low: [u8; 8],
     resumed: u64,
     awaits: u64,
-    pad: u64,
+    flood_mfps: u64,
+    flood_credit: u64,
+    flooded: u64,
+    flood_run: u64,
+    pad: [u64; 5],
 }
 
 /// `struct seen` there: one for each CPU of the clients, then of the servers.
@@ -87,14 +91,16 @@ struct Seen {
     changed: u64,
     unwritten: u64,
     foreign: [u64; FOREIGN.len()],
-    pad: [u64; 5],
+    flood: [u64; 2],
+    flood_answers: u64,
+    pad: [u64; 2],
 }
 
 /// Kinds of frames that belong to no connection.
 const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
 const _: () = assert!(size_of::<Control>() == 72);
-const _: () = assert!(size_of::<OpenerState>() == 192);
+const _: () = assert!(size_of::<OpenerState>() == 256);
 const _: () = assert!(size_of::<Seen>() == 320);
 
 /// Words of the bits of a stage.
@@ -304,7 +310,7 @@ impl ConnectionEnds {
             stamp_every: STAMP_EVERY,
             tuples: (wanted.connections.pairs() - 1) as u32,
             resumed: 0,
-            pad: 0,
+            floods: wanted.connections.flood,
         };
         self.loads += 1;
         // Late frames of the load before set no bit.
@@ -350,7 +356,9 @@ impl ConnectionEnds {
                         changed: sum.changed + one.changed,
                         unwritten: sum.unwritten + one.unwritten,
                         foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
-                        pad: [0; 5],
+                        flood: std::array::from_fn(|n| sum.flood[n] + one.flood[n]),
+                        flood_answers: sum.flood_answers + one.flood_answers,
+                        pad: [0; 2],
                     }
                 })
         })
@@ -388,7 +396,12 @@ impl ConnectionEnds {
             ..port(sum(seen.came), seen.came_bytes)
         };
         let sent = [&client, &server].map(|seen| port(sum(seen.went), seen.went_bytes));
-        [sent.into(), [came(&server), came(&client)].into()]
+        let mut both = [sent, [came(&server), came(&client)]];
+        for (ports, [frames, bytes]) in both.iter_mut().zip([client.flood, server.flood]) {
+            ports[0].frames += frames;
+            ports[0].bytes += bytes;
+        }
+        both.map(Vec::from)
     }
 
     /// Times to establish the connections, in nanoseconds.
@@ -410,6 +423,7 @@ impl ConnectionEnds {
         let others = [
             ("stale".to_string(), seen.stale),
             ("changed".to_string(), seen.changed),
+            ("answer to the flood".to_string(), seen.flood_answers),
         ];
         kinds
             .chain(others)
@@ -422,6 +436,9 @@ impl ConnectionEnds {
         let stages = connections.stages();
         let [client, server] = self.seen();
         let states = self.opened_by();
+        let loads = states
+            .iter()
+            .map(|state| state.last_ns.saturating_sub(state.first_ns));
         ConnectionTrial {
             attempted: states.iter().map(|state| state.attempted).sum(),
             reached: self.reached(stages.len()),
@@ -437,6 +454,13 @@ impl ConnectionEnds {
             unwritten: client.unwritten + server.unwritten,
             given_up: states.iter().map(|state| state.given_up).sum(),
             idle_ns: states.iter().map(|state| state.idle_ns).max().unwrap_or(0),
+            flood: (connections.flood > 0).then(|| Flood {
+                asked: connections.flood,
+                sent: client.flood[0],
+                arrived: server.flood[0],
+                answered: client.flood_answers,
+                load_ns: loads.max().unwrap_or(0),
+            }),
             ..ConnectionTrial::default()
         }
     }

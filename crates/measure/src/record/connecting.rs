@@ -36,6 +36,54 @@ pub struct ConnectionTrial {
     /// How they were kept open, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+    /// The flood that came with them, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood: Option<Flood>,
+}
+
+/// A flood of SYNs of no connection: from addresses that no client has, and none is answered by a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Flood {
+    /// SYNs a second that were asked for.
+    pub asked: u32,
+    /// SYNs that were sent.
+    pub sent: u64,
+    /// SYNs that arrived behind the DUT.
+    pub arrived: u64,
+    /// Frames with which the DUT answered them.
+    pub answered: u64,
+    /// Nanoseconds in which they were sent.
+    pub load_ns: u64,
+}
+
+/// The flood in the valid trials of a slot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FloodRow {
+    /// SYNs a second that were asked for.
+    pub asked: u32,
+    /// Share of the SYNs that arrived behind the DUT, in all trials.
+    pub passed: f64,
+    /// Entries in the DUT's table at the end of a trial, at most, if it can be asked.
+    pub entries: Option<u64>,
+}
+
+impl FloodRow {
+    /// Of the valid trials of a slot; `None` if no flood came.
+    pub fn of(valid: &[&TrialRecord]) -> Option<FloodRow> {
+        let floods = || {
+            valid
+                .iter()
+                .filter_map(|trial| trial.opened.as_ref()?.flood)
+        };
+        let sent: u64 = floods().map(|flood| flood.sent).sum();
+        let arrived: u64 = floods().map(|flood| flood.arrived).sum();
+        let entries = valid.iter().filter_map(|trial| trial.connections?.tracked);
+        Some(FloodRow {
+            asked: floods().next()?.asked,
+            passed: arrived as f64 / sent.max(1) as f64,
+            entries: entries.max(),
+        })
+    }
 }
 
 /// How connections were kept open at the same time.
@@ -117,8 +165,24 @@ impl KeptRow {
     }
 }
 
+/// Share by which the rate of a flood may miss the one that was asked for.
+const FLOOD_MISSES: f64 = 0.02;
 /// Share of a load's time that may pass while nothing arrives and no connection may be opened.
 const MOST_IDLE: f64 = 0.02;
+
+impl Flood {
+    /// Why its rate is another than the one that was asked for.
+    fn fault(&self) -> Option<String> {
+        let rate = self.sent as f64 * 1e9 / self.load_ns.max(1) as f64;
+        let missed = (rate / f64::from(self.asked) - 1.0).abs() > FLOOD_MISSES;
+        missed.then(|| {
+            format!(
+                "the flood had {rate:.0} SYN/s instead of {}: the CPU has no time for more: use a lower --flood",
+                self.asked
+            )
+        })
+    }
+}
 
 impl ConnectionTrial {
     /// Connections that were open at the same time, if they were kept open.
@@ -199,6 +263,7 @@ impl ConnectionTrial {
                 self.attempted
             ));
         }
+        faults.extend(self.flood.and_then(|flood| flood.fault()));
         if self.changed > 0 && self.closed() == 0 && spec.exchange.is_tcp() {
             faults.push("the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows its connections: turn that off".into());
         }
@@ -231,6 +296,7 @@ impl ConnectionTrial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Connections, States};
     use linerate_wire::Exchange;
 
     #[test]
@@ -332,6 +398,38 @@ mod tests {
         );
         assert_eq!(KeptRow::of(&[&TrialRecord::default()]), None);
         assert_eq!(KeptRow::of(&[]), None);
+    }
+
+    #[test]
+    fn a_flood_has_the_rate_that_was_asked_for_and_a_row_the_share_that_passed() {
+        let with = |sent, arrived| ConnectionTrial {
+            flood: Some(Flood {
+                asked: 1000,
+                sent,
+                arrived,
+                answered: 0,
+                load_ns: 2_000_000_000,
+            }),
+            ..trial([1000; 6])
+        };
+        let spec = ConnectionSpec::new(Exchange::Request, 6);
+        assert_eq!(with(1981, 0).faults(&spec, 1_000_000), Vec::<String>::new());
+        assert!(with(1900, 0).faults(&spec, 1_000_000)[0].contains("950 SYN/s instead of 1000"));
+        let records: Vec<TrialRecord> = [(2000, 2000, 5), (2000, 1000, 9)]
+            .map(|(sent, arrived, entries)| TrialRecord {
+                opened: Some(Box::new(with(sent, arrived))),
+                connections: Some(Connections {
+                    states: States::New,
+                    tracked: Some(entries),
+                    limit: None,
+                    unanswered: None,
+                }),
+                ..TrialRecord::default()
+            })
+            .into();
+        let row = FloodRow::of(&records.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!((row.asked, row.passed, row.entries), (1000, 0.75, Some(9)));
+        assert_eq!(FloodRow::of(&[&TrialRecord::default()]), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
 use super::{
-    Benchmarked, Connections, Direction, Explanation, Goodput, KeptRow, ProgramTime, RulesPassed,
-    SlotProfile, Stamped,
+    Benchmarked, Connections, Direction, Explanation, FloodRow, Goodput, KeptRow, ProgramTime,
+    RulesPassed, SlotProfile, Stamped,
 };
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
@@ -241,6 +241,9 @@ pub struct Row {
     /// Connections that were kept open at the same time, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptRow>,
+    /// The flood that came with the connections, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood: Option<FloodRow>,
     /// Throughput and latency of TCP, where end hosts are measured.
     pub tcp: Option<Goodput>,
 }

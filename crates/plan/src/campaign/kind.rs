@@ -22,6 +22,8 @@ pub struct Kind {
     pub open: Option<u32>,
     /// Servers of the connections.
     pub servers: u32,
+    /// SYNs a second of a flood that comes with the connections; 0: none.
+    pub flood: u32,
     /// Lengths of the frames, with FCS.
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
@@ -79,6 +81,7 @@ impl Default for Kind {
             object: SHORTEST_OBJECT,
             open: None,
             servers: SERVERS,
+            flood: 0,
             size: FrameMix::single(64),
             asked: None,
             family: Family::V4,
@@ -189,6 +192,7 @@ impl Kind {
         let connections = self.connections.map(|exchange| ConnectionSpec {
             open: self.open,
             servers: self.servers,
+            flood: self.flood,
             ..ConnectionSpec::new(exchange, self.object)
         });
         Ok(Traffic {

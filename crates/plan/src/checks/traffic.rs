@@ -55,7 +55,7 @@ fn of_connections(
     let usual = Kind::default();
     for entry in &traffic.entries {
         let fits = match entry.key.as_str() {
-            "connections" | "object" | "family" | "rate" | "open" | "servers" => true,
+            "connections" | "object" | "family" | "rate" | "open" | "servers" | "flood" => true,
             "size" => kind.size == usual.size,
             "flows" => kind.flows == usual.flows,
             "order" => kind.order == usual.order,
@@ -79,6 +79,12 @@ fn of_connections(
         problems.fault(span_of(place, traffic, "connections"), message, help);
     }
     kept_open(place, settings, traffic, &kind, problems);
+    let udp = kind.connections.is_some_and(|exchange| !exchange.is_tcp());
+    if kind.flood > 0 && (udp || kind.open.is_some()) {
+        let message = "a flood of SYNs comes with connections of TCP that are closed one by one";
+        let help = "leave `flood` out, or write connections = \"request\"";
+        problems.fault(span_of(place, traffic, "flood"), message, help);
+    }
 }
 
 /// Whether so many connections can be open at the same time, to these servers.
@@ -219,6 +225,10 @@ pub(in super::super) fn traffic(
     if let Some(servers) = traffic.get("servers") {
         let help = "add connections = \"request\", or leave servers out";
         problems.fault(servers.span, "only connections have servers", help);
+    }
+    if let Some(flood) = traffic.get("flood") {
+        let help = "add connections = \"request\", or leave flood out";
+        problems.fault(flood.span, "a flood comes with connections only", help);
     }
     let span = |key: &str| span_of(place, traffic, key);
     let average = kind.size.average_len_fcs();

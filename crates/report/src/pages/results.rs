@@ -9,6 +9,7 @@ mod end_hosts;
 mod figures;
 mod filters;
 mod first;
+mod flood;
 mod kept;
 mod lab;
 mod measured;
@@ -271,6 +272,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
                 .for_each(|text| page.answer(text));
             answer::answer(page, shown);
             kept::section(page, shown);
+            flood::section(page, shown);
             if shown.is_whole() && !shown.is_of_end_hosts() {
                 first::top(page, shown);
             }

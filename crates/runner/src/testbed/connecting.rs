@@ -279,11 +279,12 @@ fn refusals(lane: &Lane, opened: &ConnectionTrial, account: &Account) -> Option<
 
 /// The DUT's own count of connections, where all of them closed and none of its entries can have gone.
 fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option<SecondCount> {
-    let all = opened.closed() == opened.attempted;
+    let flood = opened.flood.unwrap_or_default();
+    let all = opened.closed() == opened.attempted && flood.arrived == flood.sent;
     (has_usual_table(lane) && all).then(|| SecondCount {
         place: "DUT: connections that it tracks".into(),
         frames: entries.unwrap_or(0),
-        expected: opened.attempted,
+        expected: opened.attempted + flood.sent,
     })
 }
 
@@ -304,8 +305,8 @@ fn faults(
     load_ns: u64,
 ) -> Vec<String> {
     let mut faults = opened.faults(spec, load_ns);
-    // How many the table holds is the question where they are kept open.
-    let states = states.filter(|_| spec.open.is_none());
+    // How many the table holds is the question where they are kept open, and a flood may fill it.
+    let states = states.filter(|_| spec.open.is_none() && spec.flood == 0);
     if let Some((states, limit)) = states.and_then(|states| Some((states, states.full()?))) {
         let entries = states.tracked.unwrap_or(limit);
         faults.push(format!(

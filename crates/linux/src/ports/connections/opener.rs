@@ -96,6 +96,7 @@ impl Port for Opener<'_> {
                 left: opened.map_or(frames_left.min(each), |opened| opened.attempted),
                 awaits: u64::from(spec.open.is_some() && self.wanted.closed_loop),
                 rate_mfps,
+                flood_mfps: u64::from(spec.flood) * 1000 / threads.max(1) as u64,
                 not_before: load.not_before_ns,
                 first: each * thread as u64,
                 // At a rate that was asked for, those under way do not hold others up.

@@ -6,7 +6,7 @@ use super::super::simulated;
 use super::changes::{dropping, sentence};
 use super::figures::{NO_CEILING, NOISY};
 use super::tables::{JUDGEMENTS, judged};
-use super::{Shown, end_hosts, has_rate};
+use super::{Shown, end_hosts, flood, has_rate};
 use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest};
 use linerate_measure::record::{Compared, Series, States};
@@ -153,6 +153,9 @@ fn named(
             .get(level.0)
             .filter(|f| f.levels.len() > 1 && wanted(level, f))?;
         let value = factor.levels.get(level.1)?;
+        if flood::is_flood(factor) {
+            return Some(flood::level(value));
+        }
         let alone = factor.sets.iter().all(|set| set == "traffic.family");
         Some(when(!alone, format!("{} ", factor.name)) + value)
     });
@@ -371,10 +374,15 @@ pub fn compared(shown: &Shown<'_>) -> Vec<String> {
             .filter(|c| wanted(c.why));
         wanted.filter_map(|c| told(shown, c)).collect()
     };
-    let mut out = told(&|why| why == Interest::Variants);
+    let of_flood = flood::interest(shown);
+    let mut out = told(&|why| Some(why) == of_flood);
+    out.extend(told(&|why| why == Interest::Variants));
     out.extend(opening(shown));
-    out.extend(series.iter().filter_map(|s| swept(shown, s)));
-    out.extend(told(&other_factor));
+    let series = series
+        .iter()
+        .filter(|s| Some(Interest::Levels(s.factor)) != of_flood);
+    out.extend(series.filter_map(|s| swept(shown, s)));
+    out.extend(told(&|why| other_factor(why) && Some(why) != of_flood));
     out
 }
 

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::changes::{change, change_interval};
-use super::{Shown, benchmarks, end_hosts, has_rate, kept, searches};
+use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
@@ -163,6 +163,9 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
         page.table(limited(end_hosts::short(shown), rows));
     } else if kept::has_rows(shown) {
         page.table(limited(kept::table(shown), rows));
+    } else if flood::has_rows(shown) {
+        page.table(limited(flood::table(shown), rows));
+        more(page, shown.with_dut().count(), rows);
     } else {
         cells(page, shown, rows);
     }

@@ -220,6 +220,9 @@ fn opened(spec: &ConnectionSpec) -> String {
     if let Some(open) = spec.open {
         words += &format!(", {} open at the same time", grouped(open));
     }
+    if spec.flood > 0 {
+        words += &format!(", with a flood of {} SYN/s", grouped(spec.flood));
+    }
     words
 }
 

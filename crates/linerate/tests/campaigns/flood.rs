@@ -1,0 +1,101 @@
+//! Connections under a flood of SYNs, through the kernel: every SYN is accounted for, and known rules pass a known number.
+
+use super::connections::{attempted, faults, plan, reached, trials};
+use super::experiment::Experiment;
+use serde_json::Value;
+
+fn flood(trial: &Value, key: &str) -> u64 {
+    trial["opened"]["flood"][key].as_u64().unwrap()
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn every_syn_of_a_flood_passes_and_is_in_the_table() {
+    let variants = r#"
+        variants.forwarding = { about = "no firewall" }
+        variants.stateful.rules = { tool = "nftables", filter = "stateful" }
+        variants.nat.rules = { tool = "nftables", filter = "nat" }
+        factors.family = { sets = "traffic.family", levels = ["IPv4", "IPv6"] }
+        factors.flood = { sets = "traffic.flood", levels = ["none", "20 kpps"] }
+    "#;
+    let experiment = Experiment::new(&plan("connections = \"request\"", variants), "");
+    let ended = experiment.run("").run().ok();
+    let all = trials(&experiment);
+    // Three variants and the tester alone.
+    assert_eq!(all.len(), 4 * 2 * 2, "{}", ended.stdout);
+    for (name, trial) in &all {
+        assert_eq!(faults(trial), "", "{name}");
+        let n = attempted(trial);
+        assert!(
+            n > 100 && reached(trial).iter().all(|stage| *stage == n),
+            "{name}"
+        );
+        let floods = name.contains("20 kpps");
+        let of_flood = if floods {
+            assert_eq!(flood(trial, "arrived"), flood(trial, "sent"), "{name}");
+            assert_eq!(flood(trial, "answered"), 0, "{name}");
+            flood(trial, "sent")
+        } else {
+            assert!(trial["opened"].get("flood").is_none(), "{name}");
+            0
+        };
+        assert_eq!(of_flood > 500, floods, "{name}: {of_flood}");
+        if name.contains("stateful") || name.contains("nat") {
+            assert_eq!(trial["connections"]["tracked"], n + of_flood, "{name}");
+        }
+    }
+    let heads = "by flood";
+    assert!(ended.stdout.contains(heads), "{}", ended.stdout);
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn rules_pass_a_known_part_of_a_flood() {
+    // Half of the flood's addresses are dropped; the others are limited together with the connections.
+    let variants = r#"
+        [variants.half]
+        files = [{ path = "fw.nft", text = """
+        table ip fw {
+          chain forward { type filter hook forward priority 0; ip saddr 198.18.192.0/18 drop; }
+        }
+        """ }]
+        commands = [{ run = "nft -f fw.nft", undo = "nft delete table ip fw" }]
+        [variants.limited]
+        files = [{ path = "limited.nft", text = """
+        table ip fw {
+          chain forward {
+            type filter hook forward priority 0
+            tcp flags & (syn | ack) == syn limit rate over 5000/second burst 100 packets drop
+          }
+        }
+        """ }]
+        commands = [{ run = "nft -f limited.nft", undo = "nft delete table ip fw" }]
+    "#;
+    let load = "connections = \"request\", rate = \"1 kpps\", flood = \"20 kpps\"";
+    let text = plan(load, variants).replace("duration = \"60 ms\"", "duration = \"500 ms\"");
+    let experiment = Experiment::new(&text, "");
+    // A trial in which connections fail is valid.
+    let ended = experiment.run("").run().ok();
+    for (name, trial) in trials(&experiment) {
+        if name.contains("tester") {
+            continue;
+        }
+        let (sent, arrived) = (flood(&trial, "sent"), flood(&trial, "arrived"));
+        assert!(sent > 5000, "{name}: {sent}; {}", ended.stderr);
+        if name.contains("half") {
+            assert_eq!(faults(&trial), "", "{name}");
+            assert_eq!(reached(&trial), vec![attempted(&trial); 6], "{name}");
+            // The addresses are a permutation's: nearly half of any part of it are in the upper half.
+            let share = arrived as f64 / sent as f64;
+            assert!((0.48..0.52).contains(&share), "{arrived} of {sent}");
+        } else {
+            let passed = arrived + reached(&trial)[0];
+            let seconds = flood(&trial, "load_ns") as f64 / 1e9;
+            let expected = 100.0 + 5000.0 * seconds;
+            assert!(
+                (passed as f64 / expected - 1.0).abs() < 0.02,
+                "{passed} passed in {seconds} s, {expected} expected"
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Connections that come with a flood of SYNs: what the flood costs, and how much of it passes the DUT.
+
+use super::changes::{change, change_interval};
+use super::{Shown, has_rate};
+use crate::prelude::*;
+use linerate_measure::experiment::{Factor, Interest};
+use linerate_measure::record::Row;
+
+/// Whether this factor is the flood's rate.
+pub fn is_flood(factor: &Factor) -> bool {
+    factor.sets == ["traffic.flood"]
+}
+
+/// A level of that factor in words: `a flood of 100kpps`.
+pub fn level(value: &str) -> String {
+    match value {
+        "none" => "no flood".into(),
+        rate => format!("a flood of {rate}"),
+    }
+}
+
+/// The comparisons of the flood's rates.
+pub fn interest(shown: &Shown<'_>) -> Option<Interest> {
+    let factors = &shown.planned.experiment.factors;
+    factors.iter().position(is_flood).map(Interest::Levels)
+}
+
+/// Whether a flood came with a DUT's connections.
+pub fn has_rows(shown: &Shown<'_>) -> bool {
+    shown.with_dut().any(|row| row.flood.is_some())
+}
+
+/// A row for each cell with a DUT. Changes are against the same cell without a flood.
+pub fn table(shown: &Shown<'_>) -> Table {
+    let unit = shown.unit();
+    let to_none = |row: &Row| {
+        let mut compared = shown.summary.comparisons.iter();
+        let why = interest(shown)?;
+        compared
+            .find(|c| c.of == row.slot && c.why == why)?
+            .against
+            .ratio
+    };
+    Table::of(shown.with_dut())
+        .column("", "", |row| shown.name(row.slot))
+        .column("rate", unit.name, |row| {
+            has_rate(row).then(|| unit.median(&row.received)).flatten()
+        })
+        .when(shown.loses(), |table| {
+            table.column("failed", "%", |row| shown.lost(row.slot))
+        })
+        .if_any("by flood", "%", |row| {
+            let ratio = to_none(row)?;
+            Some(match (change_interval(&ratio), ratio.side_of(1.0)) {
+                (Some(_), Some(_)) => change(&ratio),
+                (Some(interval), None) => interval,
+                (None, _) => "too few".into(),
+            })
+        })
+        .column("flood", "passed %", |row| Some(percent(row.flood?.passed)))
+        .if_any("table", "entries", |row| row.flood?.entries.map(count))
+        .into()
+}
+
+/// The section of the whole page.
+pub fn section(page: &mut Document, shown: &Shown<'_>) {
+    if has_rows(shown) {
+        page.section("Connections and a flood of SYNs", table(shown));
+        page.note("The flood comes from addresses that no client has, and no server answers it. The table has the connections and the flood's half-open entries, at the end of the fullest trial.");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{WIDE, campaign, text};
+    use crate::pages::tests::trial;
+    use linerate_measure::record::{ConnectionTrial, Connections, Flood, States, TrialRecord};
+
+    const PLAN: &[u8] = br#"
+        title = "Flooded"
+        question = "What is left?"
+        traffic.connections = "request"
+        variants.stateful.rules = { tool = "nftables", filter = "stateful" }
+        factors.flood = { sets = "traffic.flood", levels = ["none", "1 kpps"] }
+        trials = { blocks = 8, duration = "10 ms" }
+    "#;
+
+    #[test]
+    fn a_flood_s_cost_and_its_part_that_passed_are_told() {
+        let campaign = campaign(PLAN, false);
+        let of = |slot: usize, block: u32| {
+            let floods = campaign.slots[slot].name.contains("1 kpps");
+            let rate = if floods { 60_000.0 } else { 100_000.0 } + f64::from(block);
+            let flood = floods.then_some(Flood {
+                asked: 1000,
+                sent: 2000,
+                arrived: 500,
+                answered: 0,
+                load_ns: 2_000_000_000,
+            });
+            TrialRecord {
+                opened: Some(Box::new(ConnectionTrial {
+                    attempted: 1000,
+                    reached: vec![1000; 6],
+                    flood,
+                    ..ConnectionTrial::default()
+                })),
+                connections: Some(Connections {
+                    states: States::New,
+                    tracked: Some(1500),
+                    limit: Some(262_144),
+                    unanswered: None,
+                }),
+                ..trial(0, block, slot, rate, rate)
+            }
+        };
+        let slots = 0..campaign.slots.len();
+        let trials: Vec<TrialRecord> = (0..8)
+            .flat_map(|block| slots.clone().map(move |slot| (slot, block)))
+            .map(|(slot, block)| of(slot, block))
+            .collect();
+        let page = text(&campaign, &trials, WIDE);
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for said in [
+            "no flood: This machine's kernel, with stateful,",
+            "a flood of 1 kpps is 39.9986 % slower than no flood",
+            "Connections and a flood of SYNs",
+            "25.0 1,500",
+        ] {
+            assert!(page.contains(said), "{said}\n{page}");
+        }
+    }
+}
