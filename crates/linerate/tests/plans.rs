@@ -68,6 +68,7 @@ fn every_experiment_is_there() {
         "modifiers",
         "mtu",
         "nat",
+        "nat-ports",
         "nested",
         "new-states",
         "offloads",

@@ -118,7 +118,7 @@ impl Session {
     /// Takes a line that came at `now_ns`.
     pub fn line(&mut self, line: &[u8], now_ns: u64) {
         match decode::<Reply>(line) {
-            _ if self.is_over() => self.closed(),
+            _ if self.is_over() => {}
             Ok((id, reply)) => {
                 self.silence = Silence::since(now_ns);
                 self.reply(id, reply, now_ns);

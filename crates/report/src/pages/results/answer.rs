@@ -464,7 +464,12 @@ fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String>
     Some(match c.against.cost {
         Some(cost) => {
             let (left, right) = ((of, shown.row(c.of)?), (than, shown.row(c.against.than)?));
-            dropping(left, right, &cost, shown.campaign.asked.mode) + "."
+            dropping(
+                left,
+                right,
+                &cost,
+                (shown.campaign.asked.mode, shown.noun()),
+            ) + "."
         }
         None => sentence(of, than, &c.against.ratio?, c.against.proven) + ".",
     })

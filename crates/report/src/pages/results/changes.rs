@@ -88,17 +88,22 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
 }
 
 /// `mine passes 50.0 % of the frames; an offered frame costs 3.1 % more than with forwarding, 95 % interval 2.7..3.7 %`
-pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mode) -> String {
+pub fn dropping(
+    of: (&str, &Row),
+    than: (&str, &Row),
+    cost: &Estimate,
+    asked: (Mode, &str),
+) -> String {
+    let (mode, noun) = asked;
     let passed = |(name, row): (&str, &Row)| {
         let share = percent(1.0 - row.dropped);
-        format!("{name} passes {share} % of the frames")
+        format!("{name} passes {share} % of the {noun}s")
     };
     let others = when(than.1.drops(), format!(", {}", passed(than)));
     // Inline, the load waits for the DUT: it takes in all that is offered.
-    let frame = if mode == Mode::Inline {
-        "an offered frame"
-    } else {
-        "a frame that it takes in"
+    let frame = match mode {
+        Mode::Inline => format!("an offered {noun}"),
+        _ => format!("a {noun} that it takes in"),
     };
     let difference = match (change_interval(cost), cost.side_of(1.0)) {
         (Some(interval), None) => {

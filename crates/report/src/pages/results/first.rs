@@ -163,6 +163,7 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
         page.table(limited(end_hosts::short(shown), rows));
     } else if kept::has_rows(shown) {
         page.table(limited(kept::table(shown), rows));
+        more(page, shown.with_dut().count(), rows);
     } else if flood::has_rows(shown) {
         page.table(limited(flood::table(shown), rows));
         more(page, shown.with_dut().count(), rows);

@@ -41,7 +41,7 @@ fn why(row: &Row, kept: &KeptRow) -> String {
         return format!("its table was full (nf_conntrack_max; {counted})");
     }
     if kept.refused.contains_key("insert_failed") {
-        return format!("it had no free port for the others ({counted})");
+        return format!("it found no free port for the others ({counted})");
     }
     let lost = row.losses.first();
     lost.map_or("the others failed".into(), |loss| {
