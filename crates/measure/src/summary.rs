@@ -14,8 +14,8 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Campaign, Direction, DirectionRow, FloodRow, KeptRow, LabKind, Limit, Mode, Row, Searched,
-    Slot, Stopped, Summary, TrialRecord, VERSION,
+    Asked, Campaign, Direction, DirectionRow, FloodRow, KeptRow, LabKind, Limit, Mode, Row,
+    Searched, Slot, Stopped, Summary, TrialRecord, VERSION,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
@@ -64,6 +64,17 @@ impl Row {
     /// Whether the DUT drops too many frames for its rate to show the cost of a frame.
     pub fn drops(&self) -> bool {
         is_noticeable(self.dropped)
+    }
+
+    /// The share of the load that found the DUT's queues full, over valid trials: what was offered above its rate.
+    pub fn overload(&self) -> f64 {
+        let frames = |of: fn(&Loss) -> bool| -> u64 {
+            let losses = self.losses.iter().filter(|loss| of(loss));
+            losses.map(|loss| loss.frames).sum()
+        };
+        let refused = frames(|loss| loss.side == Side::Dut && loss.cause == Cause::QueueFull);
+        let lost = frames(|loss| loss.cause != Cause::NotForwarded);
+        self.loss_ratio * refused as f64 / lost.max(1) as f64
     }
 }
 
@@ -134,7 +145,7 @@ pub fn summarise(
             .and_then(|c| Some((*rates.get(c)?, ratios.bounds(slot.id, c))));
         // A search chooses its loads.
         let faster = maybe_faster(row, slot, campaign).filter(|_| searches.is_empty());
-        judge_limit(row, slot, ceiling, campaign.asked.mode, faster.is_some());
+        judge_limit(row, slot, ceiling, &campaign.asked, faster.is_some());
     }
     for (at, slot) in campaign.slots.iter().enumerate() {
         let [ceiling, baseline] =
@@ -260,7 +271,7 @@ fn handled(valid: &[&TrialRecord]) -> Estimate {
     median_interval(&handled, 0.95).unwrap_or_default()
 }
 
-/// CPU time of a frame; 0 where none was handled.
+/// CPU time of a frame; 0 where none was handled, and in a simulation, which has no CPUs.
 fn ns_per_frame(campaign: &Campaign, slot: &Slot, handled: f64) -> f64 {
     let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
     let cpus = if campaign.asked.mode == Mode::Inline {
@@ -268,7 +279,7 @@ fn ns_per_frame(campaign: &Campaign, slot: &Slot, handled: f64) -> f64 {
     } else {
         1
     };
-    if handled > 0.0 {
+    if handled > 0.0 && campaign.asked.lab != LabKind::Simulated {
         cpus as f64 * 1e9 / handled
     } else {
         0.0
@@ -437,9 +448,11 @@ fn judge_limit(
     row: &mut Row,
     slot: &Slot,
     ceiling: Option<(Estimate, Option<[f64; 2]>)>,
-    mode: Mode,
+    asked: &Asked,
     maybe_faster: bool,
 ) {
+    // A simulated tester takes no time: its rate without the DUT says nothing about the DUT.
+    let simulated = asked.lab == LabKind::Simulated;
     // The audit of each valid trial has compared the offered load with the requested one.
     let paced = slot.asked_fps.is_some() && row.loss_ratio < LOSSLESS;
     row.limit = match ceiling {
@@ -453,8 +466,11 @@ fn judge_limit(
         None if slot.no_ceiling => Limit::Tester,
         None => Limit::Calibration,
         Some(_) if row.drops() => Limit::DutDrops,
-        Some((c, _)) if c.n == 0 => Limit::Tester,
         Some(_) if maybe_faster => Limit::Tester,
+        // The DUT lost frames because more were offered, whatever the tester does alone.
+        Some(_) if row.overload() >= LOSSLESS => Limit::Dut,
+        Some(_) if simulated => Limit::Unknown,
+        Some((c, _)) if c.n == 0 => Limit::Tester,
         Some((c, bounds)) => {
             let Estimate {
                 median, low, high, ..
@@ -469,7 +485,8 @@ fn judge_limit(
             }
         }
     };
-    if let (Some((c, _)), Mode::Inline, true) = (ceiling, mode, slot.asked_fps.is_none()) {
+    let paced = slot.asked_fps.is_some() || simulated;
+    if let (Some((c, _)), Mode::Inline, false) = (ceiling, asked.mode, paced) {
         let tester = row.ns_per_frame * row.handled.median / c.median;
         row.dut_ns_per_frame =
             (c.median > 0.0 && row.handled.median > 0.0).then_some(row.ns_per_frame - tester);

@@ -127,7 +127,7 @@ mod tests {
             let example = example
                 .replace("@R", "@2000")
                 .replace("@S", "@1s")
-                .replace("@KIND", "@syn");
+                .replace("@FRAME", "@syn");
             assert_eq!(example.parse::<BuiltIn>().unwrap().name, example);
         }
         let stateful = "nft-stateful".parse::<BuiltIn>().unwrap().settings;

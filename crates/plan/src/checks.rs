@@ -241,7 +241,7 @@ fn goals(draft: &Draft, tree: &Tree, measure: Span, problems: &mut Vec<Diagnosti
     }
     if let Err(fault) = trials.check_goals() {
         let keys = match fault {
-            GoalError::Limits { .. } => ["max-load", "min-load"],
+            GoalError::Limits { .. } => ["min-load", "max-load"],
             GoalError::Frames { .. } => ["min-load", "duration"],
             _ => ["goals", "duration"],
         };

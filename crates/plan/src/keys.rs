@@ -68,7 +68,7 @@ pub(super) static LAB: Table = Table {
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
         key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Default: what the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
-            "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
+            "Packet interface of the embedded lab (no UDP port): how frames leave and arrive. Default: xdp where this process may \
                 load XDP programs.",
         ),
         key("batch", Kind::count(1, 256)).about(
@@ -107,8 +107,8 @@ pub(super) static TRAFFIC: Table = Table {
         key("object", Kind::count(1, LARGEST_OBJECT as u64))
             .about("Bytes of the server's answer on each connection. Default: 6, which fill the shortest frame."),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
-            "N: open N connections of the kind request, keep them open for the duration of a trial, send a request on each of them, then close all. \
-                N is at most 16,777,216 (64 clients with 16,384 ports each, 16 servers), a sixteenth of that for each server. \
+            "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \
+                N is at most 1,048,576 for each server (64 clients with 16,384 ports each), so 16,777,216 with 16 servers. \
                 Default: each connection is closed as soon as it has its answer.",
         ),
         key("servers", Kind::count(1, SERVERS as u64))
@@ -329,8 +329,8 @@ pub(super) static TRIALS: Table = Table {
         TESTS,
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
-            "rfc2544, search: number of trials that follow a trial with loss. Only if all of them lose frames, too, is the burst \
-                too long (back-to-back) or the load too high (bisection). Default: 0.",
+            "rfc2544, search: after a trial with loss, repeat it up to this many times. The burst (back-to-back) counts as too long, or \
+                the load (bisection) as too high, only if all repeats lose frames. Default: 0.",
         ),
         DRAIN,
         SETTLE,

@@ -119,8 +119,8 @@ pub(crate) const DUTS: [(&str, &str); 17] = [
     ),
     ("known-loss=N", "loses exactly every N-th frame"),
     (
-        "known-loss=N@KIND",
-        "loses exactly every N-th frame of connections that is of this kind: syn, syn-ack, request, answer, fin or last-ack",
+        "known-loss=N@FRAME",
+        "loses exactly every N-th frame of this name in connections: syn, syn-ack, request, answer, fin or last-ack",
     ),
     (
         "known-duplication=N",

@@ -442,7 +442,7 @@ fn testbed(
 ) -> Result<Box<dyn Testbed>> {
     let connections = opens_connections(prepared)?;
     if connections && simulated.is_some() {
-        bail_usage!("a simulated DUT has no connections: leave --simulate out, or connections");
+        bail_usage!("a simulated DUT has no connections: leave out --simulate or the connections");
     }
     if let Some(dut) = simulated {
         return Ok(Box::new(Simulated::new(

@@ -46,7 +46,7 @@ pub enum GoalError {
     )]
     Initial { initial: f64, last: f64 },
     #[error(
-        "the lowest load (--min, min-load), {min} frames/s, must be above 0 and below the highest, {max} frames/s"
+        "the lowest load, {min} frames/s, must be above 0 and below the highest, {max} frames/s"
     )]
     Limits { min: f64, max: f64 },
     #[error(

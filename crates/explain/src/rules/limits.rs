@@ -7,21 +7,21 @@ use super::path::NO_QUEUE;
 use super::{Found, Looked, RULE, Rule, Try, Ways, percent};
 use crate::case::Case;
 use linerate_measure::audit::{Cause, Loss};
-use linerate_measure::record::{Limit, Mode, Strength};
+use linerate_measure::record::{LabKind, Limit, Mode, Strength};
 
 pub const RULES: &[Rule] = &[
     Rule {
         cause: "tester-limit",
         look: By(tester),
         says: "The tester was the limit: the DUT may be faster than this.",
-        mechanism: "A rate close to the highest one that generator and receiver reach without a DUT is theirs as well as the DUT's.",
+        mechanism: "The rate is close to the highest one that generator and receiver reach without a DUT: it may be their limit, and not the DUT's.",
         changes: &[[
-            "linerate",
-            "linerate bench --mode threaded, or more generator CPUs or hosts",
+            "tester",
+            "run `linerate bench --mode threaded`, or give the generator more CPUs or hosts",
             "nothing to undo",
         ]],
         gain: "unknown until the tester is clearly faster than the DUT (RFC 2544, section 6)",
-        otherwise: Not("the tester must change, and not the DUT"),
+        otherwise: Not("a plan changes the DUT, and here the tester must change"),
         ..RULE
     },
     Rule {
@@ -38,6 +38,9 @@ pub const RULES: &[Rule] = &[
 fn tester(case: &Case<'_>) -> Looked {
     let ratio = case.row.ceiling.and_then(|ceiling| ceiling.ratio);
     let (strength, evidence) = match (case.row.limit, ratio) {
+        (Limit::Unknown, _) if case.records.campaign.asked.lab == LabKind::Simulated => {
+            return Err("the DUT is simulated, and its tester takes no time".into());
+        }
         (Limit::Unknown, _) => {
             return Err("the rate of the tester without the DUT is not known".into());
         }

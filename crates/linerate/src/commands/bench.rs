@@ -66,6 +66,8 @@ impl Verb for Options {
 
 #[derive(Args)]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 30s, unless --trials is given]")))]
+#[command(mut_arg("seed", |arg| arg.help("Seed of the order of trials [default: random; the records have it]")))]
+#[command(mut_arg("name", |arg| arg.help("Name of the campaign (this measurement and its records), and part of the name of its directory [default: bench]")))]
 #[command(after_help = "Examples:
   sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
   sudo linerate bench --variant nft-stateless --variant nft-stateful
@@ -93,7 +95,7 @@ Variants:
   xdp                  an XDP program that forwards by the kernel's routing table
   known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
-  known-loss=N@KIND    loses exactly every N-th frame of one kind in connections: syn, syn-ack, request, answer, fin or last-ack
+  known-loss=N@FRAME   loses exactly every N-th frame of this name in connections: syn, syn-ack, request, answer, fin or last-ack
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
   known-delays=T/T     delays frames by the first and the second time in turn
@@ -134,8 +136,8 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = ["connections", "concurrent"])]
     sizes: Sizes,
 
-    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections or --concurrent; 4 with --ipv6-share, too, which turns
-    /// the given share of the IPv4 frames into IPv6; 6 with --extension-headers]
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent or --ipv6-share; 6 with
+    /// --extension-headers]
     #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     family: Families,
 

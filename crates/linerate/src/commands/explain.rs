@@ -29,10 +29,10 @@ use std::time::Duration;
   sudo linerate explain linerate-results/X --prove      run the experiments that prove the findings
   linerate explain linerate-results/X --write-plans F   write them as plans for `linerate run`
 
-Checks look for known causes in the rates, counters, CPU shares and profiles of the records. A
+Diagnostic rules look for known causes in the rates, counters, CPU shares and profiles of the records. A
 finding says how it is known: observed (its cost was measured here), inferred (counters or
-settings imply it) or possible. Most checks need the stacks of --profile; without them, the
-page lists the causes that were not examined. docs/explain.md describes every cause.
+settings imply it) or possible. Most rules need the stacks of --profile; without them, the
+page lists the causes that were not examined. docs/explain.md lists the causes and the evidence for each.
 
 If a plan can make the change that a finding proposes, the finding has an experiment: alternating trials of the DUT
 without the change and with it. --prove runs experiments in the embedded lab only, and refuses on
@@ -44,7 +44,7 @@ pub struct Explain {
     /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
-    /// Print the whole page: all findings with their facts, all that frames meet on their way, and the time that each stage of this way takes
+    /// Print the whole page: all findings with their facts, all that frames meet on their path, and the time of each stage of this path
     #[arg(long)]
     pub full: bool,
     /// As --full, and also the causes that were looked for and are absent

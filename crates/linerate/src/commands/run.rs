@@ -27,8 +27,8 @@ use linerate_runner::session::{Choice, Measured, Session};
   linerate show linerate-results/NAME      the tables again
 
 Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
-1, unless the plan marks these variants `optional = true`. The plans that come with linerate mark the variants as
-optional that need a firewall or a certain kind of link (such as VXLAN). Settings of the whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
+1, unless the plan marks these variants `optional = true`. In the plans that come with linerate, each variant that
+needs a firewall or a certain kind of link (such as VXLAN) is optional. Settings of the whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
 writes them down first and restores them at the end; if it is killed, the next linerate restores them.
 
 Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or some variant has no result: it could

@@ -37,7 +37,7 @@ impl Verb for Options {
             key("--max", "trials.max-load", "RATE"),
             key("--method", "trials.method", "METHOD"),
             key("--verify", "trials.verify", "N").about(
-                "In a bisection: how many further trials must lose frames, after one did, before a load counts as too high [default: 0]",
+                "In a bisection: after a trial with loss, repeat it up to N times. The load counts as too high only if all repeats lose frames [default: 0]",
             ),
             key("--step", "trials.step", "SHARE").about(
                 "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
@@ -71,8 +71,9 @@ impl Verb for Options {
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
 A goal is LOSS:FINAL:SUM:EXCEED (RFC 9971). LOSS is the loss ratio that a trial may have, FINAL the length of the
-deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. A load is too
-high if its trials with more loss than LOSS last, in total, longer than EXCEED times SUM. The named goals:
+deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. Add up
+the length of the trials at a load that lost more than LOSS. If the sum exceeds EXCEED times SUM, the load is too high. The
+named goals:
   ndr       LOSS 0, EXCEED 0.5; FINAL is --duration, less where this machine stalls; SUM is 21 times FINAL
   pdr       LOSS 0.5 %, otherwise as ndr
   rfc2544   LOSS 0 in one trial of 60 s

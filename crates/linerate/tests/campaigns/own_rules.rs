@@ -265,7 +265,7 @@ fn a_plan_counts_what_its_rules_meet_and_goes_on_with_the_same_rules_only() {
         (&passed["rules"], &passed["reached"]),
         (&3.into(), &2.into())
     );
-    let said = "2.00 per frame; 2 of 3 reached (66.7 %)";
+    let said = "2.00 rules checked per frame; 2 of 3 rules reached (66.7 %)";
     assert!(ended.stdout.contains(said), "{}", ended.stdout);
 
     let lanes = experiment.document("campaign.json")["planned"]["plan"]["lanes"].clone();

@@ -46,7 +46,7 @@ fn what_cannot_be_gone_on_with_is_refused_with_what_to_do() {
         "",
         2,
         &[
-            "the trials asked for have been run",
+            "all trials are done",
             "linerate show records",
             "linerate run plan.toml",
         ],
@@ -56,10 +56,7 @@ fn what_cannot_be_gone_on_with_is_refused_with_what_to_do() {
     let resumed = linerate(["run", "--simulate", "ok", "--resume", bench.path()]).run();
     resumed.fails(
         2,
-        &[
-            "the trials asked for have been run",
-            "`linerate bench` begins a new one",
-        ],
+        &["all trials are done", "`linerate bench` begins a new one"],
     );
     let mut without_plan = bench.document("campaign.json");
     without_plan.as_object_mut().unwrap().remove("planned");

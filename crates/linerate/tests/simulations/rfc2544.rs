@@ -251,7 +251,7 @@ fn bursts_have_a_shortest_interval_or_are_too_long_at_any() {
 fn what_is_wrong_or_different_is_said_before_the_tests_begin() {
     let refused = linerate_line("rfc2544 --quick --simulate bananas")
         .run()
-        .fails(2, &["'bananas' is not ok"]);
+        .fails(2, &["cannot read 'bananas': write ok, or a list of loss=N"]);
     assert!(!refused.stderr.contains("in all"), "{}", refused.stderr);
     let longer = "IPv6 UDP frames need 84 bytes";
     let estimate = linerate_line("rfc2544 --quick --family 6 --size 64 --estimate")

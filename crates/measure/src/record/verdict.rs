@@ -203,7 +203,7 @@ pub struct Row {
     pub bits_layer_1: f64,
     /// Bit/s at layer 2.
     pub bits_layer_2: f64,
-    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise.
+    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise; 0 in simulations.
     pub ns_per_frame: f64,
     /// Nanoseconds per frame without the tester's own part, if that is known (inline mode with a calibrated ceiling).
     pub dut_ns_per_frame: Option<f64>,
@@ -266,7 +266,7 @@ pub struct DirectionRow {
 pub enum Limit {
     /// The tester itself: this is the ceiling that the others are compared with.
     Calibration,
-    /// The DUT: the tester could have done clearly more.
+    /// The DUT: the tester could have done clearly more, or the DUT's queues were full.
     Dut,
     /// The DUT dropped frames that it had taken in: the rate is the number of frames that pass, and does not give the cost of a
     /// frame.
@@ -279,7 +279,7 @@ pub enum Limit {
     OfferedLoad,
     /// The path between the end hosts: TCP fills its rate.
     Path,
-    /// Nothing valid was measured.
+    /// Nothing valid was measured, or a simulated DUT was offered no more than it takes.
     Unknown,
 }
 
@@ -424,7 +424,7 @@ impl Summary {
             Stopped::Precise if !self.searches.is_empty() => "all searches are complete",
             Stopped::Precise => "all intervals are narrow enough",
             Stopped::Budget => "the time is used up",
-            Stopped::Trials => "the trials asked for have been run",
+            Stopped::Trials => "all trials are done",
             Stopped::Interrupted => "it was interrupted",
             Stopped::Failed => "something failed",
         }

@@ -67,7 +67,7 @@ fn campaign() -> Campaign {
     };
     Campaign {
         asked: Asked {
-            lab: LabKind::Simulated,
+            lab: LabKind::Namespaces,
             batch: 64,
             seed: 1,
             ..Asked::default()

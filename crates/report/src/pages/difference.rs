@@ -145,19 +145,19 @@ fn sum(page: &mut Document, difference: &Difference) {
     } = difference;
     let spread = interval(sampled).map(|i| format!(" ({i}, by the rates of {} trials)", sampled.n));
     let parts = format!(
-        "The parts are those of the sampled trials: {:+.0} ns{}.",
+        "The stages add up to {:+.0} ns in the sampled trials{}.",
         sampled.median,
         spread.unwrap_or_default()
     );
     let unexplained = format!(
-        "{:+.0} ns are unexplained{}",
+        "The unexplained rest, {:+.0} ns{},",
         rest.median,
         interval(rest).map_or(String::new(), |i| format!(" ({i})"))
     );
     match difference.adds_up {
-        Some(true) => page.note(format!("{parts} They add up to the measured difference: {unexplained}, which may be 0.")),
+        Some(true) => page.note(format!("{parts} {unexplained} may be chance.")),
         Some(false) => page.warn(format!(
-            "{parts} They do not add up to the measured difference: {unexplained}. Something else slowed some of the trials. Run it again."
+            "{parts} {unexplained} is more than chance. Something else slowed some of the trials. Run it again."
         )),
         None => page.note(format!("{parts} The measured difference has no interval: run more trials.")),
     }

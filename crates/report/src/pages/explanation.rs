@@ -259,7 +259,7 @@ fn changes<'a>(campaign: &Campaign, finding: &'a Finding) -> impl Iterator<Item 
     let system = system.to_string().to_lowercase();
     let fits = move |change: &&Change| {
         let name = change.system.to_lowercase();
-        name.contains(&system) || name == "linerate" || name == "hypervisor"
+        name.contains(&system) || ["linerate", "tester", "hypervisor"].contains(&name.as_str())
     };
     let any = finding.changes.iter().any(|change| fits(&change));
     finding
@@ -319,7 +319,7 @@ fn facts(
     finding
         .untried
         .iter()
-        .for_each(|why| page.fact("proof", format!("no plan can try it: {why}")));
+        .for_each(|why| page.fact("proof", format!("not possible: {why}")));
 }
 
 /// `proven: 61.3 % more frames with the change, 95 % interval +58.9..+63.1 %; records in X`
@@ -449,9 +449,12 @@ fn limit(
     };
     let goal = searched.and_then(|of| of.goals.first());
     let limit = match row.limit {
-        Limit::Dut | Limit::DutDrops | Limit::Tester if goal.is_some() => goal
-            .map(|goal| format!("No higher load met the goal {}.", goal.name))
-            .unwrap_or_default(),
+        Limit::Dut | Limit::DutDrops | Limit::Tester | Limit::Unknown
+            if goal.is_some() && row.valid_trials > 0 =>
+        {
+            goal.map(|goal| format!("No higher load met the goal {}.", goal.name))
+                .unwrap_or_default()
+        }
         Limit::Dut if row.ns_per_frame > 0.0 => format!(
             "The DUT was the limit: a {} takes {:.0} ns, including the tester's share.",
             campaign.noun(),

@@ -348,8 +348,8 @@ fn normal() {
             - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 750kpps
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
 
-            Ended after 12.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
-            memory at most.
+            Took 12.0 s: all intervals are narrow enough. The load took 91.9 % of this time, overhead 8.1 %. linerate held 12.3 MiB
+            of memory at most.
         "#]],
     );
 }
@@ -456,9 +456,8 @@ fn threaded_with_losses() {
         expect![[r#"
 
             This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.202..1.211
-            million), of 4.63 million offered; 73.9 % of the sent frames are lost. The DUT was the limit: the tester alone does 5.03
-            million frames/s.
-            IPv6 may be 0.12 % slower to 0.13 % faster than IPv4: undecided.
+            million). Of 4.63 million offered, 73.9 % are lost. The DUT was the limit: the tester alone does 5.03 million frames/s.
+            IPv6 is between 0.12 % slower and 0.13 % faster than IPv4: undecided.
 
             cell                      rate          95 %  lost  tester    % of  against  change          95 %     differ-  trials
                                       Mpps      interval     %    Mpps  tester     cell       %      interval        ence   valid
@@ -472,7 +471,7 @@ fn threaded_with_losses() {
              2 forwarding IPv4 64 B         4.625     1.207  73.9    0.811    0.618     829     DUT
              3 tester-baseline IPv6 84 B    4.928     4.928     0     4.10     3.31     203  no DUT
              4 forwarding IPv6 84 B         4.425     1.208  72.7     1.00    0.812     828     DUT
-            Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.
+            ns per frame: the time divided by the frames that the DUT took in, forwarded or dropped.
 
             As papers print it: factor family
             setup       family IPv4  family IPv6                                  ministat
@@ -516,8 +515,8 @@ fn threaded_with_losses() {
             Where to look next
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
 
-            Ended after 12.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
-            memory at most.
+            Took 12.0 s: all intervals are narrow enough. The load took 91.9 % of this time, overhead 8.1 %. linerate held 12.3 MiB
+            of memory at most.
         "#]],
     );
 }

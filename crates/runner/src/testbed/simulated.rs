@@ -160,7 +160,7 @@ pub fn parse_simulation(text: &str) -> Result<MemoryDut, String> {
     for part in text.split(',') {
         let wrong = || {
             format!(
-                "--simulate: '{part}' is not ok, loss=N, duplication=N, delay=T, rate=R, queue=N or outage=T@T"
+                "--simulate: cannot read '{part}': write ok, or a list of loss=N, duplication=N, delay=T, rate=R, queue=N and outage=T@T, such as rate=500kpps"
             )
         };
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;

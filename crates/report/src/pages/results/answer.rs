@@ -8,6 +8,7 @@ use super::figures::{NO_CEILING, NOISY};
 use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, flood, has_rate};
 use crate::prelude::*;
+use linerate_measure::audit::ceiling_is_clear;
 use linerate_measure::experiment::{Factor, Interest};
 use linerate_measure::record::{Compared, Series, States};
 use linerate_measure::summary::maybe_faster;
@@ -107,6 +108,10 @@ pub fn open(shown: &Shown<'_>) -> Option<String> {
         Stopped::Interrupted => {
             format!("Interrupted too early for {comparisons}: `linerate run --resume DIR` goes on.")
         }
+        Stopped::Trials if shown.planned.file.is_some() => {
+            format!("Too few trials for {comparisons}: raise `blocks` in the plan.")
+        }
+        Stopped::Trials => format!("Too few trials for {comparisons}: raise --trials."),
         _ => format!("Too short for {comparisons}: use a longer --budget."),
     })
 }
@@ -167,11 +172,8 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         lost if lost > 0.0 => {
             let offered = rate_words(row.offered, 3);
             match slot.connections() {
-                None => format!(
-                    ", of {offered} offered; {} % of the sent frames are lost",
-                    percent(lost)
-                ),
-                Some(_) => format!(", of {offered} attempted; {} % of them fail", percent(lost)),
+                None => format!(". Of {offered} offered, {} % are lost", percent(lost)),
+                Some(_) => format!(". Of {offered} attempted, {} % fail", percent(lost)),
             }
         }
         _ if slot.asked_fps.is_some() => ", all that were offered".into(),
@@ -278,8 +280,11 @@ fn frames(slot: &Slot) -> String {
     }
 }
 
-/// The CPUs that the DUT works on; inline, these are the generator's.
+/// The CPUs that the DUT works on; inline, these are the generator's. A simulated DUT has none.
 fn dut_cpus(shown: &Shown<'_>, slot: &Slot) -> usize {
+    if simulated(shown.campaign) {
+        return 0;
+    }
     let roles = &shown.campaign.roles;
     match shown.campaign.asked.mode {
         Mode::Inline => slot.cpus.as_ref().unwrap_or(&roles.generator).len(),
@@ -296,7 +301,8 @@ fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         return String::new();
     }
     let each = when(dut_cpus(shown, slot) > 1, " and CPU");
-    let own = row.dut_ns_per_frame.map_or(String::new(), |dut| {
+    let dut = row.dut_ns_per_frame.filter(|dut| *dut > 0.0);
+    let own = dut.map_or(String::new(), |dut| {
         format!(
             ", of which the tester takes {}",
             time((row.ns_per_frame - dut).max(0.0))
@@ -323,7 +329,14 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     {
         return format!("The DUT may be faster: {why}.");
     }
+    let clear = ceiling.is_some_and(|c| {
+        !simulated(shown.campaign) && ceiling_is_clear(c.received.median, row.handled.median)
+    });
     match (row.limit, alone) {
+        (Limit::Dut, Some(_)) if !clear && row.overload() > 0.0 => {
+            let lost = percent(row.overload());
+            format!("The DUT was the limit: {lost} % of the load found its queues full.")
+        }
         (Limit::Dut, Some(alone)) => {
             format!("The DUT was the limit: the tester alone does {alone}.")
         }
@@ -410,8 +423,10 @@ pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
         let [reached, rules] = [of.reached, of.rules].map(grouped);
         let share = percent(of.reached as f64 / of.rules.max(1) as f64);
         let text = match of.looks {
-            0 => format!("none of {rules} reached"),
-            _ => format!("{mean} {each}; {reached} of {rules} reached ({share} %)"),
+            0 => format!("none of {rules} rules reached"),
+            _ => format!(
+                "{mean} rules checked {each}; {reached} of {rules} rules reached ({share} %)"
+            ),
         };
         Some((text, of.slot))
     });

@@ -48,9 +48,9 @@ pub fn balance(
         format!(" The records have {others} more cells."),
     );
     let shares = if figures {
-        "the least, the median and the greatest share of all trials"
+        "the smallest, the median and the largest share of all trials"
     } else {
-        "# to the least share of all trials, = to the median, - to the greatest"
+        "# up to the smallest share of any trial, = up to the median, - up to the largest"
     };
     page.note(format!("% of the frames: {shares}.{others}"));
 }

@@ -77,10 +77,10 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
             counted(ratio.n, "block")
         ),
         Some(_) if !proven => {
-            let [low, high] = bounds(ratio).map_or([0.0; 2], |(low, high)| [-low, high]);
+            let [low, high] = bounds(ratio).map_or([0.0; 2], |(low, high)| [0.0 - low, high]);
             let places = places(-low, high);
             format!(
-                "{of} may be {low:.places$} % slower to {high:.places$} % faster than {than}: undecided"
+                "{of} is between {low:.places$} % slower and {high:.places$} % faster than {than}: undecided"
             )
         }
         Some(_) => claim(&format!("{of} is "), than, ratio, Words::RATES),
@@ -161,7 +161,7 @@ mod tests {
             (
                 ratio(1.0, 0.997, 1.004),
                 false,
-                "a may be 0.3 % slower to 0.4 % faster than b: undecided",
+                "a is between 0.3 % slower and 0.4 % faster than b: undecided",
             ),
             (
                 ratio(0.021, 0.02, 0.022),

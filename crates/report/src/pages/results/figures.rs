@@ -67,9 +67,9 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         table,
     );
     directions(page, shown, &rows);
-    if shown.loses() {
+    if shown.loses() && rows.iter().any(|row| row.ns_per_frame > 0.0) {
         page.note(
-            shown.word("Nanoseconds are those of a connection that the DUT took in, whether it closed or failed.", "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it."),
+            shown.word("ns per connection: the time divided by the connections that the DUT took in, closed or failed.", "ns per frame: the time divided by the frames that the DUT took in, forwarded or dropped."),
         );
     }
 }

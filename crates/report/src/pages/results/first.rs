@@ -98,13 +98,19 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         let label = when(at == 0, "rules");
         page.fact(label, format!("{}: {text}", listed(&names)));
     }
-    let expected: Vec<String> = expected(shown);
-    page.fact("expected", short(&expected.join(": ")));
+    page.fact("expected", expected(shown));
     let warnings: Vec<String> = warnings(shown).iter().map(|text| short(text)).collect();
     match (warnings.len(), room.warnings) {
         (0, _) => page.fact("warnings", "none"),
         (n, 0) => page.fact("warnings", format!("{n}, on the whole page")),
-        (_, most) => page.items("warning  ", warnings, Tone::Warning, (most, "")),
+        (n, most) => {
+            let shown = warnings.into_iter().take(most);
+            shown.for_each(|text| page.item("warning  ", text, Tone::Warning));
+            if n > most {
+                let more = format!("{} more: linerate show {records} --full", n - most);
+                page.item("warning  ", more, Tone::Note);
+            }
+        }
     }
     // How large batches are was measured for the tester's sake.
     let notes = shown
@@ -275,7 +281,8 @@ fn trust(shown: &Shown<'_>) -> String {
             counted(all, "trial")
         )
     });
-    let tester = shown.with_dut().filter(|_| of_rates).find_map(|row| {
+    let of_tester = of_rates && shown.campaign.asked.lab != LabKind::Simulated;
+    let tester = shown.with_dut().filter(|_| of_tester).find_map(|row| {
         let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
         let times = ceiling.received.median / row.received.median;
         times
@@ -535,14 +542,14 @@ fn cause(shown: &Shown<'_>) -> String {
     })
 }
 
-/// Expectations by their judgements; those that were missed by their words.
-fn expected(shown: &Shown<'_>) -> Vec<String> {
+/// Expectations by their judgements; the first that was missed by its words.
+fn expected(shown: &Shown<'_>) -> String {
     let missed = shown
         .summary
         .expectations
         .iter()
         .filter(|e| e.judgement == Some(Judgement::Missed));
-    let missed = missed.take(1).map(|e| {
+    let missed = missed.take(1).map(|e| -> String {
         let pairs = e.pairs.iter();
         let cells = pairs.filter(|pair| pair.judgement == Some(Judgement::Missed));
         let cells: Vec<String> = cells.map(|pair| shown.name(pair.of)).collect();
@@ -552,7 +559,13 @@ fn expected(shown: &Shown<'_>) -> Vec<String> {
             _ => format!("{} (not for {})", e.words, listed(&cells)),
         }
     });
-    answer::tallied(shown).into_iter().chain(missed).collect()
+    let all = shown.summary.expectations.len();
+    let tally = answer::tallied(shown).unwrap_or_default();
+    match missed.last() {
+        None => tally,
+        Some(words) if all == 1 => format!("MISSED: {}", short(&words)),
+        Some(words) => format!("MISSED: {} (of {all} expectations: {tally})", short(&words)),
+    }
 }
 
 /// Three commands to go on with.

@@ -1,5 +1,6 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
+use super::super::simulated;
 use super::{Shown, lab};
 use crate::prelude::*;
 use linerate_measure::record::{SHARED, States};
@@ -29,8 +30,16 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         .notes
         .iter()
         .any(|note| note.contains(SHARED));
-    page.fact("mode", about(mode, shared, shown.noun()));
+    let simulated = simulated(campaign);
+    page.fact(
+        "mode",
+        match simulated {
+            true => SIMULATED.into(),
+            false => about(mode, shared, shown.noun()),
+        },
+    );
     match mode {
+        _ if simulated => {}
         Mode::Inline | Mode::Threaded => page.fact(
             "CPUs",
             [vec![roles(shown)], full_cpus(shown)].concat().join(". "),
@@ -57,8 +66,8 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         .iter()
         .for_each(|note| page.fact("note", note));
     let tester = match mode {
-        Mode::Inline => " All rates include the tester's time.",
-        Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
+        Mode::Inline if !simulated => " All rates include the tester's time.",
+        Mode::Inline | Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
     };
     let rates = match mode {
         Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
@@ -77,6 +86,9 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.gap();
     page.say(ended(shown));
 }
+
+/// The mode of every simulation.
+const SIMULATED: &str = "simulated: linerate makes the frames in memory, and computes what the DUT does with them. No frame leaves linerate; the clock is simulated.";
 
 /// `shared`: whether hosts are namespaces of this machine.
 fn about(mode: Mode, shared: bool, noun: &str) -> String {
@@ -280,14 +292,17 @@ fn trials(shown: &Shown<'_>) -> String {
         false if super::kept::any(shown) => format!(", connections open for {ms} ms"),
         false => format!(" of {ms} ms"),
     };
-    format!(
-        "{}{long}, {order}, seed {}, batches of {}, generator {}, receiver {}, in {}",
+    let trials = format!(
+        "{}{long}, {order}, seed {}",
         counted(count, "trial"),
-        asked.seed,
-        asked.batch,
-        asked.generator,
-        asked.receiver,
-        asked.lab,
+        asked.seed
+    );
+    if simulated(shown.campaign) {
+        return trials;
+    }
+    format!(
+        "{trials}, batches of {}, generator {}, receiver {}, in {}",
+        asked.batch, asked.generator, asked.receiver, asked.lab,
     )
 }
 
@@ -335,7 +350,7 @@ fn ended(shown: &Shown<'_>) -> String {
         n => format!(" with {} of the DUT", counted(n, "reboot")),
     };
     let mut text = format!(
-        "Ended after {}{reboots}: {}.",
+        "Took {}{reboots}: {}.",
         seconds(summary.seconds),
         summary.ended()
     );
@@ -348,7 +363,7 @@ fn ended(shown: &Shown<'_>) -> String {
             format!(", waiting for another linerate {waited:.1} %"),
         );
         text += &format!(
-            " Under load {load:.1} % of it{others}, overhead {:.1} %.",
+            " The load took {load:.1} % of this time{others}, overhead {:.1} %.",
             100.0 - load - waited
         );
     }

@@ -218,14 +218,20 @@ fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String
     let who = format!("{}, {}", shown.name(search.slot), goal.name);
     let (found, spoiled) = (&goal.outcome, shown.spoiled(search.slot, [" (", ")"]));
     match (found.irregular, found.conditional, found.lower, found.upper) {
-        (None, Some(rate), Some(low), Some(high)) => format!(
-            "{who}: {} {}s a second{spoiled}. The goal is met at {} and missed at {}{}.",
-            words(rate, 4),
-            shown.noun(),
-            words(low, 4),
-            words(high, 4),
-            chance(search, goal, high - low)
-        ),
+        (None, Some(rate), Some(low), Some(high)) => {
+            let met = words(low, 4);
+            format!(
+                "{who}: {} {}s a second{}{spoiled}. The goal is met at {met} and missed at {}{}.",
+                words(rate, 4),
+                shown.noun(),
+                when(
+                    words(rate, 4) != met,
+                    format!(" (the load of {met} less its loss)")
+                ),
+                words(high, 4),
+                chance(search, goal, high - low)
+            )
+        }
         (Some(_), Some(rate), low, high) => {
             let below = low.zip(high).filter(|(low, high)| low < high);
             let below = below.map_or(String::new(), |(_, high)| {

@@ -6,6 +6,7 @@ use linerate_measure::record::{
 };
 
 use super::super::numbers::words as rate_words;
+use super::super::simulated;
 use super::answer::certainty;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
@@ -32,7 +33,9 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
         .when(shown.loses(), |table| {
             table.column("lost", "%", |r| shown.lost(r.slot))
         })
-        .when(!beside.is_empty(), |table| beside_ceiling(table, shown))
+        .when(!beside.is_empty() && !simulated(shown.campaign), |table| {
+            beside_ceiling(table, shown)
+        })
         .when(rows.iter().any(|r| r.baseline.is_some()), |table| {
             against_baseline(table, shown)
         })
@@ -229,7 +232,7 @@ fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Po
     let ceiling = |p: &&Point| {
         shown
             .rate(shown.row(p.cell)?.ceiling?.than)
-            .filter(|c| *c > 0.0)
+            .filter(|c| *c > 0.0 && !simulated(shown.campaign))
     };
     Table::of(&series.points)
         .column(factor, "", |p| p.level.as_str())

@@ -174,7 +174,10 @@ fn contradictions(sentences: &[String], records: &[Value]) -> Vec<String> {
         ];
         let (found, signed) = (
             claim(sentence),
-            signs.iter().any(|sign| sentence.contains(sign)) && !sentence.contains("may be"),
+            signs.iter().any(|sign| sentence.contains(sign))
+                && !["may be", "undecided"]
+                    .iter()
+                    .any(|open| sentence.contains(open)),
         );
         let excludes = |[low, high]: [f64; 2], at: f64| low.max(high) < at || low.min(high) > at;
         match found {
