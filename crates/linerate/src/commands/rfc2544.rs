@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Run the whole suite (some 20 hours) if you choose nothing else: neither a plan, --quick or --simulate, nor tests, sizes or \
-    variants. In any case, print the whole page, not one screen")))]
+#[command(mut_arg("full", |arg| arg.help("Run the whole suite (some 20 hours), where you choose neither a plan, --quick, tests, sizes nor variants (with --simulate, the \
+    suite needs no --full). In any case, print the whole page, not one screen")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

@@ -250,7 +250,7 @@ fn names(campaign: &Campaign, explanations: &[Explanation], slots: &[usize]) -> 
     )
 }
 
-/// The changes for the DUT's system, and those of linerate itself; all where none is for it.
+/// The changes for the DUT's system, and those of the tester; all where none is for it.
 fn changes<'a>(campaign: &Campaign, finding: &'a Finding) -> impl Iterator<Item = &'a Change> {
     let system = campaign
         .planned

@@ -134,6 +134,28 @@ fn simulated_is_said_first_and_loudly() {
     );
 }
 
+/// The tester alone is hardly faster, or in a simulation slower: a full queue of the DUT decides.
+#[test]
+fn a_dut_whose_queue_was_full_was_the_limit() {
+    let mut c = campaign(Mode::Threaded);
+    for lab in [LabKind::Namespaces, LabKind::Simulated] {
+        c.asked.lab = lab;
+        let trials = blocks(&[(1e6, 1e6), (1.2e6, 0.99e6), (1e6, 1e6), (1.2e6, 0.99e6)]);
+        let verdict = summarise(&c, &trials, Stopped::Trials, 0);
+        let page = super::super::first(&c, &host(), &verdict, &[], "records");
+        let page = page.unwrap().text(WIDE);
+        assert!(
+            page.contains(
+                "limit    The DUT was the limit: 17.5 % of the load found its queues full."
+            ),
+            "{page}"
+        );
+        assert!(!page.contains("may be faster"), "{page}");
+        let told = page.contains("times as fast as the DUT");
+        assert_eq!(told, lab == LabKind::Namespaces, "{page}");
+    }
+}
+
 #[test]
 fn paced_low_rates_and_imix() {
     let mut c = campaign(Mode::Inline);
