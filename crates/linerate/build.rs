@@ -58,7 +58,11 @@ fn version() -> String {
     let commit = written.or_else(|| {
         let log = git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|_| release)?;
         println!("cargo::rerun-if-changed={log}");
-        git(&["log", "-1", "--format=%h %cs"])
+        git(&["log", "-1", "--format=%H %cs"])
     });
-    commit.map_or(version.into(), |commit| format!("{version} ({commit})"))
+    // Git's own abbreviation depends on how many commits the clone has.
+    match commit.as_deref().and_then(|commit| commit.split_once(' ')) {
+        Some((hash, date)) => format!("{version} ({hash:.10} {date})"),
+        None => version.into(),
+    }
 }
