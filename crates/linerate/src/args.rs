@@ -204,8 +204,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if the whole 95 % interval of a variant is at least this share, such as 3%, below the baseline (the variant
-    /// that others are compared with). Status 5 if only a part of the interval is, or if there is no interval
+    /// Exit with status 3 if a variant is slower than the baseline (the variant that others are compared with) by at least this share,
+    /// such as 3%, over its whole 95 % interval; with 5 if only over a part of it, or if there is no interval
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

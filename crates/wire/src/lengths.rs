@@ -49,8 +49,8 @@ fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Er
 
 /// The forms of a mix.
 const FORMS: &str = "write a length with FCS from 64 to 16000 bytes such as 64, or imix, rfc2544, genome:aaafg, genome:aaA{A=200}, \
-                     genome:20(abcd)5(ggga), mix:64x7+594x4; a pattern has 1 to 4096 frames, and the letters A to Z, and z for \
-                     the MTU, need a size";
+                     genome:20(abcd)5(ggga), mix:64x7+594x4; a pattern has 1 to 4096 frames; its capital letters, and z (the \
+                     MTU), need a size such as A=200";
 
 impl FrameMix {
     /// One length, in bytes with FCS; it is not checked.

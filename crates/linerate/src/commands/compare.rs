@@ -219,7 +219,7 @@ impl Found {
                 None => format!("name another campaign: linerate compare '{name}' OTHER"),
             };
             self.notes
-                .push(format!("{name} has no variant with a baseline: {remedy}"));
+                .push(format!("{name} has no two cells to compare: {remedy}"));
         }
     }
 

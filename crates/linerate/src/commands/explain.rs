@@ -32,7 +32,7 @@ use std::time::Duration;
 Diagnostic rules look for known causes in the rates, counters, CPU shares and profiles of the records. A
 finding says how it is known: observed (its cost was measured here), inferred (counters or
 settings imply it) or possible. Most rules need the stacks of --profile; without them, the
-page lists the causes that were not examined. docs/explain.md lists the causes and the evidence for each.
+page says how many causes were not examined, and --full lists them. docs/explain.md lists the causes and the evidence for each.
 
 If a plan can make the change that a finding proposes, the finding has an experiment: alternating trials of the DUT
 without the change and with it. --prove runs experiments in the embedded lab only, and refuses on
@@ -104,7 +104,7 @@ impl Read {
             ref slots => {
                 let (name, one) = (&self.open.name, slots.last().map_or("", |slot| &slot.name));
                 Err(usage(format!(
-                    "{name} has {} variants: choose one, {name}:{one}",
+                    "{name} has {} cells: name one of them, such as '{name}:{one}'",
                     slots.len()
                 )))
             }

@@ -71,15 +71,15 @@ impl Verb for Options {
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
 A goal is LOSS:FINAL:SUM:EXCEED (RFC 9971). LOSS is the loss ratio that a trial may have, FINAL the length of the
-deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. Add up
-the length of the trials at a load that lost more than LOSS. If the sum exceeds EXCEED times SUM, the load is too high. The
-named goals:
+deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. At each
+load, linerate adds up the lengths of those trials that lost more than LOSS. If this sum exceeds EXCEED times SUM, the
+load is too high. The named goals:
   ndr       LOSS 0, EXCEED 0.5; FINAL is --duration, less where this machine stalls; SUM is 21 times FINAL
   pdr       LOSS 0.5 %, otherwise as ndr
   rfc2544   LOSS 0 in one trial of 60 s
   tst009    ETSI TST 009: LOSS 0, EXCEED 0.5, two trials of 60 s
 
-So the NDR is not free of loss: trials that lose frames may last half of SUM.
+So the NDR is not free of loss: together, the trials that lose frames may make up half of SUM.
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 

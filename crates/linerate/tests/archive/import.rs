@@ -394,7 +394,7 @@ fn records_are_written_whole_and_can_be_shown() {
     // The message names the command that compares.
     let refused = linerate(["compare", &campaign]).run();
     let told = refused
-        .fails(1, &["no variant with a baseline", "name two variants"])
+        .fails(1, &["no two cells to compare", "name two variants"])
         .stderr;
     let (_, command) = told.trim_end().split_once("linerate compare ").unwrap();
     let two = command.split('\'').filter(|part| part.contains(':'));

@@ -200,7 +200,7 @@ fn open(explanations: &[Explanation]) -> String {
         }
         (all, some) => {
             format!(
-                "{} were not examined; --profile examines {some} of them.",
+                "{} were not examined; measure again with --profile to examine {some} of them.",
                 counted(all, "cause")
             )
         }

@@ -54,7 +54,7 @@ fn sized(
     path::path(&mut page, campaign, explanations, Some(of_path));
     page.gap();
     let open = open(explanations);
-    page.note(format!("linerate explain DIRECTORY --full shows all findings, the time of each stage that a {} passes, and the functions of each entry on its path. {open}", campaign.noun()));
+    page.note(format!("linerate explain DIRECTORY --full shows all findings, where a {} takes its time, and the causes that were not examined. {open}", campaign.noun()));
     end(&mut page, campaign, host, summary);
     page
 }

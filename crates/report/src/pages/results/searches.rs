@@ -325,18 +325,27 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
             search.stopped(shown.summary.stopped).into()
         }
         Some(Irregular::MaxLoad) => {
-            let asked = shown.planned.experiment.trials.max_fps == Some(search.limits.max);
+            let asked = shown.planned.experiment.trials.max_fps;
             let most = words(search.limits.max, 4);
-            let by = match search.table {
+            match search.table {
                 Some(table) => {
-                    return format!(
+                    format!(
                         "the goal is met at {most}, and trials with a higher load would fill the DUT's table of {table} connections (nf_conntrack_max): the DUT may be faster; use a shorter --duration, or a larger nf_conntrack_max"
-                    );
+                    )
                 }
-                None if asked => "was asked for",
-                None => "the tester keeps",
-            };
-            format!("the goal is met at the highest load that {by}, {most}: the DUT may be faster")
+                None if asked == Some(search.limits.max) => {
+                    format!(
+                        "the goal is met at the highest load that was asked for, {most}: the DUT may be faster"
+                    )
+                }
+                None => {
+                    let asked = asked.map(|asked| format!(" ({} were asked for)", words(asked, 4)));
+                    let asked = asked.unwrap_or_default();
+                    format!(
+                        "the goal is met even at {most}, the highest load that the tester can send{asked}: the DUT may be faster"
+                    )
+                }
+            }
         }
         Some(Irregular::MinLoad) if search.is_silent() => NOTHING_PASSES.into(),
         Some(Irregular::MinLoad) => {
