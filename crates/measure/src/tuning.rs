@@ -6,7 +6,9 @@
 use crate::record::{Proof, TrialRecord};
 use linerate_stats::Estimate;
 use linerate_stats::effect::holm;
-use linerate_stats::screening::{self, Effect, Runs, factorial, levels, with_interactions};
+use linerate_stats::screening::{
+    self, Effect, Runs, combinations, factorial, levels, with_interactions,
+};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -18,8 +20,8 @@ const SURVIVES: f64 = 0.1;
 const CONFIRMED: f64 = 0.05;
 /// Runs of a confirmation, at least: with fewer, the spread between runs is not known.
 const CONFIRMING: usize = 16;
-/// Most survivors of which all combinations are measured; more take a screening design.
-const CROSSED: usize = 4;
+/// Most combinations of survivors of which all are measured; more take a screening design.
+const CROSSED: usize = 16;
 /// Set-ups of one combination at most.
 const COPIES: usize = 4;
 
@@ -35,6 +37,9 @@ pub struct Tuned {
     pub title: String,
     /// The plan's file.
     pub plan: String,
+    /// Whether the DUT was simulated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// The DUT as it is, before any change: its variant's name, with its settings.
     #[serde(default)]
     pub base: String,
@@ -69,6 +74,9 @@ pub struct Change {
     pub name: String,
     /// Keys with their values.
     pub keys: Vec<String>,
+    /// The factor that it is a level of: the key that its other levels give other values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<String>,
     /// Effect in the screening.
     pub screened: Option<Measured>,
     /// Effect in the confirmation.
@@ -76,7 +84,8 @@ pub struct Change {
     pub verdict: Verdict,
 }
 
-/// The effect of a change on the rate, as an average over the settings of all others.
+/// The effect of a change on the rate, as an average over the settings of all others. A level of a factor is compared with the factor as
+/// it is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The rate with it divided by that without; its 95 % interval; `n`: runs.
@@ -91,6 +100,8 @@ pub struct Measured {
 pub enum Verdict {
     /// Proven to help.
     Kept,
+    /// Proven to help, and another level of its factor is kept: its effect was larger.
+    NotChosen,
     /// Proven to cost.
     Harmful,
     /// The screening saw an effect, and fresh trials did not confirm it.
@@ -132,18 +143,19 @@ pub struct Interaction {
     pub measured: Measured,
 }
 
-/// The runs of a screening, by the number of changes.
-pub fn screening_runs(changes: usize) -> Runs {
-    screening::screening(changes)
+/// The runs of a screening, by the factors of the changes.
+pub fn screening_runs(factor_of: &[usize]) -> Runs {
+    screening::screening(factor_of)
 }
 
-/// The runs that confirm survivors, by their number.
-pub fn confirming_runs(survivors: usize) -> Runs {
-    if survivors > CROSSED {
-        return screening::screening(survivors);
+/// The runs that confirm survivors, by their factors.
+pub fn confirming_runs(factor_of: &[usize]) -> Runs {
+    if combinations(factor_of) > CROSSED {
+        return screening::screening(factor_of);
     }
-    let once = factorial(survivors);
-    let copies = (CONFIRMING / once.len()).min(COPIES);
+    let once = factorial(factor_of);
+    let least = CONFIRMING.max(2 * (factor_of.len() + 1));
+    let copies = least.div_ceil(once.len()).min(COPIES);
     (0..copies).flat_map(|_| once.clone()).collect()
 }
 
@@ -234,8 +246,8 @@ impl Stage {
     }
 
     /// Effects of the changes and of their pairs; `None` if the runs do not show them.
-    fn effects(&self) -> Option<Vec<Effect>> {
-        with_interactions(&self.runs, &self.levels, SURVIVES)
+    fn effects(&self, factor_of: &[usize]) -> Option<Vec<Effect>> {
+        with_interactions(&self.runs, factor_of, &self.levels, SURVIVES)
     }
 }
 
@@ -262,6 +274,7 @@ impl Tuned {
         let change = |(name, keys)| Change {
             name,
             keys,
+            factor: None,
             screened: None,
             confirmed: None,
             verdict: Verdict::Unknown,
@@ -273,6 +286,7 @@ impl Tuned {
             version,
             title,
             plan,
+            simulated: false,
             base,
             changes,
             left_out,
@@ -291,6 +305,20 @@ impl Tuned {
             .flat_map(|i| i.of)
             .chain(self.stages.iter().flat_map(|s| s.changes.clone()));
         named.all(|change| change < self.changes.len())
+    }
+
+    /// The factor of each of these changes: a number that the levels of one factor have in common.
+    pub fn factor_of(&self, changes: &[usize]) -> Vec<usize> {
+        let first = |change: &usize| {
+            let factor = self.changes[*change].factor.as_ref()?;
+            self.changes
+                .iter()
+                .position(|other| other.factor.as_ref() == Some(factor))
+        };
+        changes
+            .iter()
+            .map(|change| first(change).unwrap_or(*change))
+            .collect()
     }
 
     /// Adds the screening. Returns the survivors, or `None` if its trials are too few.
@@ -332,7 +360,31 @@ impl Tuned {
             };
             kept.extend((change.verdict == Verdict::Kept).then_some(at));
         }
-        Some(kept)
+        Some(self.best(kept))
+    }
+
+    /// Of the changes that help, those to keep: of each factor the level with the largest effect.
+    fn best(&mut self, mut helping: Vec<usize>) -> Vec<usize> {
+        let effect = |tuned: &Tuned, change: usize| {
+            let confirmed = tuned.changes[change].confirmed;
+            confirmed.map_or(1.0, |measured| measured.ratio.median)
+        };
+        let factor_of = self.factor_of(&(0..self.changes.len()).collect::<Vec<_>>());
+        let all = helping.clone();
+        helping.retain(|change| {
+            let rivals = all
+                .iter()
+                .filter(|other| factor_of[**other] == factor_of[*change]);
+            let best = rivals.copied().max_by(|a, b| {
+                let by_effect = effect(self, *a).total_cmp(&effect(self, *b));
+                by_effect.then(b.cmp(a))
+            });
+            best == Some(*change)
+        });
+        for change in all.iter().filter(|change| !helping.contains(change)) {
+            self.changes[*change].verdict = Verdict::NotChosen;
+        }
+        helping
     }
 
     /// Adds a campaign. Returns the effect of each of its changes.
@@ -342,7 +394,7 @@ impl Tuned {
             .iter()
             .for_each(|at| self.changes[stage.changes[*at]].verdict = Verdict::Breaks);
         let working = stage.without(&breaking);
-        let found = working.effects();
+        let found = working.effects(&self.factor_of(&working.changes));
         let at = |number: usize| working.changes[number];
         let mut own = Vec::new();
         let mut together = Vec::new();
@@ -371,141 +423,4 @@ impl Tuned {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trial::Rates;
-
-    fn rated(received: f64) -> Rates {
-        Rates {
-            offered: received,
-            received,
-            seconds: 1.0,
-        }
-    }
-
-    fn stage(name: &str, changes: Vec<usize>, runs: Runs, factors: &[f64]) -> Stage {
-        let slots: Vec<usize> = (1..=runs.len()).collect();
-        let mut trials = Vec::new();
-        for block in 0..9 {
-            for (run, slot) in runs.iter().zip(&slots) {
-                let on = run.iter().zip(&changes).filter(|(on, _)| **on);
-                let rate: f64 = on.map(|(_, change)| factors[*change]).product();
-                // Set-ups and trials differ a little, each in its own way.
-                let noise = 1.0 + 0.001 * ((slot * 7 + block * 13) % 11) as f64;
-                let mut trial = TrialRecord {
-                    slot: *slot,
-                    block: block as u32,
-                    ..TrialRecord::default()
-                };
-                trial.rates = Some(rated(1e6 * rate * noise));
-                trial.audit.valid = true;
-                trials.push(trial);
-            }
-        }
-        // The fastest trial of all was not valid.
-        trials[5].audit.valid = false;
-        trials[5].rates = Some(rated(1e12));
-        let mut stage = Stage {
-            name: name.into(),
-            records: String::new(),
-            changes,
-            runs,
-            levels: Vec::new(),
-            trials: [0; 2],
-            warnings: Vec::new(),
-        };
-        stage.measure(&slots, &trials);
-        assert_eq!(stage.trials[0], stage.trials[1] + 1);
-        stage
-    }
-
-    #[test]
-    fn what_helps_is_kept_and_what_costs_is_named() {
-        let factors = [1.0, 1.2, 1.0, 0.5, 1.0];
-        let names = (0..5).map(|n| (format!("change {n}"), vec![format!("key = {n}")]));
-        let mut tuned = Tuned::new("t".into(), "p".into(), names);
-        let left = tuned
-            .screened(stage(
-                "screening",
-                (0..5).collect(),
-                screening_runs(5),
-                &factors,
-            ))
-            .unwrap();
-        assert_eq!(left, [1, 3]);
-        let runs = confirming_runs(left.len());
-        assert_eq!(runs.len(), 16);
-        assert_eq!(
-            tuned
-                .confirmed(stage("confirmation", left, runs, &factors))
-                .unwrap(),
-            [1]
-        );
-        let verdicts: Vec<Verdict> = tuned.changes.iter().map(|change| change.verdict).collect();
-        use Verdict::{Harmful, Kept, NoEffect};
-        assert_eq!(verdicts, [NoEffect, Kept, NoEffect, Harmful, NoEffect]);
-        let of = |change: usize| tuned.changes[change].confirmed.unwrap().ratio;
-        assert!((of(1).median - 1.2).abs() < 0.01 && (of(3).median - 0.5).abs() < 0.01);
-        assert_eq!(tuned.interactions, []);
-    }
-
-    #[test]
-    fn a_change_that_lets_no_frame_pass_is_named_and_left_out() {
-        let factors = [1.0, 1.2, 1.0, 0.5, 1.0];
-        let names = (0..5).map(|n| (format!("change {n}"), Vec::new()));
-        let mut tuned = Tuned::new("t".into(), "p".into(), names);
-        let mut screening = stage("screening", (0..5).collect(), screening_runs(5), &factors);
-        let broken = screening.runs.iter().map(|run| run[4]);
-        screening
-            .levels
-            .iter_mut()
-            .zip(broken)
-            .filter(|(_, broken)| *broken)
-            .for_each(|(level, _)| *level = None);
-        assert_eq!(tuned.screened(screening).unwrap(), [1, 3]);
-        assert_eq!(
-            (tuned.changes[4].verdict, tuned.changes[0].verdict),
-            (Verdict::Breaks, Verdict::NoEffect)
-        );
-    }
-
-    #[test]
-    fn what_spoils_a_stage_is_named() {
-        let mut spoilt = stage("screening", vec![0], screening_runs(1), &[1.0]);
-        spoilt.records = "t/screening".into();
-        spoilt.levels.fill(None);
-        let runs = spoilt.runs.len();
-        let lost = format!(
-            "no frame passed in {runs} of {runs} runs, nor through the DUT as it is: linerate show t/screening"
-        );
-        assert!(spoilt.unclear().starts_with(&lost), "{}", spoilt.unclear());
-        spoilt.trials = [40, 3];
-        let invalid = "only 3 of 40 trials were valid: linerate show t/screening --trials";
-        assert!(
-            spoilt.unclear().starts_with(invalid),
-            "{}",
-            spoilt.unclear()
-        );
-        spoilt.trials = [4, 4];
-        spoilt.levels.fill(Some(0.0));
-        assert!(spoilt.unclear().contains("larger --budget"));
-    }
-
-    #[test]
-    fn too_few_runs_are_no_verdict() {
-        let mut tuned = Tuned::new("t".into(), "p".into(), [("a".into(), Vec::new())]);
-        let mut few = stage("screening", vec![0], screening_runs(1), &[1.0]);
-        few.levels.fill(None);
-        few.levels[0] = Some(0.0);
-        assert_eq!(tuned.screened(few), None);
-        assert_eq!(tuned.changes[0].verdict, Verdict::Unknown);
-    }
-
-    #[test]
-    fn confirmations_have_enough_runs() {
-        for survivors in 1..=MOST {
-            let n = confirming_runs(survivors).len();
-            assert!(n >= 8 && n > survivors + 1, "{survivors}: {n}");
-        }
-    }
-}
+mod tests;

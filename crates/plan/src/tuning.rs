@@ -1,5 +1,5 @@
 //! A plan as a list of changes: its first variant is the DUT as it is, and each other variant makes one change of it. Experiments make
-//! several changes at once.
+//! several changes at once. Changes that give one key different values are levels of a factor, and exclude each other.
 
 use super::Plan;
 use super::author::{Author, Cell as Written, Variant, changed, difference};
@@ -10,7 +10,7 @@ use linerate_measure::experiment::Trials;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// Changes of a DUT, any of which can be made together.
+/// Changes of a DUT. Any of them can be made together, but for the levels of a factor.
 #[derive(Debug, Clone)]
 pub struct Tuning {
     /// The variant of the DUT as it is, and its cell as the plan has it.
@@ -40,6 +40,8 @@ pub struct Candidate {
     pub name: String,
     /// Keys of a variant with their values, as a plan has them.
     pub patch: Json,
+    /// The key that other changes give other values: they and this one are the levels of a factor of this name.
+    pub factor: Option<String>,
 }
 
 impl Candidate {
@@ -57,7 +59,8 @@ impl Tuning {
     /// The changes of a plan.
     ///
     /// # Errors
-    /// The plan has factors, a variant that takes something away from the first one, or two that set the same key.
+    /// The plan has factors, a variant that takes something away from the first one, or one that excludes others without being a level of
+    /// the same key.
     pub fn of(plan: &Campaign) -> Result<Tuning, Vec<Diagnostic>> {
         let fault = |message: String, remedy: &str| vec![Diagnostic::new(message).remedy(remedy)];
         let cells: Vec<&Cell> = (0..plan.cells.len())
@@ -66,10 +69,13 @@ impl Tuning {
             .collect();
         if let Some(factor) = plan.experiment.factors.first() {
             let message = format!(
-                "the factor '{}' has several levels, and a change is made or not",
+                "the factor '{}' is for comparisons of its levels, and each change of a tuning is a variant",
                 factor.name
             );
-            return Err(fault(message, "make a variant of each change"));
+            return Err(fault(
+                message,
+                "make a variant of each level: those that give one key different values are compared as levels",
+            ));
         }
         let base = cells
             .iter()
@@ -96,19 +102,16 @@ impl Tuning {
                         "write it with from",
                     )
                 })?;
-            let candidate = Candidate { name, patch };
-            if let Some((other, key)) = changes
-                .iter()
-                .find_map(|other| Some((&other.name, shared(other, &candidate)?)))
-            {
-                let message = format!(
-                    "'{}' and '{other}' both set {key}, so they cannot be made together",
-                    candidate.name
-                );
-                return Err(fault(message, "leave one of them out"));
-            }
-            changes.push(candidate);
+            let factor = None;
+            changes.push(Candidate {
+                name,
+                patch,
+                factor,
+            });
         }
+        name_factors(&mut changes).map_err(|message| {
+            fault(message, "leave one of them out, or give them one key alone")
+        })?;
         let files = plan
             .lanes
             .iter()
@@ -124,6 +127,16 @@ impl Tuning {
         })
     }
 
+    /// The factor of each change: a number that the levels of one factor have in common.
+    pub fn factor_of(&self) -> Vec<usize> {
+        let first = |(at, change): (usize, &Candidate)| {
+            let factor = change.factor.as_ref();
+            let same = |other: &Candidate| factor.is_some() && other.factor.as_ref() == factor;
+            self.changes.iter().position(same).unwrap_or(at)
+        };
+        self.changes.iter().enumerate().map(first).collect()
+    }
+
     /// Whether a variant is the DUT as it is.
     pub fn is_base(&self, variant: &str) -> bool {
         self.base == variant
@@ -134,6 +147,7 @@ impl Tuning {
         let all = Candidate {
             name: String::new(),
             patch: Json::Object(self.written.settings.clone()),
+            factor: None,
         }
         .keys();
         let settings = if all.is_empty() {
@@ -239,8 +253,39 @@ fn leaves(path: &str, value: &Json, all: &mut Vec<(String, Json)>) {
     }
 }
 
-/// A key that both set to different values. Lists grow.
-fn shared(a: &Candidate, b: &Candidate) -> Option<String> {
+/// Names the factors of changes that exclude each other.
+///
+/// # Errors
+/// A change excludes others, and no key has a value of its own in each of them.
+fn name_factors(changes: &mut [Candidate]) -> Result<(), String> {
+    for at in 0..changes.len() {
+        let excludes =
+            |other: &usize| *other != at && !conflicts(&changes[*other], &changes[at]).is_empty();
+        let levels: Vec<usize> = (0..changes.len()).filter(excludes).collect();
+        let Some(first) = levels.first() else {
+            continue;
+        };
+        // In a plan's order, so that all levels of a factor find the same name.
+        let of_first = conflicts(&changes[*first], &changes[at]);
+        let in_all = |key: &&String| {
+            let all = || levels.iter().chain([&at]);
+            all().all(|a| {
+                all().all(|b| a == b || conflicts(&changes[*a], &changes[*b]).contains(key))
+            })
+        };
+        let Some(key) = of_first.iter().find(in_all).cloned() else {
+            return Err(format!(
+                "'{}' cannot be made together with '{}', because both set {}, and they are not levels of one setting: other changes share this key with one of them alone, or give it the same value",
+                changes[at].name, changes[*first].name, of_first[0]
+            ));
+        };
+        changes[at].factor = Some(key);
+    }
+    Ok(())
+}
+
+/// The keys that both set to different values, in the order of the alphabet. Lists grow.
+fn conflicts(a: &Candidate, b: &Candidate) -> Vec<String> {
     let of = |candidate: &Candidate| {
         let mut all = Vec::new();
         leaves("", &candidate.patch, &mut all);
@@ -253,7 +298,8 @@ fn shared(a: &Candidate, b: &Candidate) -> Option<String> {
                 .iter()
                 .any(|(other, its)| other == key && its != value)
     };
-    of(b).into_iter().find(differs).map(|(key, _)| key)
+    let keys = of(b).into_iter().filter(differs).map(|(key, _)| key);
+    keys.collect()
 }
 
 #[cfg(test)]
@@ -330,13 +376,30 @@ mod tests {
     }
 
     #[test]
+    fn changes_that_give_one_key_different_values_are_levels_of_a_factor() {
+        let budgets = "[variants.small]\nfrom = \"rules\"\nrules.before = 5\n[variants.large]\nfrom = \"router\"\n\
+            rules = { tool = \"nftables\", filter = \"stateless\", before = 1000 }";
+        let tuning = Tuning::of(&plan(&(PLAN.to_string() + budgets))).unwrap();
+        let factors: Vec<Option<&str>> = tuning
+            .changes
+            .iter()
+            .map(|change| change.factor.as_deref())
+            .collect();
+        let before = Some("rules.before");
+        assert_eq!(factors, [None, None, before, before, before]);
+        assert_eq!(tuning.factor_of(), [0, 1, 2, 2, 2]);
+    }
+
+    #[test]
     fn faults() {
         let fault = |text: &str| Tuning::of(&plan(text)).unwrap_err()[0].message.clone();
-        let twice = PLAN.to_string() + "[variants.more]\nfrom = \"rules\"\nrules.before = 5";
+        // It excludes two changes, which do not exclude each other.
+        let both = PLAN.to_string()
+            + "[variants.both]\nfrom = \"rules\"\nrules.before = 5\ninterface.gro = true";
         assert!(
-            fault(&twice).contains("both set rules.before"),
+            fault(&both).contains("not levels of one setting"),
             "{}",
-            fault(&twice)
+            fault(&both)
         );
         let factor =
             PLAN.to_string() + "[factors.flows]\nsets = \"traffic.flows\"\nlevels = [1, 2]";

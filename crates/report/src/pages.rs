@@ -60,7 +60,7 @@ pub use results::stalls;
 pub(crate) use results::{JUDGEMENTS, Shown, decisive};
 pub use search_check::search_check;
 pub use trials::trials;
-pub use tuning::{tuned, tuning};
+pub use tuning::{tuned, tuning, tuning_report};
 
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {

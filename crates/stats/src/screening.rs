@@ -1,13 +1,112 @@
-//! Which of many two-level factors matter: designs of few runs, and the effects that they show.
+//! Which of many changes matter: designs of few runs, and the effects that they show.
+//!
+//! A change is made or not. Changes that exclude each other are the levels of one factor, beside the level without any of them. Functions
+//! take `factor_of`: by change, the number of its factor.
 
 use crate::distribution::{t_critical, t_two_sided};
 use crate::{Estimate, median};
 
-/// The settings of each run, by factor: whether it is changed.
+/// The settings of each run, by change: whether it is made.
 pub type Runs = Vec<Vec<bool>>;
 
-/// Most factors of a design.
+/// Most changes of a design.
 pub const MOST: usize = 30;
+/// Runs of a design with levels, at least.
+const FEWEST: usize = 8;
+
+/// A screening design for up to [`MOST`] changes; [`plackett_burman`] where each is a factor of its own. Otherwise a regular two-level
+/// design of 2^d runs, in which a factor of several levels takes several columns (the method of replacement: Addelman, "Orthogonal
+/// main-effect plans for asymmetrical factorial experiments", Technometrics 4, 1962): the effects of different factors are orthogonal.
+/// An interaction may look like an effect. Each level is made in as many runs as the others, the level without a change in at least as
+/// many. The first run changes nothing.
+///
+/// # Panics
+/// With more changes.
+pub fn screening(factor_of: &[usize]) -> Runs {
+    let sizes = sizes(factor_of);
+    if sizes.len() == factor_of.len() {
+        return plackett_burman(factor_of.len());
+    }
+    assert!(
+        factor_of.len() <= MOST,
+        "a design has at most {MOST} changes"
+    );
+    let least = FEWEST.max(2 * (factor_of.len() + 1));
+    let mut bits = least.next_power_of_two().trailing_zeros();
+    let columns = loop {
+        match columns(&sizes, bits) {
+            Some(columns) => break columns,
+            None => bits += 1,
+        }
+    };
+    let nth = nth_levels(factor_of);
+    let of_run = |run: u32| -> Vec<bool> {
+        let level = |factor: usize| {
+            let bit =
+                |(at, column): (usize, &u32)| ((run & column).count_ones() as usize & 1) << at;
+            columns[factor].iter().enumerate().map(bit).sum::<usize>()
+        };
+        nth.iter()
+            .map(|&(factor, nth)| level(factor) == nth)
+            .collect()
+    };
+    (0..1u32 << bits).map(of_run).collect()
+}
+
+/// How many changes each factor has, in the order of their first changes.
+fn sizes(factor_of: &[usize]) -> Vec<usize> {
+    let mut sizes: Vec<usize> = Vec::new();
+    for (factor, nth) in nth_levels(factor_of) {
+        sizes.resize(sizes.len().max(factor + 1), 0);
+        sizes[factor] = nth;
+    }
+    sizes
+}
+
+/// By change: its factor, counted in the order of their first changes, and its number among the changes of this factor, from 1.
+fn nth_levels(factor_of: &[usize]) -> Vec<(usize, usize)> {
+    let mut known: Vec<(usize, usize)> = Vec::new();
+    let mut next = |factor: &usize| {
+        let found = known.iter().position(|(name, _)| name == factor);
+        let at = found.unwrap_or_else(|| {
+            known.push((*factor, 0));
+            known.len() - 1
+        });
+        known[at].1 += 1;
+        (at, known[at].1)
+    };
+    factor_of.iter().map(&mut next).collect()
+}
+
+/// The columns of each factor in a regular design of 2^`bits` runs: as many as the binary digits of its number of changes. The products
+/// of a factor's columns belong to it as well, and no two factors have one in common. All columns have the highest bit, so that the
+/// design is folded over. `None`: there are too few.
+fn columns(sizes: &[usize], bits: u32) -> Option<Vec<Vec<u32>>> {
+    let (all, half) = (1u32 << bits, 1u32 << (bits - 1));
+    let mut taken = vec![false; all as usize];
+    let mut found = vec![Vec::new(); sizes.len()];
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|factor| std::cmp::Reverse(sizes[*factor]));
+    for factor in order {
+        // Products of the columns so far; the empty product is 0.
+        let mut products = vec![0u32];
+        while products.len() <= sizes[factor] {
+            let is_free = |column: &u32| {
+                products.iter().all(|product| {
+                    let next = product ^ column;
+                    next != 0 && !taken[next as usize] && !products.contains(&next)
+                })
+            };
+            let column = (half..all).find(is_free)?;
+            found[factor].push(column);
+            products.extend(products.clone().iter().map(|product| product ^ column));
+        }
+        products
+            .iter()
+            .for_each(|product| taken[*product as usize] = true);
+    }
+    Some(found)
+}
 
 /// A screening design for up to [`MOST`] factors: the rows of a Hadamard matrix and their mirror images, so that no interaction of two
 /// factors looks like the effect of one (Plackett & Burman, "The design of optimum multifactorial experiments", Biometrika 33, 1946;
@@ -16,7 +115,7 @@ pub const MOST: usize = 30;
 ///
 /// # Panics
 /// With more factors.
-pub fn screening(factors: usize) -> Runs {
+pub fn plackett_burman(factors: usize) -> Runs {
     assert!(
         factors <= MOST,
         "a screening design has at most {MOST} factors"
@@ -39,10 +138,28 @@ pub fn screening(factors: usize) -> Runs {
 }
 
 /// All combinations of factors. The first run changes nothing.
-pub fn factorial(factors: usize) -> Runs {
-    (0..1u32 << factors)
-        .map(|run| (0..factors).map(|j| run >> j & 1 == 1).collect())
-        .collect()
+///
+/// # Panics
+/// With more combinations than there are numbers.
+pub fn factorial(factor_of: &[usize]) -> Runs {
+    let sizes = sizes(factor_of);
+    let nth = nth_levels(factor_of);
+    let of_run = |mut run: usize| -> Vec<bool> {
+        let mut levels = Vec::new();
+        for size in &sizes {
+            levels.push(run % (size + 1));
+            run /= size + 1;
+        }
+        nth.iter()
+            .map(|&(factor, nth)| levels[factor] == nth)
+            .collect()
+    };
+    (0..combinations(factor_of)).map(of_run).collect()
+}
+
+/// How many combinations there are.
+pub fn combinations(factor_of: &[usize]) -> usize {
+    sizes(factor_of).iter().map(|size| size + 1).product()
 }
 
 /// A Hadamard matrix: Sylvester's for powers of two, Paley's first for a prime and 1; else none.
@@ -103,35 +220,42 @@ pub fn levels(rates: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
     rates.iter().map(level).collect()
 }
 
-/// The effect of a factor, or of two together.
+/// The effect of a change, or of two together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
-    /// The factor, and the other one if this is an interaction.
+    /// The change, and the other one if this is an interaction.
     pub of: (usize, Option<usize>),
-    /// The factor of the rate: with the change by without, with its 95 % interval. For an interaction: the rate with both by that
+    /// The factor of the rate: with the change by without any of its factor, with its 95 % interval. For an interaction: the rate with both by that
     /// expected of their own effects. `n`: runs.
     pub ratio: Estimate,
     /// Probability of an effect as large as this one, or larger, where there is none.
     pub p: f64,
 }
 
-/// Effects of all factors and of these pairs, by least squares over runs. The spread of runs about the model is the error: it contains
+/// Effects of all changes and of these pairs of different factors, by least squares over runs. An effect is a mean over the levels of the
+/// other factors, each with the same weight. The spread of runs about the model is the error: it contains
 /// the noise of trials, that of set-ups, and everything that the model lacks. `levels`: of [`levels`]. `None` where runs are too few, or
 /// do not tell the terms apart.
 pub fn effects(
     runs: &Runs,
+    factor_of: &[usize],
     levels: &[Option<f64>],
     pairs: &[(usize, usize)],
 ) -> Option<Vec<Effect>> {
-    let factors = runs.first()?.len();
-    let sign = |run: &[bool], j: usize| if run[j] { 1.0 } else { -1.0 };
+    let sizes = sizes(factor_of);
+    let shares: Vec<f64> = nth_levels(factor_of)
+        .iter()
+        .map(|(factor, _)| 1.0 / (sizes[*factor] + 1) as f64)
+        .collect();
+    // From without to with it is 1. The mean over the levels of the factor is 0, so that no effect contains those of pairs.
+    let made = |run: &[bool], j: usize| f64::from(u8::from(run[j])) - shares[j];
     let terms = || {
-        (0..factors)
+        (0..factor_of.len())
             .map(|j| (j, None))
             .chain(pairs.iter().map(|(a, b)| (*a, Some(*b))))
     };
     let row = |run: &Vec<bool>| -> Vec<f64> {
-        let of = |(a, b): (usize, Option<usize>)| sign(run, a) * b.map_or(1.0, |b| sign(run, b));
+        let of = |(a, b): (usize, Option<usize>)| made(run, a) * b.map_or(1.0, |b| made(run, b));
         std::iter::once(1.0).chain(terms().map(of)).collect()
     };
     let (rows, values): (Vec<Vec<f64>>, Vec<f64>) = runs
@@ -159,10 +283,8 @@ pub fn effects(
         .sum();
     let t = t_critical(0.05, df);
     let effect = |(number, of): (usize, (usize, Option<usize>))| {
-        // From without (-1) to with (+1); of an interaction: a quarter of the runs has both, the effect is that beyond their own.
-        let size = if of.1.is_some() { 4.0 } else { 2.0 };
-        let (middle, i) = (size * fitted[number + 1], number + 1);
-        let error = size * (inverse[i][i] * residual / df).sqrt();
+        let (middle, i) = (fitted[number + 1], number + 1);
+        let error = (inverse[i][i] * residual / df).sqrt();
         let p = if error > 0.0 {
             t_two_sided(middle / error, df)
         } else {
@@ -183,10 +305,15 @@ pub fn effects(
     Some(terms().enumerate().map(effect).collect())
 }
 
-/// [`effects`] with the interactions of the factors that matter in the model: those whose p is below `alpha`, twice, because an
+/// [`effects`] with the interactions of the changes that matter in the model: those whose p is below `alpha`, twice, because an
 /// interaction that is not in the model is noise.
-pub fn with_interactions(runs: &Runs, levels: &[Option<f64>], alpha: f64) -> Option<Vec<Effect>> {
-    let mut found = effects(runs, levels, &[])?;
+pub fn with_interactions(
+    runs: &Runs,
+    factor_of: &[usize],
+    levels: &[Option<f64>],
+    alpha: f64,
+) -> Option<Vec<Effect>> {
+    let mut found = effects(runs, factor_of, levels, &[])?;
     for _ in 0..2 {
         let clear: Vec<usize> = found
             .iter()
@@ -197,9 +324,10 @@ pub fn with_interactions(runs: &Runs, levels: &[Option<f64>], alpha: f64) -> Opt
             .iter()
             .enumerate()
             .flat_map(|(k, a)| clear[k + 1..].iter().map(|b| (*a, *b)))
+            .filter(|(a, b)| factor_of[*a] != factor_of[*b])
             .collect();
         // Where runs are too few for all pairs, the effects alone remain.
-        found = effects(runs, levels, &pairs).unwrap_or(found);
+        found = effects(runs, factor_of, levels, &pairs).unwrap_or(found);
     }
     Some(found)
 }
@@ -244,7 +372,7 @@ mod tests {
     #[test]
     fn designs_are_balanced_and_clear_of_interactions() {
         for factors in 1..=MOST {
-            let runs = screening(factors);
+            let runs = plackett_burman(factors);
             let n = runs.len();
             assert!(
                 n <= 4 * (factors + 1) && n >= 8 || factors == 1,
@@ -270,7 +398,7 @@ mod tests {
             }
         }
         assert_eq!(
-            factorial(2),
+            factorial(&[0, 1]),
             [[false, false], [true, false], [false, true], [true, true]]
         );
     }
@@ -280,7 +408,13 @@ mod tests {
     #[test]
     fn effects_of_the_pilot_plant() {
         let yields = [60.0, 72.0, 54.0, 68.0, 52.0, 83.0, 45.0, 80.0f64];
-        let found = effects(&factorial(3), &yields.map(Some), &[(0, 2)]).unwrap();
+        let found = effects(
+            &factorial(&[0, 1, 2]),
+            &[0, 1, 2],
+            &yields.map(Some),
+            &[(0, 2)],
+        )
+        .unwrap();
         let sizes: Vec<f64> = found.iter().map(|e| e.ratio.median.ln()).collect();
         // An interaction as the book has it is half of what both do beyond their own effects.
         for (size, book) in sizes.iter().zip([23.0, -5.0, 1.5, 20.0]) {
@@ -290,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_run_without_trials_and_a_drift_change_no_effect() {
-        let runs = screening(3);
+        let runs = screening(&[0, 1, 2]);
         let rates = |run: &Vec<bool>| -> Vec<Option<f64>> {
             let level = if run[1] { 300.0 } else { 100.0 };
             (1..7).map(|block| Some(level * f64::from(block))).collect()
@@ -299,13 +433,13 @@ mod tests {
         rates[5].clear();
         let levels = levels(&rates);
         assert_eq!(levels.iter().filter(|level| level.is_none()).count(), 1);
-        let found = effects(&runs, &levels, &[]).unwrap();
+        let found = effects(&runs, &[0, 1, 2], &levels, &[]).unwrap();
         assert!(
             (found[1].ratio.median - 3.0).abs() < 1e-9
                 && (found[0].ratio.median - 1.0).abs() < 1e-9
         );
         assert_eq!(
-            effects(&runs, &levels[..4], &[]),
+            effects(&runs, &[0, 1, 2], &levels[..4], &[]),
             None,
             "as many terms as runs"
         );
@@ -352,24 +486,36 @@ mod tests {
         (costs[1], costs[4], costs[8]) = (-200.0, 450.0, -120.0);
         let mut random = SplitMix64::new(14);
         let whole = (0..200).filter(|_| {
-            let runs = screening(10);
-            let screened =
-                with_interactions(&runs, &measured(&runs, &costs, 16, &mut random), 0.1).unwrap();
+            let alone: Vec<usize> = (0..10).collect();
+            let runs = screening(&alone);
+            let screened = with_interactions(
+                &runs,
+                &alone,
+                &measured(&runs, &costs, 16, &mut random),
+                0.1,
+            )
+            .unwrap();
             let left: Vec<usize> = screened
                 .iter()
                 .filter(|e| e.of.1.is_none() && e.p < 0.1)
                 .map(|e| e.of.0)
                 .collect();
+            let alone: Vec<usize> = (0..left.len()).collect();
             let runs: Runs = if left.len() <= 4 {
-                let once = factorial(left.len());
+                let once = factorial(&alone);
                 let times = (16 / once.len()).clamp(1, 4);
                 (0..times).flat_map(|_| once.clone()).collect()
             } else {
-                screening(left.len())
+                screening(&alone)
             };
             let costs: Vec<f64> = left.iter().map(|j| costs[*j]).collect();
-            let confirmed =
-                with_interactions(&runs, &measured(&runs, &costs, 30, &mut random), 0.1).unwrap();
+            let confirmed = with_interactions(
+                &runs,
+                &alone,
+                &measured(&runs, &costs, 30, &mut random),
+                0.1,
+            )
+            .unwrap();
             let p: Vec<f64> = confirmed
                 .iter()
                 .filter(|e| e.of.1.is_none())
@@ -385,5 +531,101 @@ mod tests {
         });
         let whole = whole.count();
         assert!(whole >= 185, "{whole} of 200 campaigns");
+    }
+
+    /// Levels of factors, of which each excludes the others: 3 of one, 2 of another, 5 of a third, and changes of their own.
+    const LEVELS: [usize; 13] = [0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 3, 4, 5];
+
+    #[test]
+    fn a_design_with_levels_makes_each_equally_often_and_none_with_another_of_its_factor() {
+        for factor_of in [
+            &LEVELS[..],
+            &LEVELS[..3],
+            &LEVELS[4..6],
+            &[0; MOST],
+            &[7, 3, 7],
+        ] {
+            let runs = screening(factor_of);
+            assert!(
+                runs.len() >= 2 * (factor_of.len() + 1) && runs.len() <= 64,
+                "{}",
+                runs.len()
+            );
+            assert!(runs[0].iter().all(|made| !made));
+            for a in 0..factor_of.len() {
+                for b in (0..factor_of.len()).filter(|b| *b != a) {
+                    let expected = if factor_of[a] == factor_of[b] {
+                        assert_eq!(changed(&runs, &[a]), changed(&runs, &[b]));
+                        0
+                    } else {
+                        changed(&runs, &[a]) * changed(&runs, &[b]) / runs.len()
+                    };
+                    assert_eq!(changed(&runs, &[a, b]), expected, "{factor_of:?}: {a} {b}");
+                }
+            }
+            let levels: Vec<Option<f64>> = (0..runs.len()).map(|n| Some(n as f64)).collect();
+            assert!(
+                effects(&runs, factor_of, &levels, &[]).is_some(),
+                "{factor_of:?}"
+            );
+        }
+        let three_by_two = [[false; 3], [true, false, false], [false, true, false]];
+        assert_eq!(factorial(&[0, 0, 1])[..3], three_by_two);
+        assert_eq!(factorial(&[0, 0, 1]).len(), combinations(&[0, 0, 1]));
+    }
+
+    #[test]
+    fn the_effect_of_a_level_is_that_against_the_factor_as_it_is() {
+        let runs = screening(&LEVELS);
+        let made = |of: usize, run: &[bool]| f64::from(u8::from(run[of]));
+        // Two levels of one factor, a change, and what the second level and the change do beyond that.
+        let level = |run: &Vec<bool>| {
+            Some(
+                0.1 * made(0, run) - 0.2 * made(1, run)
+                    + 0.3 * made(3, run)
+                    + 0.06 * made(1, run) * made(3, run),
+            )
+        };
+        let levels: Vec<Option<f64>> = runs.iter().map(level).collect();
+        let found = effects(&runs, &LEVELS, &levels, &[(1, 3)]).unwrap();
+        let of = |at: usize| found[at].ratio.median.ln();
+        // A mean over the change, made and not; one over the four levels of the other factor.
+        let expected = [
+            (0, 0.1),
+            (1, -0.2 + 0.06 / 2.0),
+            (2, 0.0),
+            (3, 0.3 + 0.06 / 4.0),
+            (13, 0.06),
+        ];
+        for (at, size) in expected {
+            assert!((of(at) - size).abs() < 1e-9, "{at}: {}", of(at));
+        }
+    }
+
+    /// Screenings of a factor of four levels, of which one helps, and of five changes that do nothing.
+    #[test]
+    fn levels_without_an_effect_are_rarely_taken_for_one() {
+        let factor_of = [0, 0, 0, 0, 1, 2, 3, 4, 5];
+        let runs = screening(&factor_of);
+        let mut costs = [0.0; 9];
+        costs[2] = -100.0;
+        let mut random = SplitMix64::new(3);
+        let (mut seen, mut others) = (0, 0);
+        for _ in 0..200 {
+            let rates = measured(&runs, &costs, 16, &mut random);
+            for effect in with_interactions(&runs, &factor_of, &rates, 0.05).unwrap() {
+                let clear = effect.of.1.is_none() && effect.p < 0.05;
+                *(if effect.of.0 == 2 {
+                    &mut seen
+                } else {
+                    &mut others
+                }) += usize::from(clear);
+            }
+        }
+        // 8 x 200 levels have no effect: 80 of them, at a p of 0.05.
+        assert!(
+            seen >= 150 && others <= 130,
+            "{seen} of 200 seen, {others} of 1600 others"
+        );
     }
 }

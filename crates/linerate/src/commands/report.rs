@@ -1,23 +1,26 @@
 //! `linerate report`: campaigns as one page for a browser.
 
+use super::tune;
 use crate::prelude::*;
+use linerate_measure::tuning::Tuned;
 use linerate_report::format::Style;
 
 /// The file of a page beside the records of its campaign.
 const FILE: &str = "report.html";
 
-/// Write campaigns as one page for a browser.
+/// Write campaigns and tunings as one page for a browser.
 #[derive(Args)]
 #[command(after_help = "Examples:
   linerate report -o report.html                the newest campaign
   linerate report linerate-results/* -o all.html
+  linerate report linerate-results/TIME-tune    a tuning: what was tried, its effect, and what was kept
   sudo linerate bench --report                  the page is written at the end, beside the records
 
 The page is one file that loads nothing and is complete without its script: it can be mailed, archived and printed. It
 has the answer, the table and the method first, with the lab drawn; then pictures with every trial and their data, the
 audit, conformance, the plan, and the facts of all hosts. docs/report.md describes these parts.")]
 pub struct Report {
-    /// The campaigns: folders, last, last-1, or names that `linerate list` shows
+    /// The campaigns or tunings: folders, last, last-1, or names that `linerate list` shows
     #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]
     directories: Vec<PathBuf>,
     /// The page's file [default: standard output]
@@ -93,14 +96,40 @@ fn write(file: &Path, text: &str) -> Result<()> {
         .with_context(|| format!("writing {}", file.display()))
 }
 
-/// The page of a campaign, and when it began.
+/// The page of a campaign or a tuning, and when it began.
 ///
 /// # Errors
 /// The directory is no record.
 pub(super) fn page(directory: &Path) -> Result<(String, Document)> {
+    if let Some(tuned) = tune::read(directory)? {
+        return tuning(directory, &tuned);
+    }
     let stored = output::stored(directory)?;
     let page = page_of(&stored, &summary_of(&stored), directory)?;
     Ok((stored.campaign.started, page))
+}
+
+/// The page of a tuning with those of its campaigns, and when it began.
+fn tuning(directory: &Path, tuned: &Tuned) -> Result<(String, Document)> {
+    let mut started = String::new();
+    let mut campaigns = Vec::new();
+    for stage in &tuned.stages {
+        // The folder may have moved since.
+        let Some(name) = Path::new(&stage.records).file_name() else {
+            continue;
+        };
+        let folder = directory.join(name);
+        match page(&folder) {
+            Ok((began, page)) => {
+                if started.is_empty() {
+                    started = began;
+                }
+                campaigns.push((format!("Campaign: {}", stage.name), page));
+            }
+            Err(error) => tell(format!("{} is left out: {error:#}", folder.display())),
+        }
+    }
+    Ok((started, pages::tuning_report(tuned, campaigns)))
 }
 
 /// The verdict of a campaign, also of one that got none.

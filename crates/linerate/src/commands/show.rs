@@ -73,7 +73,7 @@ pub fn run(args: &Show) -> Exit {
     if table.is_some() && printed.is_json() {
         bail_usage!("--format json prints the whole record: leave --table out");
     }
-    if printed.format().name() == "html" && table.is_none() && tune::read(directory)?.is_none() {
+    if printed.format().name() == "html" && table.is_none() {
         return report::of(std::slice::from_ref(directory), args.out.as_deref());
     }
     if args.out.is_some() && printed.is_text() {

@@ -1,5 +1,8 @@
 //! `linerate tune`: which of many changes make a DUT faster, and the proof.
 
+mod needs;
+
+use super::report;
 use super::run::{self, SKIPPED, Which};
 use crate::args::CampaignArgs;
 use crate::output::{FAILED, INTERRUPTED, faulty, print_place, result, tell};
@@ -12,15 +15,14 @@ use linerate_measure::tuning::{
     LeftOut, MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs,
 };
 use linerate_plan::campaign::Campaign as Plan;
-use linerate_plan::duration_text;
-use linerate_plan::timetable::block_parts;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
 use linerate_runner::interrupt::interrupted;
 use linerate_runner::session::{Measured, Session, Wanted, chosen};
-use linerate_runner::testbed::hosts::Site;
+use linerate_runner::testbed::hosts::{self, Site};
 use linerate_runner::{handle, input};
 use linerate_stats::screening::Runs;
+use needs::Needs;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -34,15 +36,9 @@ const KEPT: &str = "kept.toml";
 /// The last campaign, and its variants.
 const TOGETHER: &str = "together";
 const ENDS: [&str; 2] = ["as-it-is", "tuned"];
-/// Shares of the time beyond what they need: of the screening, the confirmation, and the campaign of all that helps together.
-const SHARES: [f64; 3] = [0.5, 0.375, 0.125];
 const SECOND: u64 = 1_000_000_000;
 /// Why a change that leaves the closed loop is not tried.
 const OPEN: &str = "inline, the load does not wait for the CPU that it hands frames to, so its rate would be too low: write mode = \"threaded\" below [lab] of the plan";
-/// Blocks of the last campaign: a median's 95 % interval needs six trials.
-const LEAST: f64 = 6.0;
-/// Factor of the time on a busy machine.
-const SLACK: f64 = 2.0;
 
 /// Find the changes that make a DUT faster.
 #[derive(Debug, Args)]
@@ -112,11 +108,7 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
             tuning.changes.len()
         );
     }
-    let left_out = if site.is_none() {
-        left_out(&plan, &tuning, args)?
-    } else {
-        Vec::new()
-    };
+    let left_out = left_out(&plan, &tuning, args, site.as_ref())?;
     for LeftOut { name, reason } in &left_out {
         tell(format!("{name} is not tried: {reason}"));
     }
@@ -143,11 +135,15 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         .changes
         .iter()
         .map(|change| (change.name.clone(), change.keys()));
-    let tuned = Tuned {
+    let mut tuned = Tuned {
         base: tuning.base(),
+        simulated: how.simulate.is_some(),
         left_out,
         ..Tuned::new(plan.experiment.title.clone(), name, changes)
     };
+    for (change, candidate) in tuned.changes.iter_mut().zip(&tuning.changes) {
+        change.factor.clone_from(&candidate.factor);
+    }
     let mut tuner = Tuner {
         args,
         plan,
@@ -171,17 +167,48 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     }
 }
 
-/// The changes that cannot be tried in the embedded lab, with the reasons: the others are.
-fn left_out(plan: &Plan, tuning: &Tuning, args: &Tune) -> Result<Vec<LeftOut>> {
-    let session = Session::new(&args.campaign.wanted(), None, plan.clone(), None)?;
-    let open = plan
-        .open_loops()
-        .map(|name| (name.to_string(), OPEN.to_string()));
-    let all = session.lacking().into_iter().chain(open);
-    let changes = all.filter(|(name, _)| !tuning.is_base(name));
+/// The changes that cannot be tried, with the reasons: the others are.
+fn left_out(
+    plan: &Plan,
+    tuning: &Tuning,
+    args: &Tune,
+    site: Option<&Site>,
+) -> Result<Vec<LeftOut>> {
+    let all = match site {
+        Some(site) => untried(plan, site)?,
+        None => {
+            let session = Session::new(&args.campaign.wanted(), None, plan.clone(), None)?;
+            let open = plan
+                .open_loops()
+                .map(|name| (name.to_string(), OPEN.to_string()));
+            session.lacking().into_iter().chain(open).collect()
+        }
+    };
+    let changes = all.into_iter().filter(|(name, _)| !tuning.is_base(name));
     Ok(changes
         .map(|(name, reason)| LeftOut { name, reason })
         .collect())
+}
+
+/// The variants that cannot be made on the DUT of these hosts, with the reasons: those that it has no way for, and those that fail when
+/// they are tried.
+fn untried(plan: &Plan, site: &Site) -> Result<Vec<(String, String)>> {
+    let mut plan = plan.clone();
+    plan.is_for(&site.lab);
+    let mut lacking = hosts::prepare(&plan, Some(site))?.lacking();
+    let possible = |variant: &str| lacking.iter().all(|(name, _)| name != variant);
+    let cells = (0..plan.cells.len()).filter(|cell| !plan.is_ceiling(*cell));
+    let cells: Vec<_> = cells
+        .map(|cell| &plan.cells[cell])
+        .filter(|cell| possible(&cell.variant))
+        .collect();
+    let lanes: Vec<usize> = cells.iter().map(|cell| cell.lane).collect();
+    let failed = site.try_out(&plan, &lanes)?;
+    lacking.extend(cells.iter().filter_map(|cell| {
+        let why = failed.get(&cell.lane)?;
+        Some((cell.variant.clone(), why.clone()))
+    }));
+    Ok(lacking)
 }
 
 /// The record of a tuning in a folder, if there is one.
@@ -205,113 +232,6 @@ pub fn read(folder: &Path) -> Result<Option<Tuned>> {
         );
     }
     Ok(Some(tuned))
-}
-
-/// The time that the campaigns of a tuning need: each run of the screening and of the confirmation a trial, and the verdict an interval. As
-/// many changes survive the screening as need the most runs.
-struct Needs {
-    /// Nanoseconds of the screening, the confirmation and the last campaign, on a busy machine.
-    stages: [u64; 3],
-    /// The parts of the time, in nanoseconds.
-    parts: Vec<(&'static str, u64)>,
-}
-
-impl Needs {
-    fn of(plan: &Plan, tuning: &Tuning) -> Result<Needs> {
-        let all = tuning.changes.len();
-        let confirming = (1..=all)
-            .map(confirming_runs)
-            .max_by_key(Vec::len)
-            .unwrap_or_default();
-        let ends = vec![vec![false; all], vec![true; all]];
-        let mut needs = Needs {
-            stages: [0; 3],
-            parts: Vec::new(),
-        };
-        let stages = [(screening_runs(all), 1.0), (confirming, 1.0), (ends, LEAST)];
-        for ((runs, blocks), of_stage) in stages.into_iter().zip(&mut needs.stages) {
-            let whole = |run: Vec<bool>| {
-                (0..all)
-                    .map(|at| run.get(at).copied().unwrap_or(false))
-                    .collect()
-            };
-            let runs: Runs = runs.into_iter().map(whole).collect();
-            let trials = Trials {
-                blocks: Some(1),
-                budget_ns: None,
-                until: None,
-                ..plan.experiment.trials.clone()
-            };
-            let name = &plan.experiment.title;
-            let combined = tuning.experiment(
-                plan,
-                [name, name],
-                &runs,
-                |run| format!("run-{run}"),
-                &trials,
-            );
-            let campaign = combined.map_err(|faults| faulty(name, &faults))?.campaign;
-            for (part, ns) in block_parts(&campaign) {
-                let ns = (SLACK * blocks * ns as f64) as u64;
-                *of_stage += ns;
-                match needs.parts.iter_mut().find(|(known, _)| *known == part) {
-                    Some((_, all)) => *all += ns,
-                    None => needs.parts.push((part, ns)),
-                }
-            }
-        }
-        Ok(needs)
-    }
-
-    /// Whole seconds are easier to type.
-    fn least_ns(&self) -> u64 {
-        self.stages.iter().sum::<u64>().div_ceil(SECOND) * SECOND
-    }
-
-    /// Refuses a budget that is too short for a verdict; with `aloud`, tells how much time a tuning takes.
-    fn check(&self, args: &Tune, budget: Option<u64>, changes: usize, aloud: bool) -> Result<()> {
-        let (least_ns, parts) = (self.least_ns(), self.parts());
-        let least = duration_text(least_ns).replace(' ', "");
-        if budget.is_some_and(|budget| budget < least_ns) {
-            bail_usage!(
-                "a tuning of {changes} changes takes at least {least} ({parts}): with less time some combinations have no trial, or the verdict has no interval. Give it --budget {least} or more, or the plan a shorter duration"
-            );
-        }
-        if aloud {
-            let name = args.plan.display();
-            let lab = args
-                .which
-                .lab
-                .as_ref()
-                .map(|file| format!(" --lab {}", file.display()))
-                .unwrap_or_default();
-            let longer = budget.is_none_or(|budget| budget > least_ns);
-            let shorter = longer
-                .then(|| format!("; the shortest: linerate tune {name}{lab} --budget {least}"));
-            tell(format!(
-                "a tuning of {changes} changes takes at least {least} of trials ({parts}){}",
-                shorter.unwrap_or_default()
-            ));
-        }
-        Ok(())
-    }
-
-    /// The time of a stage, of a budget for all: what it needs, and its share of the rest.
-    fn share(&self, stage: usize, budget_ns: u64) -> u64 {
-        let rest = budget_ns.saturating_sub(self.stages.iter().sum());
-        self.stages[stage] + (SHARES[stage] * rest as f64) as u64
-    }
-
-    /// `8 min to start and stop trials, 36 s load`
-    fn parts(&self) -> String {
-        let mut parts = self.parts.clone();
-        parts.retain(|(_, ns)| *ns > 0);
-        parts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let part = |(name, ns): &(&str, u64)| {
-            format!("{} {name}", duration_text(ns.div_ceil(SECOND) * SECOND))
-        };
-        parts.iter().map(part).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// Time for all trials in nanoseconds, if it bounds them.
@@ -338,7 +258,8 @@ struct Tuner<'a> {
 impl Tuner<'_> {
     fn tune(&mut self) -> Result<ExitCode> {
         let all: Vec<usize> = (0..self.tuning.changes.len()).collect();
-        let Some(stage) = self.stage("screening", &all, screening_runs(all.len()), 0)? else {
+        let runs = screening_runs(&self.tuned.factor_of(&all));
+        let Some(stage) = self.stage("screening", &all, runs, 0)? else {
             return Ok(ExitCode::from(SKIPPED));
         };
         let unclear = stage.0.unclear();
@@ -346,7 +267,7 @@ impl Tuner<'_> {
         if survivors.is_empty() || interrupted() {
             return Ok(ExitCode::SUCCESS);
         }
-        let runs = confirming_runs(survivors.len());
+        let runs = confirming_runs(&self.tuned.factor_of(&survivors));
         let Some(stage) = self.stage("confirmation", &survivors, runs, 1)? else {
             return Ok(ExitCode::from(FAILED));
         };
@@ -498,6 +419,9 @@ impl Tuner<'_> {
         if !how.quiet {
             result(&how.printed, || tuned, || pages::tuning(tuned))?;
             print_place(&how.printed, &self.folder);
+        }
+        if how.report {
+            report::beside(&self.folder, how.quiet)?;
         }
         let proven = tuned
             .together

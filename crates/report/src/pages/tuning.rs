@@ -1,5 +1,7 @@
 //! Which changes make a DUT faster.
 
+use super::warn_of_simulation;
+use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::prelude::*;
 use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
 use std::cmp::Ordering;
@@ -22,6 +24,14 @@ pub fn tuned(tuned: &Tuned) -> String {
 pub fn tuning(tuned: &Tuned) -> Document {
     let mut page = Document::default();
     page.heading(tuned.title.clone());
+    page.append(said(tuned));
+    page
+}
+
+/// The page below its title.
+fn said(tuned: &Tuned) -> Document {
+    let mut page = Document::default();
+    warn_of_simulation(&mut page, [tuned.simulated]);
     let named = |verdict: Verdict| -> Vec<String> {
         tuned
             .changes
@@ -56,6 +66,7 @@ pub fn tuning(tuned: &Tuned) -> Document {
         page.warn(format!("This tuning did not come to its end: {stopped}."));
     }
     page.section("Changes", changes(tuned));
+    page.entries("Levels of one factor", levels(tuned));
     page.entries(
         "Not tried",
         tuned
@@ -94,6 +105,54 @@ pub fn tuning(tuned: &Tuned) -> Document {
     });
     page.warnings(warnings);
     page
+}
+
+/// The page of a tuning with its pictures, and the pages of its campaigns by their names.
+pub fn tuning_report(tuned: &Tuned, campaigns: Vec<(String, Document)>) -> Document {
+    let mut page = Document::titled(tuned.title.clone());
+    page.append(said(tuned));
+    if let Some(chart) = effects(tuned) {
+        page.chart(chart);
+    }
+    for (name, campaign) in campaigns {
+        page.folded(name, |part| part.append(campaign));
+    }
+    page
+}
+
+/// The effects of all changes with their intervals.
+fn effects(tuned: &Tuned) -> Option<Chart> {
+    let shown = by_factor(tuned);
+    let names = shown.iter().map(|change| change.name.clone()).collect();
+    let series = |name: &str, of: fn(&Change) -> Option<Measured>| {
+        let spot = |(at, change): (usize, &&Change)| {
+            let percents = |ratio: f64| 100.0 * (ratio - 1.0);
+            let ratio = of(change)?.ratio;
+            let interval = ratio.low.zip(ratio.high);
+            Some(Spot {
+                interval: interval.map(|(low, high)| [percents(low), percents(high)]),
+                ..Spot::at(at as f64, percents(ratio.median))
+            })
+        };
+        let points = shown.iter().enumerate().filter_map(spot);
+        Series::new(name, Look::Marks, points.collect::<Vec<_>>())
+    };
+    let mut all = vec![
+        series("screening", |change| change.screened),
+        series("confirmed", |change| change.confirmed),
+    ];
+    all.retain(|series| !series.points.is_empty());
+    let chart = Chart::new(
+        "Effect of each change on the rate",
+        Axis::new("change", Scale::Names(names)),
+        Axis::free("effect, %"),
+        all,
+    );
+    let has_points = !chart.series.is_empty();
+    has_points.then_some(Chart {
+        interval: Some("95 % interval of the effect".into()),
+        ..chart
+    })
 }
 
 /// The verdict of the last campaign; the trials that chose the changes prove nothing of them together.
@@ -207,17 +266,10 @@ fn changes(tuned: &Tuned) -> Table {
             )
         })
     };
-    let verdict = |change: &&Change| match change.verdict {
-        Verdict::Kept => "helps",
-        Verdict::Harmful => "costs",
-        Verdict::NotConfirmed => "not confirmed",
-        Verdict::NoEffect => "no effect seen",
-        Verdict::Breaks => "no frame passes",
-        Verdict::Unknown => "not decided",
-    };
-    Table::of(&tuned.changes)
+    Table::of(&by_factor(tuned))
         .column("change", "", |change| change.name.clone())
-        .column("verdict", "", verdict)
+        .if_any("level of", "", |change| change.factor.clone())
+        .column("verdict", "", |change| verdict(change))
         .if_any("screening", "%", |change| effect(change.screened.as_ref()))
         .if_any("95 % interval", "%", |change| {
             interval(change.screened.as_ref())
@@ -228,6 +280,71 @@ fn changes(tuned: &Tuned) -> Table {
         })
         .if_any("p", "", |change| p(change.confirmed.as_ref()))
         .into()
+}
+
+/// The verdict in words.
+fn verdict(change: &Change) -> &'static str {
+    match change.verdict {
+        Verdict::Kept => "helps",
+        Verdict::NotChosen => "helps, not kept",
+        Verdict::Harmful => "costs",
+        Verdict::NotConfirmed => "not confirmed",
+        Verdict::NoEffect => "no effect seen",
+        Verdict::Breaks => "no frame passes",
+        Verdict::Unknown => "not decided",
+    }
+}
+
+/// The changes in the order of the plan, the levels of a factor one below the other.
+fn by_factor(tuned: &Tuned) -> Vec<&Change> {
+    let factor_of = tuned.factor_of(&(0..tuned.changes.len()).collect::<Vec<_>>());
+    let mut all: Vec<(usize, &Change)> = factor_of.into_iter().zip(&tuned.changes).collect();
+    all.sort_by_key(|(factor, _)| *factor);
+    all.into_iter().map(|(_, change)| change).collect()
+}
+
+/// By factor: the level that is kept, or why none is.
+fn levels(tuned: &Tuned) -> Vec<String> {
+    let all = by_factor(tuned);
+    let of_factor = all.chunk_by(|a, b| a.factor.is_some() && a.factor == b.factor);
+    let said = |level: &&&Change| {
+        let measured = level.confirmed.or(level.screened);
+        let interval = measured.and_then(|measured| interval(&measured.ratio));
+        let interval = interval.map(|interval| format!(" ({interval})"));
+        format!(
+            "{}: {}{}",
+            level.name,
+            verdict(level),
+            interval.unwrap_or_default()
+        )
+    };
+    let line = |levels: &[&Change]| {
+        let factor = levels[0].factor.as_ref()?;
+        let (kept, others): (Vec<_>, Vec<_>) = levels
+            .iter()
+            .partition(|level| level.verdict == Verdict::Kept);
+        let others: Vec<String> = others.iter().map(said).collect();
+        let Some(kept) = kept.first() else {
+            return Some(format!("{factor}: none is kept. {}.", others.join("; ")));
+        };
+        let effect = kept.confirmed.map(|measured| change(&measured.ratio));
+        let mut text = format!(
+            "{factor}: {} is kept, {} against {factor} as it is.",
+            kept.name,
+            effect.unwrap_or_default()
+        );
+        if !others.is_empty() {
+            text += &format!(" {}.", others.join("; "));
+        }
+        if levels
+            .iter()
+            .any(|level| level.verdict == Verdict::NotChosen)
+        {
+            text += " Of levels that help, the one with the largest effect is kept; levels are not compared with each other.";
+        }
+        Some(text)
+    };
+    of_factor.filter_map(line).collect()
 }
 
 fn together(tuned: &Tuned, interaction: &Interaction) -> String {
@@ -295,5 +412,68 @@ mod tests {
                 "{page}"
             );
         }
+    }
+
+    #[test]
+    fn the_levels_of_a_factor_stand_together_with_the_reason_why_one_is_kept_or_none() {
+        let names = [
+            "ring-256",
+            "echo",
+            "ring-4096",
+            "budget-600",
+            "ring-1024",
+            "budget-1200",
+        ];
+        let names = names.map(|name| (name.to_string(), Vec::new()));
+        let mut tuned = Tuned::new("t".into(), "p".into(), names);
+        let measured = |median: f64| Measured {
+            ratio: Estimate {
+                median,
+                low: Some(median - 0.01),
+                high: Some(median + 0.01),
+                n: 24,
+            },
+            p: 0.001,
+        };
+        use Verdict::{Harmful, Kept, NoEffect, NotChosen};
+        let all = [
+            (Some("interface.rx-ring"), NotChosen, 1.05),
+            (None, NoEffect, 1.0),
+            (Some("interface.rx-ring"), Kept, 1.1),
+            (Some("budget"), NoEffect, 1.002),
+            (Some("interface.rx-ring"), Harmful, 0.9),
+            (Some("budget"), NoEffect, 0.998),
+        ];
+        for (change, (factor, verdict, effect)) in tuned.changes.iter_mut().zip(all) {
+            change.factor = factor.map(String::from);
+            change.verdict = verdict;
+            let measured = Some(measured(effect));
+            if verdict == NoEffect {
+                change.screened = measured;
+            } else {
+                change.confirmed = measured;
+            }
+        }
+        let page = tuning_report(&tuned, Vec::new());
+        let text = page.text(crate::format::Style {
+            color: false,
+            width: 400,
+        });
+        for said in [
+            "- interface.rx-ring: ring-4096 is kept, +10.0 % (95 % interval +9.0..+11.0 %) against interface.rx-ring as it is. ring-256: helps, not kept (95 % interval +4.0..+6.0 %); ring-1024: costs (95 % interval -11.0..-9.0 %). Of levels",
+            "- budget: none is kept. budget-600: no effect seen (95 % interval -0.8..+1.2 %); budget-1200: no effect seen (95 % interval -1.2..+0.8 %).",
+        ] {
+            assert!(text.contains(said), "{text}");
+        }
+        let at = |name: &str| text.find(&format!("\n{name} ")).unwrap();
+        assert!(
+            at("ring-256") < at("ring-4096") && at("ring-1024") < at("echo"),
+            "{text}"
+        );
+        let chart = page.blocks.iter().find_map(|block| match block {
+            crate::document::Block::Chart(chart) => Some(chart),
+            _ => None,
+        });
+        assert_eq!(chart.unwrap().series.len(), 2);
     }
 }

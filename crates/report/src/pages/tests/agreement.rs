@@ -370,9 +370,9 @@ proptest! {
             stage
         };
         let mut tuned = Tuned::new("t".into(), "p".into(), ["a", "b", "c"].map(|name| (name.to_string(), Vec::new())));
-        let survivors = tuned.screened(stage("screening", vec![0, 1, 2], screening_runs(3))).unwrap_or_default();
+        let survivors = tuned.screened(stage("screening", vec![0, 1, 2], screening_runs(&[0, 1, 2]))).unwrap_or_default();
         if !survivors.is_empty() {
-            let runs = confirming_runs(survivors.len());
+            let runs = confirming_runs(&tuned.factor_of(&survivors));
             let kept = tuned.confirmed(stage("confirmation", survivors, runs)).unwrap_or_default();
             for change in &tuned.changes {
                 let side = change.confirmed.and_then(|confirmed| confirmed.ratio.side_of(1.0));

@@ -13,7 +13,8 @@ use linerate_plan::lab::{Host, HostAddress, Lab, Reach};
 use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Dut, End, EventKind, Settings};
 use linerate_remote::dut::{Known, RemoteDut};
-use linerate_remote::{Changes, Order, mark};
+use linerate_remote::{Changes, Left, Order, mark};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -179,6 +180,40 @@ impl Site {
             ));
         }
         Ok(command)
+    }
+
+    /// Makes the changes of lanes on the DUT, one lane after the other, and takes them back: why that failed, by lane. Lanes that need a boot
+    /// are not tried.
+    ///
+    /// # Errors
+    /// The DUT cannot be put back, or reached.
+    pub fn try_out(&self, plan: &Campaign, lanes: &[usize]) -> Result<BTreeMap<usize, String>> {
+        let mut failed = BTreeMap::new();
+        let Some(host) = self.lab.dut() else {
+            return Ok(failed);
+        };
+        let mut dut = self.dut(host, Reboot::Never)?;
+        let steps = self.steps(plan)?;
+        for lane in lanes {
+            let Some(Ok(steps)) = steps.get(*lane) else {
+                continue;
+            };
+            if steps.lasting > 0 || steps.reboot {
+                continue;
+            }
+            match dut.set_up(steps, false, Some(&STOP)) {
+                Err(error) if error.fault.left() == Left::Nothing => return Err(error.into()),
+                Err(error) => {
+                    failed.insert(*lane, error.to_string());
+                    if error.fault.left() != Left::Others {
+                        dut.recover(Some(&STOP))?;
+                    }
+                }
+                Ok(()) => {}
+            }
+        }
+        dut.put_back()?;
+        Ok(failed)
     }
 
     /// The DUT, as steps change it; none without a DUT.
