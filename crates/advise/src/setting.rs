@@ -1,5 +1,7 @@
 //! A setting of a rule on a host: its present value, and how it is changed.
 
+pub(crate) mod kept;
+
 use crate::Runtime;
 use crate::host::{ALL, Host};
 use crate::item::{Lasting, Setting};
@@ -11,6 +13,9 @@ use linerate_plan::card::CardValue;
 use linerate_plan::offload::{OFFLOADS, Offload};
 use linerate_plan::sysctl::{Lasts, lasts};
 use serde_json::{Map, Value, json};
+
+/// Where systemd-tmpfiles(8) finds values of files for the next boot.
+const TMPFILES: &str = "/etc/tmpfiles.d/linerate.conf";
 
 impl Set {
     /// The setting on a host: without changes if it is as wanted; `None` if it has no value there.
@@ -162,28 +167,9 @@ impl Set {
     }
 
     fn change(&self, scope: &Scope, name: &str, wanted: &str, flags: &[&Set]) -> Change {
-        let host = scope.host;
-        let is_linux = host.kernel == Kernel::Linux;
+        let is_linux = scope.host.kernel == Kernel::Linux;
         match self.place {
-            Place::Kernel => {
-                let at_once = Runtime::Sysctl {
-                    name: name.into(),
-                    value: wanted.into(),
-                };
-                let sysctl = |file, equals| {
-                    let line = format!("{name}{equals}{wanted}");
-                    Some(scope.line(file, name, line))
-                };
-                let lasting = match host.lasts(self.name) {
-                    Lasts::Sysctl if !scope.each.is_empty() && !host.stays(scope.each) => None,
-                    Lasts::Sysctl if is_linux => sysctl("/etc/sysctl.d/90-linerate.conf", " = "),
-                    Lasts::Sysctl => sysctl("/etc/sysctl.conf", "="),
-                    Lasts::Rc(variable) => scope.quoted("/etc/rc.conf", variable, wanted),
-                    Lasts::RcYes(variable) => scope.quoted("/etc/rc.conf", variable, "YES"),
-                    Lasts::Loader => scope.quoted("/boot/loader.conf", name, wanted),
-                };
-                (Some(at_once).filter(|_| !self.is_of_loader()), lasting)
-            }
+            Place::Kernel => scope.kernel(name, scope.host.lasts(self.name), wanted),
             Place::Pf => {
                 let line = Lasting::of("/etc/pf.conf", name, format!("{name} {wanted}"));
                 let option = true;
@@ -208,7 +194,7 @@ impl Set {
                 let lasts = !name.starts_with("/proc/irq/");
                 let line = format!("w {name} - - - - {wanted}");
                 let key = format!("w {name} ");
-                let lasting = Lasting::of("/etc/tmpfiles.d/linerate.conf", &key, line);
+                let lasting = Lasting::of(TMPFILES, &key, line);
                 (
                     Some(Runtime::File {
                         path: name.into(),
@@ -251,6 +237,30 @@ impl<'a> Scope<'a> {
             .queue_interrupts()
             .into_iter()
             .find(|(_, irq)| irq.number == self.nth)
+    }
+
+    /// A setting that the kernel knows by name, and where it lasts.
+    fn kernel(&self, name: &str, lasts: Lasts, wanted: &str) -> Change {
+        let at_once = Runtime::Sysctl {
+            name: name.into(),
+            value: wanted.into(),
+        };
+        let sysctl = |file, equals| {
+            let line = format!("{name}{equals}{wanted}");
+            Some(self.line(file, name, line))
+        };
+        let host = self.host;
+        let lasting = match lasts {
+            Lasts::Sysctl if !self.each.is_empty() && !host.stays(self.each) => None,
+            Lasts::Sysctl if host.kernel == Kernel::Linux => {
+                sysctl("/etc/sysctl.d/90-linerate.conf", " = ")
+            }
+            Lasts::Sysctl => sysctl("/etc/sysctl.conf", "="),
+            Lasts::Rc(variable) => self.quoted("/etc/rc.conf", variable, wanted),
+            Lasts::RcYes(variable) => self.quoted("/etc/rc.conf", variable, "YES"),
+            Lasts::Loader => self.quoted("/boot/loader.conf", name, wanted),
+        };
+        (Some(at_once).filter(|_| lasts != Lasts::Loader), lasting)
     }
 
     /// A line of a file: where its key is written down already, in one of the files that are read for the same purpose.

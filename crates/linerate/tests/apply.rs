@@ -2,7 +2,8 @@
 
 use crate::common::lab::Namespace;
 use crate::common::process::Program;
-use crate::common::{Scratch, wait_for};
+use crate::common::{Scratch, linerate_line, wait_for};
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 
@@ -236,4 +237,157 @@ fn a_file_that_someone_has_changed_stays() {
             .unwrap()
             .starts_with("# mine\n net.ipv4.ip_forward=0\n")
     );
+}
+
+/// The record of a tuning that kept four changes, of which a host can keep two.
+fn tuning(host: &Host) -> String {
+    let change = |name: &str, key: &str, verdict: &str| {
+        let ratio = json!({ "median": 1.1, "low": 1.05, "high": 1.15, "n": 16 });
+        json!({ "name": name, "keys": [key], "verdict": verdict, "screened": null,
+            "confirmed": { "ratio": ratio, "p": 0.001 } })
+    };
+    let tuned = json!({
+        "version": 1, "title": "t", "plan": "plan.toml",
+        "changes": [
+            change("redirects", "sysctls.net.ipv4.conf.all.send_redirects = 0", "kept"),
+            change("no-gro", "interface.gro = false", "kept"),
+            change("in-alone", "interface.in.tso = false", "kept"),
+            change("short", "rules.before = 0", "kept"),
+            change("sack", "sysctls.net.ipv4.tcp_sack = 0", "no-effect"),
+        ],
+        "stages": [], "interactions": [], "stopped": null,
+        "together": { "verdict": "proven", "records": "r",
+            "ratio": { "median": 1.2, "low": 1.1, "high": 1.3, "n": 9 } },
+    });
+    let kept = r#"
+title = "t"
+question = "q"
+[variants.as-it-is]
+rules = { tool = "nftables", filter = "stateless", before = 200 }
+[variants.tuned]
+from = "as-it-is"
+rules.before = 0
+interface = { gro = false, in.tso = false }
+sysctls = { "net.ipv4.conf.all.send_redirects" = 0 }
+[compare]
+with = "as-it-is"
+[trials]
+duration = "10 ms"
+blocks = 6
+"#;
+    let folder = host.scratch.path().join("tuned");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("tuning.json"), tuned.to_string()).unwrap();
+    fs::write(folder.join("kept.toml"), kept).unwrap();
+    host.scratch.file("tuned")
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_a_tuning_kept_is_applied_and_taken_back() {
+    let host = Host::new();
+    let folder = tuning(&host);
+    let before = host.state();
+    let line = format!("apply {folder} --interface t0 --interface t1");
+    let shown = host
+        .linerate(&format!("{line} --dry-run"))
+        .run()
+        .ok()
+        .stdout;
+    for says in [
+        "sysctl net.ipv4.conf.all.send_redirects",
+        "+ net.ipv4.conf.all.send_redirects = 0",
+        "in-alone: interface.in.tso: it names an interface of a lab",
+        "short: rules.before: the rule set is for the networks of the lab",
+        "Until the next boot alone:",
+    ] {
+        assert!(shown.contains(says), "no '{says}' in:\n{shown}");
+    }
+    assert!(!shown.contains("tcp_sack"), "{shown}");
+    host.linerate(&line).run().fails(2, &["--yes", "--dry-run"]);
+    assert_eq!(host.state(), before, "neither changes anything");
+    let applied = host.linerate(&format!("{line} --yes")).run().ok();
+    assert!(
+        applied.stderr.contains("linerate apply --revert"),
+        "{}",
+        applied.stderr
+    );
+    let after = host.state();
+    for is in [
+        "ipv4/conf/all/send_redirects:0",
+        "generic-receive-offload: off",
+        "\nnet.ipv4.conf.all.send_redirects = 0\n",
+    ] {
+        assert!(after.contains(is), "no '{is}' in:\n{after}");
+    }
+    let again = host.linerate(&format!("{line} --yes")).run().ok().stdout;
+    assert!(again.contains("has these settings already"), "{again}");
+    host.linerate("apply --revert").run().ok();
+    assert_eq!(host.state(), before);
+    assert_eq!(host.written(), 0);
+}
+
+/// The DUT of a lab file is the host, and its interfaces are the ends.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_a_tuning_kept_is_applied_to_the_dut_of_a_lab() {
+    let host = Host::new();
+    let folder = tuning(&host);
+    let end = |name: &str| format!("name = \"{name}\"");
+    let namespace = format!("namespace = \"{}\"", host.namespace.name);
+    let lab = format!(
+        "isolated = true\n[hosts.generator]\nrole = \"generator\"\n{namespace}\n[hosts.generator.send]\n{0}\n[hosts.dut]\nrole = \"dut\"\n{namespace}\n\
+         [hosts.dut.in]\n{0}\n[hosts.dut.out]\n{1}\n[hosts.receiver]\nrole = \"receiver\"\n{namespace}\n[hosts.receiver.receive]\n{1}\n",
+        end("t0"),
+        end("t1")
+    );
+    fs::write(host.scratch.path().join("LAB.toml"), lab).unwrap();
+    // From outside the namespace: the lab file leads there. The file of the next boot would be this machine's.
+    let state = host.scratch.file("state");
+    let linerate = |line: &str| {
+        linerate_line(line)
+            .dir(host.scratch.path())
+            .env("XDG_STATE_HOME", &state)
+    };
+    let before = host.state();
+    let line = format!("apply {folder} --lab LAB.toml --until-boot --yes");
+    let applied = linerate(&line).run().ok();
+    let name = &host.namespace.name;
+    let revert = format!("linerate apply --namespace {name} --revert");
+    assert!(applied.stderr.contains(&revert), "{}", applied.stderr);
+    let after = host.state();
+    assert!(after.contains("tcp-segmentation-offload: off"), "{after}");
+    linerate(&format!("apply --namespace {name} --revert"))
+        .run()
+        .ok();
+    assert_eq!(host.state(), before);
+}
+
+#[test]
+fn a_tuning_that_kept_nothing_or_proved_nothing_changes_nothing() {
+    let scratch = Scratch::new();
+    let linerate = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    let tuned = |verdict: &str, together: serde_json::Value| {
+        let change = json!({ "name": "a", "keys": ["interface.gro = false"], "verdict": verdict,
+            "screened": null, "confirmed": null });
+        json!({ "version": 1, "title": "t", "plan": "p", "changes": [change], "stages": [],
+            "interactions": [], "together": together, "stopped": null })
+    };
+    let folder = scratch
+        .path()
+        .join("linerate-results/20260101T000000Z-tune");
+    fs::create_dir_all(&folder).unwrap();
+    let write = |tuned: serde_json::Value| {
+        fs::write(folder.join("tuning.json"), tuned.to_string()).unwrap();
+    };
+    write(tuned("no-effect", serde_json::Value::Null));
+    let nothing = linerate("apply last").ok().stdout;
+    assert!(nothing.contains("It kept no change"), "{nothing}");
+    write(tuned("kept", serde_json::Value::Null));
+    linerate("apply last --dry-run").fails(1, &["not proven together"]);
+    linerate("apply last-1").fails(2, &["last-1"]);
+    fs::create_dir(scratch.path().join("empty")).unwrap();
+    linerate("apply empty").fails(2, &["is no tuning"]);
+    linerate("apply root@router.invalid root@other.invalid")
+        .fails(2, &["for the changes of a tuning"]);
 }

@@ -63,6 +63,86 @@ fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     assert!(show("show tuned/screening").contains("run-7"));
 }
 
+/// Levels of one key, and a change of its own.
+const LEVELS: &str = r#"[variants.rules-20]
+from = "router"
+rules.before = 20
+[variants.rules-100]
+from = "router"
+rules.before = 100
+"#;
+
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_of_the_levels_that_help_the_best_is_kept() {
+    let scratch = Scratch::new();
+    let plan = PLAN.replace("ECHO", &format!("{LEVELS}{ECHO}"));
+    fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let tune = linerate_line("tune plan.toml --out tuned --json --seed 1")
+        .dir(scratch.path())
+        .within(240);
+    let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
+    let found = verdicts(&tuned);
+    let expected = ["short", "rules-20", "rules-100"].map(String::from);
+    let verdicts = ["kept", "not-chosen", "not-chosen"].map(String::from);
+    let expected: Vec<(String, String)> = expected.into_iter().zip(verdicts).collect();
+    assert_eq!(found[..3], expected, "{tuned:#}");
+    for run in tuned["stages"][0]["runs"].as_array().unwrap() {
+        let made = run.as_array().unwrap()[..3]
+            .iter()
+            .filter(|made| **made == true);
+        assert!(made.count() <= 1, "{run}");
+    }
+    let show = linerate_line("show tuned").dir(scratch.path()).run().ok();
+    assert!(
+        show.stdout.contains("- rules.before: short is kept, +"),
+        "{}",
+        show.stdout
+    );
+}
+
+/// The folder of a tuning is read by every verb that reads campaigns.
+#[test]
+fn a_tuning_is_reported_and_exported() {
+    let scratch = Scratch::new();
+    let plan = PLAN.replace("ECHO", &format!("{LEVELS}{ECHO}"));
+    fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let line = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    line("tune plan.toml --simulate rate=100kpps --out tuned --report").ok();
+    let written = fs::read_to_string(scratch.file("tuned/report.html")).unwrap();
+    let page = line("report tuned").ok().stdout;
+    assert_eq!(written, page);
+    for part in [
+        "<title>t</title>",
+        "SIMULATED",
+        "rules.before: none is kept",
+        "Effect of each change on the rate",
+        "95 % interval of the effect",
+        "Campaign: screening",
+    ] {
+        assert!(page.contains(part), "no '{part}'");
+    }
+    let csv = line("show tuned --table Changes --format csv").ok().stdout;
+    assert!(
+        csv.lines()
+            .any(|line| line.starts_with("rules-20,rules.before,")),
+        "{csv}"
+    );
+    line("export parquet tuned -o trials.parquet").ok();
+    line("export parquet tuned --rows cells -o cells.parquet").ok();
+    for (form, says) in [("junit", "run-3"), ("prometheus", "screening")] {
+        let exported = line(&format!("export {form} tuned")).ok().stdout;
+        assert!(exported.contains(says), "{form}: {exported}");
+    }
+    let pictures = line("export picture tuned").ok().stdout;
+    assert!(
+        pictures.contains("  1  Effect of each change on the rate"),
+        "{pictures}"
+    );
+    let svg = line("export picture tuned 1").ok().stdout;
+    assert!(svg.contains("<svg") && svg.contains("SIMULATED"), "{svg}");
+}
+
 #[test]
 fn a_dut_that_no_change_reaches_gives_no_finding() {
     let scratch = Scratch::new();
@@ -135,12 +215,12 @@ fn plans_without_changes_are_refused() {
         ),
         "factor 'f'",
     );
+    // It excludes two changes that do not exclude each other.
+    let third = "[variants.answer]\nfrom = \"router\"\nsysctls = { \"net.ipv4.icmp_echo_ignore_all\" = 0 }\n";
+    let both = ECHO.replace("sysctls = {", "rules.before = 7\nsysctls = {");
     refused(
-        &PLAN.replace(
-            "ECHO",
-            &ECHO.replace("sysctls = {", "rules.before = 7\nsysctls = {"),
-        ),
-        "both set rules.before",
+        &PLAN.replace("ECHO", &format!("{both}{third}")),
+        "not levels of one setting",
     );
     refused(
         &PLAN.replace("[traffic]", "[traffic]\nflos = 1"),

@@ -270,7 +270,7 @@ impl CardSetting {
     }
 
     /// The setting of a key in a plan.
-    pub(crate) fn of_key(key: &str) -> Option<CardSetting> {
+    pub fn of_key(key: &str) -> Option<CardSetting> {
         ROWS.iter()
             .find(|row| row.key.name == key)
             .map(|row| row.setting)

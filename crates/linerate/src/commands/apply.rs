@@ -1,4 +1,6 @@
-//! `linerate apply`, and `apply --revert`: advice carried out, and taken back.
+//! `linerate apply`, and `apply --revert`: advice and tunings carried out, and taken back.
+
+mod tuned;
 
 use super::advise::Purpose;
 use super::facts::{Source, configuration};
@@ -19,9 +21,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Carry out recommendations of `linerate advise`, at once and for the next boot.
+/// Carry out recommendations of `linerate advise`, or the changes that a tuning kept, at once and for the next boot.
 #[derive(Debug, Args)]
-#[command(mut_arg("place", |arg| arg.value_name("HOST").help("A host over ssh [default: this machine]")))]
+#[command(mut_arg("place", |arg| arg.value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a tuning, whose kept changes \
+    are made: its folder, last, or a name that `linerate list` shows")))]
 #[command(mut_arg("sudo", |arg| arg.help("Read and change the settings of the host with `sudo -n`")))]
 #[command(after_help = "Examples:
   sudo linerate apply --all --dry-run         what would change, in which file
@@ -29,6 +32,12 @@ use std::sync::Arc;
   linerate apply root@router --all --yes      on a host over ssh, without asking you
   linerate apply root@router --revert         everything as it was before
   sudo linerate apply --revert --list         what can be taken back
+  sudo linerate apply last --dry-run          what the newest tuning would change here
+  linerate apply last root@router             what it kept, on a host over ssh
+  linerate apply last --lab LAB.toml          on the DUT of a lab
+
+Of a tuning, linerate makes the changes that are proven to help (docs/tuning.md). Changes that only the lab can have, such as a \
+rule set, are named and left out.
 
 Before it makes a change, linerate shows it and writes down the present value. --revert restores this value, also \
 after a reboot, or if linerate was killed in between. --all leaves out \
@@ -39,6 +48,14 @@ Exit status: 0 done, or nothing to do; 1 a change failed, and those before it ar
 pub struct Apply {
     #[command(flatten)]
     pub source: Source,
+
+    /// Where the changes of a tuning are made: a host over ssh [default: this machine]
+    #[arg(value_name = "HOST", conflicts_with_all = ["namespace", "all", "items", "revert"])]
+    pub on: Option<String>,
+
+    /// Make the changes of a tuning on the DUT of this lab
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["on", "namespace", "interfaces", "all", "items", "revert"])]
+    pub lab: Option<PathBuf>,
 
     /// Carry out all recommendations that need no measurement first. Give --all or --item
     #[arg(long, conflicts_with = "items")]
@@ -112,6 +129,14 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
             printed: printed.clone(),
         });
     }
+    if let Some((folder, tuned)) = tuned::of(args)? {
+        return tuned::apply(args, &folder, &tuned);
+    }
+    if args.on.is_some() || args.lab.is_some() {
+        bail_usage!(
+            "a second host and --lab are for the changes of a tuning: name its folder first, or last"
+        );
+    }
     if !args.all && args.purpose.items.is_empty() {
         let place = args.source.place.iter().map(|place| format!(" {place}"));
         bail_usage!(
@@ -132,19 +157,32 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
         sudo: args.source.sudo,
         kernel,
     };
-    let (steps, applied) = host.planned(args, &chosen)?;
-    let left_out = left_out.into_iter().map(Recommended::from).collect();
+    let shown = Applied {
+        left_out: left_out.into_iter().map(Recommended::from).collect(),
+        ..Applied::default()
+    };
+    carry_out(args, &args.source, &host, &chosen, shown)
+}
+
+/// Shows the changes of items, asks, and makes them. `shown`: what the page says beside them.
+fn carry_out(
+    args: &Apply,
+    source: &Source,
+    host: &Host,
+    chosen: &[&Item],
+    shown: Applied,
+) -> Result<ExitCode> {
+    let (steps, applied) = host.planned(args, chosen)?;
     let applied = Applied {
-        left_out,
+        left_out: shown.left_out,
+        tuning: shown.tuning,
+        not_kept: shown.not_kept,
         dry_run: args.dry_run,
         ..applied
     };
+    let page = || pages::applied(source.name(), &applied);
     if steps.is_empty() || args.dry_run {
-        return result(
-            &args.printed,
-            || &applied,
-            || pages::applied(args.source.name(), &applied),
-        );
+        return result(&args.printed, || &applied, page);
     }
     let ask = !args.yes && std::io::stdin().is_terminal();
     if !args.yes && !ask {
@@ -152,23 +190,19 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
             "there is no terminal to ask on: --yes makes the changes, --dry-run shows them"
         );
     }
-    result(
-        &args.printed,
-        || &applied,
-        || pages::applied(args.source.name(), &applied),
-    )?;
+    result(&args.printed, || &applied, page)?;
     if ask && !confirmed()? {
         tell("nothing is changed");
         return Ok(ExitCode::SUCCESS);
     }
-    let (again, _) = host.planned(args, &chosen)?;
+    let (again, _) = host.planned(args, chosen)?;
     if again != steps {
         bail!(
             "{} has changed since this was shown: nothing is changed, try again",
-            args.source.name()
+            source.name()
         );
     }
-    host.make(&args.source, &steps, applied.at_boot)
+    host.make(source, &steps, applied.at_boot)
 }
 
 /// Runs `revert`.
@@ -286,6 +320,12 @@ impl Host {
                 let step = runtime
                     .step(self.kernel)
                     .map_err(|why| anyhow!("{}: {why}", item.id))?;
+                if self.is_made(&step)? {
+                    continue;
+                }
+                if setting.lasting.is_none() && setting.place.is_none() && !args.until_boot {
+                    applied.until_boot.push(step.what.clone());
+                }
                 let now = step
                     .read
                     .as_ref()
@@ -313,6 +353,14 @@ impl Host {
             steps.push(file(path, text).map_err(|why| anyhow!(why))?);
         }
         Ok((steps, applied))
+    }
+
+    /// Whether the host has the value of a step already.
+    fn is_made(&self, step: &Step) -> Result<bool> {
+        let Some(check) = &step.check else {
+            return Ok(false);
+        };
+        Ok(check.is_met_by(&self.ask(&check.read, &step.what)?))
     }
 
     /// Makes all changes or none, and says how to take them back.

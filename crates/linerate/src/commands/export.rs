@@ -1,6 +1,6 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
-use super::report;
+use super::{report, tune};
 use crate::prelude::*;
 use linerate_import::netbenches::records::{
     Records as NetbenchesRecords, records as imported_records,
@@ -224,8 +224,7 @@ fn fill(args: &Parquet, to: impl Write + Send) -> Exit {
 }
 
 fn one_picture(args: &Picture) -> Exit {
-    let stored = output::stored(&args.directory)?;
-    let page = report::page_of(&stored, &report::summary_of(&stored), &args.directory)?;
+    let (page, origin) = page_and_origin(&args.directory)?;
     let all = pictures(&page);
     let list = || {
         let line = |(at, title): (usize, &str)| format!("{:>3}  {title}\n", at + 1);
@@ -258,6 +257,24 @@ fn one_picture(args: &Picture) -> Exit {
             list()
         );
     };
+    let picture =
+        picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
+    write(args.out.as_deref(), &picture)
+}
+
+/// The page of a campaign or a tuning, and where its figures come from, for its pictures.
+fn page_and_origin(directory: &Path) -> Result<(Document, String)> {
+    let simulated = |is: bool| when(is, " SIMULATED: not of this machine.");
+    if let Some(tuned) = tune::read(directory)? {
+        let (started, page) = report::page(directory)?;
+        let simulated = simulated(tuned.simulated);
+        return Ok((
+            page,
+            format!("Tuning {}, {started}.{simulated}", tuned.title),
+        ));
+    }
+    let stored = output::stored(directory)?;
+    let page = report::page_of(&stored, &report::summary_of(&stored), directory)?;
     let Campaign {
         name,
         started,
@@ -265,14 +282,9 @@ fn one_picture(args: &Picture) -> Exit {
         asked,
         ..
     } = &stored.campaign;
-    let simulated = when(
-        asked.lab == LabKind::Simulated,
-        " SIMULATED: not of this machine.",
-    );
+    let simulated = simulated(asked.lab == LabKind::Simulated);
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
-    let picture =
-        picture(*found, &origin).with_context(|| format!("{} has no point", found.title()))?;
-    write(args.out.as_deref(), &picture)
+    Ok((page, origin))
 }
 
 /// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,

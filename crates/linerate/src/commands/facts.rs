@@ -48,7 +48,7 @@ pub struct Source {
     interfaces: Vec<String>,
 
     /// Network namespace: a name that `ip netns` knows, or a path
-    #[arg(long, value_name = "NAME|PATH", conflicts_with = "place")]
+    #[arg(long, value_name = "NAME|PATH")]
     pub namespace: Option<String>,
 
     /// Read the settings of the host with `sudo -n`
@@ -72,11 +72,38 @@ impl Source {
             .unwrap_or("this machine")
     }
 
+    /// The host that the same arguments mean in another place: over ssh, else here or in the namespace.
+    pub fn elsewhere(&self, place: Option<String>) -> Source {
+        Source {
+            place,
+            ..self.clone()
+        }
+    }
+
+    /// The DUT of a lab, with its interfaces.
+    pub fn of_dut(self, namespace: Option<String>, sudo: bool, ends: &[String; 2]) -> Source {
+        Source {
+            namespace,
+            sudo: self.sudo || sudo,
+            interfaces: ends.to_vec(),
+            ..self
+        }
+    }
+
+    /// Refuses two places.
+    fn check(&self) -> Result<()> {
+        if let (Some(place), Some(_)) = (&self.place, &self.namespace) {
+            bail_usage!("{place} cannot be used with --namespace, which is on this machine");
+        }
+        Ok(())
+    }
+
     /// The facts; `None` after Ctrl-C.
     ///
     /// # Errors
     /// The host, the folder or an interface is not there, or has no facts.
     pub fn facts(&self) -> Result<Option<SlotFacts>> {
+        self.check()?;
         if let Some(place) = self
             .place
             .as_deref()
@@ -120,6 +147,7 @@ impl Source {
     /// # Errors
     /// The host cannot be reached, or a folder is named.
     pub fn target(&self) -> Result<ExecutionTarget> {
+        self.check()?;
         if self
             .place
             .as_deref()

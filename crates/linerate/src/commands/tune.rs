@@ -32,10 +32,10 @@ const RECORD: &str = "tuning.json";
 /// Bytes of the record at most.
 const MOST_BYTES: usize = 64 << 20;
 /// The plan of the changes that were kept.
-const KEPT: &str = "kept.toml";
+pub(super) const KEPT: &str = "kept.toml";
 /// The last campaign, and its variants.
 const TOGETHER: &str = "together";
-const ENDS: [&str; 2] = ["as-it-is", "tuned"];
+pub(super) const ENDS: [&str; 2] = ["as-it-is", "tuned"];
 const SECOND: u64 = 1_000_000_000;
 /// Why a change that leaves the closed loop is not tried.
 const OPEN: &str = "inline, the load does not wait for the CPU that it hands frames to, so its rate would be too low: write mode = \"threaded\" below [lab] of the plan";

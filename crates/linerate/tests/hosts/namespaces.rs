@@ -236,6 +236,34 @@ fn what_namespaces_cannot_do_is_refused_before_anything_is_changed() {
     }
 }
 
+/// A veth has no ring that ethtool could set, which shows when the change is tried.
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_tuning_goes_on_without_a_change_that_the_dut_cannot_make() {
+    let named = Named::new("linerate");
+    let (before, rest) = gentle()
+        .split_once("[variants.rules]")
+        .map(|(before, rest)| (before.to_string(), rest.to_string()))
+        .unwrap();
+    let traffic = &rest[rest.find("[traffic]").unwrap()..];
+    let changes = "[variants.ring]\nfrom = \"forwarding\"\ninterface.rx-ring = 512\n\
+        [variants.echo]\nfrom = \"forwarding\"\nsysctls = { \"net.ipv4.icmp_echo_ignore_all\" = 1 }\n";
+    let plan = format!("{before}{changes}{traffic}").replace("blocks = 8", "blocks = 1");
+    named.lab.write("plan.toml", &plan);
+    let ended = named.run(&["tune", "plan.toml", "--out", "tuned", "--json"]);
+    let told = "ring is not tried: dut: receive ring of in0";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let tuned = ended.json();
+    assert_eq!(tuned["left_out"][0]["name"], "ring");
+    assert_eq!(tuned["changes"][0]["name"], "echo");
+    assert_eq!(tuned["changes"].as_array().unwrap().len(), 1);
+    assert!(
+        tuned["stages"][0]["trials"][0].as_u64() >= Some(8),
+        "{tuned:#}"
+    );
+    named.lab.is_as_it_was();
+}
+
 /// The kernel is that of this machine. Stand-ins for `reboot` and `shutdown` tell whether anything was ordered, and do nothing else.
 #[test]
 #[ignore = "needs root and openssh-server"]

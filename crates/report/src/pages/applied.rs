@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use linerate_advise::Item;
+use linerate_measure::tuning::LeftOut;
 
 /// Changes that are to be made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -9,6 +10,12 @@ pub struct Applied {
     pub items: Vec<Recommended>,
     /// Recommendations that are to be measured first: `--all` does not make them.
     pub left_out: Vec<Recommended>,
+    /// The tuning that kept the changes, if they are of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<String>,
+    /// Changes of the tuning that the host cannot keep, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<LeftOut>,
     /// Whether they are only shown.
     pub dry_run: bool,
     /// Changes of the running system.
@@ -16,6 +23,9 @@ pub struct Applied {
     pub files: Vec<FileChange>,
     /// Whether some of them take effect at the next boot.
     pub at_boot: bool,
+    /// Settings that the next boot undoes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub until_boot: Vec<String>,
 }
 
 /// A recommendation.
@@ -83,8 +93,11 @@ impl FileChange {
 pub fn applied(host: &str, applied: &Applied) -> Document {
     let mut page = Document::default();
     page.heading(format!("Changes of {host}"));
+    if let Some(tuning) = &applied.tuning {
+        page.say(format!("Of the tuning {tuning}."));
+    }
     if applied.values.is_empty() && applied.files.is_empty() {
-        page.say("Everything is as recommended: there is nothing to change.");
+        page.say(nothing(applied));
     } else if applied.dry_run {
         page.say("A dry run: nothing was changed.");
     }
@@ -112,6 +125,19 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
     if applied.at_boot {
         page.note("Lines of files without a value above take effect at the next boot.");
     }
+    if !applied.until_boot.is_empty() {
+        page.note(format!(
+            "Until the next boot alone: {}.",
+            applied.until_boot.join(", ")
+        ));
+    }
+    let not_kept = applied.not_kept.iter();
+    page.list(
+        "Left out, because the host cannot keep them",
+        "- ",
+        not_kept.map(|left| format!("{}: {}", left.name, left.reason)),
+        Tone::Note,
+    );
     let left_out = applied
         .left_out
         .iter()
@@ -123,6 +149,20 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
         Tone::Note,
     );
     page
+}
+
+/// Why nothing changes.
+fn nothing(applied: &Applied) -> &'static str {
+    match (
+        &applied.tuning,
+        applied.items.is_empty(),
+        applied.not_kept.is_empty(),
+    ) {
+        (None, ..) => "Everything is as recommended: there is nothing to change.",
+        (_, true, true) => "It kept no change: there is nothing to change.",
+        (_, true, false) => "The host can keep none of its changes: there is nothing to change.",
+        (_, false, _) => "The host has these settings already: there is nothing to change.",
+    }
 }
 
 /// The page of `linerate apply --revert`. `done`: they were taken back.

@@ -203,7 +203,8 @@ fn alone(tuned: &Tuned) -> Option<String> {
     let (only, None) = (kept.next()?, kept.next()) else {
         return None;
     };
-    let with_others = tuned.stages.get(1)?.changes.len() > 1;
+    let factors = tuned.factor_of(&tuned.stages.get(1)?.changes);
+    let with_others = factors.iter().any(|factor| *factor != factors[0]);
     let average = only.confirmed.filter(|_| with_others)?.ratio.median;
     let alone = tuned.together.as_ref()?.ratio?.median;
     Some(format!(
