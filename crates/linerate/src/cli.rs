@@ -81,7 +81,7 @@ pub enum Command {
     List(list::List),
     /// Show a campaign's results again: one screen, whole page, or HTML
     Show(show::Show),
-    /// Write campaigns as one page for a browser
+    /// Write campaigns and tunings as one page for a browser
     ///
     /// The page has the verdict, pictures with every trial as a point, all tables, warnings, and how it was measured. It is one file that
     /// loads nothing and needs no script.
@@ -159,9 +159,9 @@ pub enum Command {
     /// long CPUs and tasks wait for locks, and in which functions. `drops` counts the frames that the kernel drops, for each of its
     /// reasons.
     Profile(profile::Profile),
-    /// Carry out recommendations, or take them back
+    /// Carry out recommendations or a tuning, or take them back
     ///
-    /// Shows what would change in the running system and in which files, asks you, and makes the changes. Each change is written
+    /// Carries out recommendations of `linerate advise`, or the changes that a tuning kept. Shows what would change in the running system and in which files, asks you, and makes the changes. Each change is written
     /// down with the value before it, so that `linerate apply --revert` restores everything: also after a reboot, or if linerate
     /// was killed in between.
     Apply(apply::Apply),
@@ -170,7 +170,7 @@ pub enum Command {
     Revert(apply::Revert),
     /// Which of many settings make a DUT faster?
     ///
-    /// Takes a plan whose variants each change one setting. A screening measures a few combinations of the changes. Fresh trials
+    /// Takes a plan whose variants each change one setting; variants that give one setting different values are compared as its levels. A screening measures a few combinations of the changes. Fresh trials
     /// then test the changes that seem to matter; the more changes there are, the clearer an effect must be. Last, the DUT with the changes that
     /// help is measured beside the DUT as it is. The result: which changes help, which make the DUT slower, which depend on each
     /// other, and which show no difference.

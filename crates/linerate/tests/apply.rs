@@ -250,8 +250,8 @@ fn tuning(host: &Host) -> String {
         "version": 1, "title": "t", "plan": "plan.toml",
         "changes": [
             change("redirects", "sysctls.net.ipv4.conf.all.send_redirects = 0", "kept"),
-            change("no-gro", "interface.gro = false", "kept"),
-            change("in-alone", "interface.in.tso = false", "kept"),
+            change("no-tso", "interface.tso = false", "kept"),
+            change("in-alone", "interface.in.gso = false", "kept"),
             change("short", "rules.before = 0", "kept"),
             change("sack", "sysctls.net.ipv4.tcp_sack = 0", "no-effect"),
         ],
@@ -267,7 +267,7 @@ rules = { tool = "nftables", filter = "stateless", before = 200 }
 [variants.tuned]
 from = "as-it-is"
 rules.before = 0
-interface = { gro = false, in.tso = false }
+interface = { tso = false, in.gso = false }
 sysctls = { "net.ipv4.conf.all.send_redirects" = 0 }
 [compare]
 with = "as-it-is"
@@ -297,7 +297,7 @@ fn what_a_tuning_kept_is_applied_and_taken_back() {
     for says in [
         "sysctl net.ipv4.conf.all.send_redirects",
         "+ net.ipv4.conf.all.send_redirects = 0",
-        "in-alone: interface.in.tso: it names an interface of a lab",
+        "in-alone: interface.in.gso: it names an interface of a lab",
         "short: rules.before: the rule set is for the networks of the lab",
         "Until the next boot alone:",
     ] {
@@ -315,7 +315,7 @@ fn what_a_tuning_kept_is_applied_and_taken_back() {
     let after = host.state();
     for is in [
         "ipv4/conf/all/send_redirects:0",
-        "generic-receive-offload: off",
+        "tcp-segmentation-offload: off",
         "\nnet.ipv4.conf.all.send_redirects = 0\n",
     ] {
         assert!(after.contains(is), "no '{is}' in:\n{after}");
@@ -356,7 +356,10 @@ fn what_a_tuning_kept_is_applied_to_the_dut_of_a_lab() {
     let revert = format!("linerate apply --namespace {name} --revert");
     assert!(applied.stderr.contains(&revert), "{}", applied.stderr);
     let after = host.state();
-    assert!(after.contains("tcp-segmentation-offload: off"), "{after}");
+    assert!(
+        after.contains("generic-segmentation-offload: off"),
+        "{after}"
+    );
     linerate(&format!("apply --namespace {name} --revert"))
         .run()
         .ok();

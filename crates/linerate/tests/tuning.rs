@@ -60,7 +60,7 @@ fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     let show = |line: &str| linerate_line(line).dir(scratch.path()).run().ok().stdout;
     assert!(show("plan check tuned/kept.toml").contains("no faults"));
     assert!(show("show tuned").contains("Settings of the kept changes"));
-    assert!(show("show tuned/screening").contains("run-7"));
+    assert!(show("show tuned/screening --full").contains("run-7"));
 }
 
 /// Levels of one key, and a change of its own.
@@ -125,7 +125,7 @@ fn a_tuning_is_reported_and_exported() {
     let csv = line("show tuned --table Changes --format csv").ok().stdout;
     assert!(
         csv.lines()
-            .any(|line| line.starts_with("rules-20,rules.before,")),
+            .any(|line| line.starts_with("Changes,rules-20,rules.before,")),
         "{csv}"
     );
     line("export parquet tuned -o trials.parquet").ok();
@@ -215,12 +215,12 @@ fn plans_without_changes_are_refused() {
         ),
         "factor 'f'",
     );
-    // It excludes two changes that do not exclude each other.
+    // A change that excludes two others, which do not exclude each other.
     let third = "[variants.answer]\nfrom = \"router\"\nsysctls = { \"net.ipv4.icmp_echo_ignore_all\" = 0 }\n";
     let both = ECHO.replace("sysctls = {", "rules.before = 7\nsysctls = {");
     refused(
         &PLAN.replace("ECHO", &format!("{both}{third}")),
-        "not levels of one setting",
+        "cannot be made together",
     );
     refused(
         &PLAN.replace("[traffic]", "[traffic]\nflos = 1"),

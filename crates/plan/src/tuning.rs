@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn faults() {
         let fault = |text: &str| Tuning::of(&plan(text)).unwrap_err()[0].message.clone();
-        // It excludes two changes, which do not exclude each other.
+        // A change that excludes two others, which do not exclude each other.
         let both = PLAN.to_string()
             + "[variants.both]\nfrom = \"rules\"\nrules.before = 5\ninterface.gro = true";
         assert!(

@@ -80,6 +80,9 @@ pub fn kept(
         .iter()
         .map(of_key)
         .collect::<Result<Vec<_>, _>>();
+    let of_cards = |key: &String| key.starts_with("interface.");
+    let is_of_cards = ends.is_none() && change.keys.iter().any(of_cards);
+    let stays = session(found).filter(|_| is_of_cards).unwrap_or_default();
     Some(settings.map(|settings| Item {
         id: change.name.into(),
         topic: Topic::Forwarding,
@@ -93,12 +96,21 @@ pub fn kept(
         gain: change.gain,
         basis: Basis::Same,
         certainty: 1.0,
-        cost: String::new(),
+        cost: stays,
         note: None,
         reserve: None,
         plan: None,
         patch: None,
     }))
+}
+
+/// The cards that stay as they are, because they carry the ssh session, in words.
+fn session(found: &Configuration) -> Option<String> {
+    let cards = found.cards.iter().map(|card| card.name.as_str());
+    let kept: Vec<&str> = cards.filter(|name| found.carries_session(name)).collect();
+    let names = kept.join(", ");
+    (!kept.is_empty())
+        .then(|| format!("{names} stays as it is, because your ssh session goes over it"))
 }
 
 /// The settings of a host that a key of a plan means.
@@ -164,10 +176,16 @@ fn interfaces(
         (Some(ends), None) => ends.into_iter().zip(both).collect(),
         (None, Some(_)) => return Err(OF_A_LAB.into()),
         (None, None) => {
-            let cards = host.found.cards.iter();
-            cards.map(|card| (card.name.as_str(), both[0])).collect()
+            let cards = host.found.cards.iter().map(|card| card.name.as_str());
+            cards
+                .filter(|name| !host.found.carries_session(name))
+                .map(|name| (name, both[0]))
+                .collect()
         }
     };
+    if all.is_empty() {
+        return Err("the host has no card whose settings may change".into());
+    }
     let mut found = Vec::new();
     for (name, wanted) in all {
         let card = host.found.card(name);
@@ -385,6 +403,21 @@ mod tests {
         assert_eq!(
             why("linux", "rules.before"),
             "rules.before: the rule set is for the networks of the lab, and only the lab has it"
+        );
+        let mut found = host("linux");
+        found.session = vec!["eth0".into()];
+        let change = Kept {
+            name: "c",
+            keys: &["interface.gro = false".into()],
+            settings: &wanted(),
+            gain: 0.1,
+        };
+        let item = kept(&found, &change, None).unwrap().unwrap();
+        assert_eq!(item.settings.len(), 1);
+        assert!(
+            item.cost.starts_with("eth0 stays as it is"),
+            "{}",
+            item.cost
         );
         assert!(why("linux", "interface.in.gro").ends_with(OF_A_LAB));
         assert!(why("linux", "sysctls.net.ipv4.conf.{in}.rp_filter").ends_with(OF_A_LAB));

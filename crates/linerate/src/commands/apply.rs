@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Carry out recommendations of `linerate advise`, or the changes that a tuning kept, at once and for the next boot.
 #[derive(Debug, Args)]
-#[command(mut_arg("place", |arg| arg.value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a tuning, whose kept changes \
+#[command(mut_arg("place", |arg| arg.index(1).value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a tuning, whose kept changes \
     are made: its folder, last, or a name that `linerate list` shows")))]
 #[command(mut_arg("sudo", |arg| arg.help("Read and change the settings of the host with `sudo -n`")))]
 #[command(after_help = "Examples:
@@ -50,7 +50,7 @@ pub struct Apply {
     pub source: Source,
 
     /// Where the changes of a tuning are made: a host over ssh [default: this machine]
-    #[arg(value_name = "HOST", conflicts_with_all = ["namespace", "all", "items", "revert"])]
+    #[arg(index = 2, value_name = "HOST", conflicts_with_all = ["namespace", "all", "items", "revert"])]
     pub on: Option<String>,
 
     /// Make the changes of a tuning on the DUT of this lab

@@ -52,11 +52,14 @@ const OPEN: &str = "inline, the load does not wait for the CPU that it hands fra
   sudo linerate tune my.toml --budget 10min  a plan of your own
   linerate tune my.toml --lab LAB.toml       on a real router (docs/lab-file.md)
   linerate show linerate-results/TIME-NAME   the verdict again
+  sudo linerate apply last                   make the kept changes on this
+                                             machine
 
 A tuning takes the plan's budget (or --budget), and the time to set up the DUTs: a few seconds in the \
 embedded lab; on real hosts, the reboots.
 
 The plan's first variant is the DUT as it is. Each other variant changes one setting of the first (in the plan, it has the key `from` with the name of the first). \
+Variants that give one key different values are levels of a factor: at most one of them is kept. \
 About half of the time goes to a screening: a few runs, each with half of the changes, show the effect of each \
 change, averaged over the others. Fresh trials then test the changes that may matter, in all combinations; \
 the more changes there are, the clearer an effect must be. At last the DUT with the changes that help is measured beside the DUT as \
@@ -428,6 +431,12 @@ impl Tuner<'_> {
             .as_ref()
             .is_some_and(|proof| proof.verdict == Proven::Proven);
         let stays = how.keep && ended.is_ok() && proven && !interrupted();
+        if proven && !stays && !how.quiet && !self.tuned.simulated {
+            tell(format!(
+                "`linerate apply {}` makes the kept changes that a host can have",
+                self.folder.display()
+            ));
+        }
         if let Some((plan, lane)) = self.kept.as_ref().filter(|_| stays) {
             let site = self.args.chosen(false)?.1.context("the lab has no hosts")?;
             let revert = site.keep(plan, *lane)?;
