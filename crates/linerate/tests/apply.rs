@@ -49,6 +49,13 @@ impl Host {
         self.exec(&format!("exec {} {line}", env!("CARGO_BIN_EXE_linerate")))
     }
 
+    /// Debian's awk is a link to a folder of /etc.
+    fn has_awk(&self) {
+        Program::new("cp")
+            .args(["-a", "/etc/alternatives", &self.scratch.file("etc/")])
+            .run();
+    }
+
     /// All that could have changed: the kernel's settings, the interfaces, the files with their modes.
     fn state(&self) -> String {
         let seen = "cd /proc/sys/net && grep -r . ipv4/ip_forward ipv4/conf ipv6/conf core/netdev_max_backlog bridge 2>/dev/null | sort; \
@@ -153,10 +160,7 @@ fn the_script_makes_the_changes_that_apply_would() {
         .ok()
         .stdout;
     fs::write(host.scratch.path().join("etc/script"), script).unwrap();
-    // Debian's awk is a link to there.
-    Program::new("cp")
-        .args(["-a", "/etc/alternatives", &host.scratch.file("etc/")])
-        .run();
+    host.has_awk();
     let ran = host.exec("sh /etc/script").run().ok();
     assert!(ran.stderr.is_empty(), "{ran:?}");
     let state = host.state();
@@ -286,6 +290,7 @@ blocks = 6
 #[ignore = "needs root: run by make test as root"]
 fn what_a_tuning_kept_is_applied_and_taken_back() {
     let host = Host::new();
+    host.has_awk();
     let folder = tuning(&host);
     let before = host.state();
     let line = format!("apply {folder} --interface t0 --interface t1");

@@ -9,7 +9,7 @@ use crate::output::{INTERRUPTED, result, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use linerate_advise::{Item, State, lines};
-use linerate_hosts::dut_changes::{Read, Step, content, content_of, file};
+use linerate_hosts::dut_changes::{Check, Read, Step, content, content_of, file};
 use linerate_hosts::systems::Kernel;
 use linerate_remote::{Changes, ExecutionTarget, Order, mark};
 use linerate_report::pages::{self, Applied, FileChange, Recommended, ValueChange};
@@ -320,7 +320,14 @@ impl Host {
                 let step = runtime
                     .step(self.kernel)
                     .map_err(|why| anyhow!("{}: {why}", item.id))?;
-                if self.is_made(&step)? {
+                // One word of ethtool(8) may set two offloads.
+                if steps.contains(&step) {
+                    continue;
+                }
+                let value = self.value(&step)?;
+                let is_made =
+                    |check: &Check| value.as_ref().is_some_and(|value| check.is_met_by(value));
+                if step.check.as_ref().is_some_and(is_made) {
                     continue;
                 }
                 if setting.lasting.is_none() && setting.place.is_none() && !args.until_boot {
@@ -331,7 +338,7 @@ impl Host {
                     .as_ref()
                     .map(|read| self.ask(read, &step.what))
                     .transpose()?;
-                let now = setting.now.clone().or(now).unwrap_or_default();
+                let now = setting.now.clone().or(value).or(now).unwrap_or_default();
                 let wanted = setting.wanted.clone().unwrap_or_default();
                 applied.values.push(ValueChange {
                     what: step.what.clone(),
@@ -355,12 +362,12 @@ impl Host {
         Ok((steps, applied))
     }
 
-    /// Whether the host has the value of a step already.
-    fn is_made(&self, step: &Step) -> Result<bool> {
-        let Some(check) = &step.check else {
-            return Ok(false);
-        };
-        Ok(check.is_met_by(&self.ask(&check.read, &step.what)?))
+    /// The present value of the setting of a step alone: what is read for its undoing may have others beside it.
+    fn value(&self, step: &Step) -> Result<Option<String>> {
+        let check = step.check.as_ref();
+        check
+            .map(|check| self.ask(&check.read, &step.what))
+            .transpose()
     }
 
     /// Makes all changes or none, and says how to take them back.
