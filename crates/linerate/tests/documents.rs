@@ -182,7 +182,7 @@ fn shape(text: &str) -> Vec<String> {
         // A verdict is a figure, too: a busy machine hides small differences.
         let verdicts = [" slower than ", " faster than "];
         let decided = line.contains("..") && verdicts.iter().any(|verdict| line.contains(verdict));
-        if decided || line.contains(" % slower to ") {
+        if decided || line.contains(" % slower and ") {
             out.push("(verdict)".into());
             continue;
         }

@@ -89,7 +89,7 @@ fn networks_and_addresses() {
 fn every_kind_of_dut_is_read() {
     for (name, _) in DUTS {
         let example = name
-            .replace("KIND", "syn")
+            .replace("FRAME", "syn")
             .replace(['N', 'R'], "5")
             .replace(['T', 'S'], "5us");
         assert!(dut(&example).is_ok(), "{name}");
