@@ -71,7 +71,11 @@ struct opener {
 	u64 flood_credit;  /* in 1e-12 SYNs */
 	u64 flooded;       /* SYNs of the flood that were sent */
 	u64 flood_run;     /* SYNs of the flood since the last look whether a connection is due */
-	u64 pad[5];
+	u64 price;         /* credit that the next connection takes... */
+	u64 flood_price;   /* ...and the next SYN of the flood */
+	u64 late;          /* part of the former that the last one was late by... */
+	u64 flood_late;    /* ...and of the latter */
+	u64 pad;
 };
 
 /* Counters of a CPU at one end. */
@@ -182,6 +186,18 @@ inline_always void count_time(u32 flow)
 #define PATIENCE_NS 200000ULL
 #define PATIENCE_LOOKS (64 * 32)
 
+/*
+ * Each is late by a random part of the usual distance, and all together keep the rate. A rule that lets a number of SYNs a second pass has
+ * a clock of its own: connections and floods that are evenly spaced would meet the same part of it each time.
+ */
+inline_always u64 random_price(u64 *late)
+{
+	u64 before = *late;
+
+	*late = (u64)bpf_get_prandom_u32() * (CREDIT >> 32);
+	return CREDIT + *late - before;
+}
+
 inline_always u64 earned(u64 credit, u64 elapsed, u64 rate_mfps)
 {
 	if (unlikely(elapsed > CATCH_UP_NS))
@@ -208,7 +224,7 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 		return 0;
 	}
 	shut = !s->left || (s->window && under_way >= (s64)s->window);
-	if (!shut && s->attempted & 63 && (!s->rate_mfps || s->credit >= CREDIT))
+	if (!shut && s->attempted & 63 && (!s->rate_mfps || s->credit >= s->price))
 		return 1;
 	if (shut && ++s->looks & 31)
 		return 0;
@@ -244,7 +260,7 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 		s->heard_ns = now;
 		return 0;
 	}
-	return !shut && (!s->rate_mfps || s->credit >= CREDIT);
+	return !shut && (!s->rate_mfps || s->credit >= s->price);
 }
 
 /* Writes the addresses, ports and number of a connection. */
@@ -288,7 +304,8 @@ inline_always int flood(struct xdp_md *ctx, const struct control *how, struct op
 		return XDP_DROP;
 	}
 	s->flooded++;
-	s->flood_credit -= CREDIT;
+	s->flood_credit -= s->flood_price;
+	s->flood_price = random_price(&s->flood_late);
 	at_client->flood[0]++;
 	at_client->flood[1] += ctx->data_end - ctx->data;
 	return bpf_redirect_map(&ports, s->target, 0);
@@ -302,7 +319,7 @@ inline_always int flood(struct xdp_md *ctx, const struct control *how, struct op
 
 inline_always int floods(struct opener *s)
 {
-	if (s->finished || s->flood_credit < CREDIT || s->flood_run >= LONGEST_FLOOD) {
+	if (s->finished || s->flood_credit < s->flood_price || s->flood_run >= LONGEST_FLOOD) {
 		s->flood_run = 0;
 		return 0;
 	}
@@ -348,7 +365,9 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 	s->attempted++;
 	s->left--;
 	if (s->rate_mfps)
-		s->credit -= CREDIT;
+		s->credit -= s->price;
+	if (how->floods)
+		s->price = random_price(&s->late);
 	at_client->went[OPENED]++;
 	at_client->went_bytes += ctx->data_end - ctx->data;
 	return bpf_redirect_map(&ports, s->target, 0);
@@ -400,7 +419,7 @@ inline_always int resume_connection(struct xdp_md *ctx, const int v6)
 	}
 	s->attempted++;
 	if (s->rate_mfps)
-		s->credit -= CREDIT;
+		s->credit -= s->price;
 	at_client->went[stage & 7]++;
 	at_client->went_bytes += ctx->data_end - ctx->data;
 	return bpf_redirect_map(&ports, s->target, 0);

@@ -124,10 +124,11 @@ pub(crate) static FLOOD: Form = Form {
     example: "100 kpps",
     read: |text| match text {
         "none" | "0" => Ok(0.into()),
-        _ => match text.parse::<Rate>()? {
-            Rate::Frames(fps) if (1.0..=MOST_FLOOD).contains(&fps) => Ok((fps as u32).into()),
-            Rate::Frames(_) => wrong(format!("a flood has 1 to {MOST_FLOOD} SYNs a second")),
-            _ => wrong(format!("'{text}' is not a number of frames a second")),
+        _ => match text.parse::<Rate>() {
+            Ok(Rate::Frames(fps)) if (1.0..=MOST_FLOOD).contains(&fps) => Ok((fps as u32).into()),
+            _ => wrong(format!(
+                "'{text}' is no flood: write \"none\", or 1 pps to 50 Mpps, such as \"200kpps\""
+            )),
         },
     },
 };

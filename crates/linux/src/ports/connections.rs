@@ -74,7 +74,11 @@ struct OpenerState {
     flood_credit: u64,
     flooded: u64,
     flood_run: u64,
-    pad: [u64; 5],
+    price: u64,
+    flood_price: u64,
+    late: u64,
+    flood_late: u64,
+    pad: u64,
 }
 
 /// `struct seen` there: one for each CPU of the clients, then of the servers.

@@ -68,7 +68,7 @@ const BAD: [(&str, &str, &str); 99] = [
     ("traffic.flood = \"1 kpps\"\n[variants.a]", "a flood comes with connections only", "leave flood out"),
     ("traffic = { connections = \"udp\", flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave `flood` out"),
     ("traffic = { open = 10, flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave `flood` out"),
-    ("traffic = { connections = \"request\", flood = \"51 Mpps\" }\n[variants.a]", "1 to 50000000 SYNs a second", ""),
+    ("traffic = { connections = \"request\", flood = \"51 Mpps\" }\n[variants.a]", "write \"none\", or 1 pps to 50 Mpps", ""),
     ("traffic.servers = 2\n[variants.a]", "only connections have servers", "leave servers out"),
     ("traffic.addresses = \"any\"\n[variants.a]", "choice of ports or addresses", ""),
     ("traffic.ipv6-share = \"100 %\"\n[variants.a]", "below 100 %", ""),

@@ -53,6 +53,9 @@ impl<'a> Opener<'a> {
     }
 }
 
+/// `CREDIT` in connections.bpf.c.
+const USUAL_PRICE: u64 = 1_000_000_000_000;
+
 /// How many connections each of so many CPUs has numbers for: whole words of bits.
 pub(super) fn numbers_of_each(cpus: usize, spec: &ConnectionSpec) -> u64 {
     spec.pairs() / cpus.max(1) as u64 / 64 * 64
@@ -96,6 +99,8 @@ impl Port for Opener<'_> {
                 left: opened.map_or(frames_left.min(each), |opened| opened.attempted),
                 awaits: u64::from(spec.open.is_some() && self.wanted.closed_loop),
                 rate_mfps,
+                price: USUAL_PRICE,
+                flood_price: USUAL_PRICE,
                 flood_mfps: u64::from(spec.flood) * 1000 / threads.max(1) as u64,
                 not_before: load.not_before_ns,
                 first: each * thread as u64,

@@ -171,8 +171,10 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
         page.table(limited(kept::table(shown), rows));
         more(page, shown.with_dut().count(), rows);
     } else if flood::has_rows(shown) {
-        page.table(limited(flood::table(shown), rows));
-        more(page, shown.with_dut().count(), rows);
+        let flooded = flood::flooded(shown);
+        let all = flooded.len();
+        page.table(limited(flood::table(shown, flooded), rows));
+        more(page, all, rows);
     } else {
         cells(page, shown, rows);
     }
@@ -501,7 +503,10 @@ fn latency(shown: &Shown<'_>) -> String {
 fn table(shown: &Shown<'_>) -> String {
     let rows = shown.with_dut();
     let found = rows.filter(|row| row.kept.is_none()).find_map(|row| {
-        let (limit, rate) = (row.connections?.limit? as f64, row.received.median);
+        let flood = row
+            .flood
+            .map_or(0.0, |flood| f64::from(flood.asked) * flood.passed);
+        let (limit, rate) = (row.connections?.limit? as f64, row.received.median + flood);
         let lasts = limit / rate;
         (lasts.is_finite() && lasts < LASTING).then(|| {
             format!(

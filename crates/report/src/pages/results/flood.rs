@@ -30,8 +30,15 @@ pub fn has_rows(shown: &Shown<'_>) -> bool {
     shown.with_dut().any(|row| row.flood.is_some())
 }
 
-/// A row for each cell with a DUT. Changes are against the same cell without a flood.
-pub fn table(shown: &Shown<'_>) -> Table {
+/// The cells with a flood, those of the last variants first: the first one is the baseline.
+pub fn flooded<'a>(shown: &Shown<'a>) -> Vec<&'a Row> {
+    let mut rows: Vec<&Row> = shown.with_dut().filter(|row| row.flood.is_some()).collect();
+    rows.reverse();
+    rows
+}
+
+/// A row for each of these cells. Changes are against the same cell without a flood.
+pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> Table {
     let unit = shown.unit();
     let to_none = |row: &Row| {
         let mut compared = shown.summary.comparisons.iter();
@@ -41,7 +48,7 @@ pub fn table(shown: &Shown<'_>) -> Table {
             .against
             .ratio
     };
-    Table::of(shown.with_dut())
+    Table::of(rows)
         .column("", "", |row| shown.name(row.slot))
         .column("rate", unit.name, |row| {
             has_rate(row).then(|| unit.median(&row.received)).flatten()
@@ -65,7 +72,10 @@ pub fn table(shown: &Shown<'_>) -> Table {
 /// The section of the whole page.
 pub fn section(page: &mut Document, shown: &Shown<'_>) {
     if has_rows(shown) {
-        page.section("Connections and a flood of SYNs", table(shown));
+        page.section(
+            "Connections and a flood of SYNs",
+            table(shown, shown.with_dut()),
+        );
         page.note("The flood comes from addresses that no client has, and no server answers it. The table has the connections and the flood's half-open entries, at the end of the fullest trial.");
     }
 }
