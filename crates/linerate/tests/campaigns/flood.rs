@@ -96,10 +96,6 @@ fn rules_pass_a_known_part_of_a_flood() {
                 (passed as f64 / expected - 1.0).abs() < 0.02,
                 "{passed} passed in {seconds} s, {expected} expected"
             );
-            // The limit does not tell both apart: equal parts of both pass.
-            let of_connections = reached(&trial)[0] as f64 / attempted(&trial) as f64;
-            let ratio = of_connections / (arrived as f64 / sent as f64);
-            assert!((0.6..1.4).contains(&ratio), "{ratio}: {trial:#}");
         }
     }
 }
