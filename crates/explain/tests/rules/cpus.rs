@@ -459,7 +459,7 @@ fn changes_are_made_at_the_devices_that_have_the_cause() {
         filters.starts_with("for place in {in}:ingress; do"),
         "{filters}"
     );
-    // A discipline on a device that is no interface of the test, and filters that choose classes.
+    // One discipline is on a device that the test does not use; filters choose classes.
     let elsewhere = r#"==> qdisc <==
 [{"kind":"tbf","handle":"1:","dev":"ifb0","root":true},{"kind":"noqueue","handle":"0:","dev":"out0","root":true}]
 ==> root out0 <==

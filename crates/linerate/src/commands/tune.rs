@@ -193,8 +193,7 @@ fn left_out(
         .collect())
 }
 
-/// The variants that cannot be made on the DUT of these hosts, with the reasons: those that it has no way for, and those that fail when
-/// they are tried.
+/// The variants that the DUT of these hosts cannot have, with the reasons: the DUT lacks the setting, or refused it when linerate tried.
 fn untried(plan: &Plan, site: &Site) -> Result<Vec<(String, String)>> {
     let mut plan = plan.clone();
     plan.is_for(&site.lab);

@@ -54,7 +54,7 @@ fn effects_of_the_pilot_plant() {
     )
     .unwrap();
     let sizes: Vec<f64> = found.iter().map(|e| e.ratio.median.ln()).collect();
-    // An interaction as the book has it is half of what both do beyond their own effects.
+    // The book halves the joint effect of two changes beyond their own effects.
     for (size, book) in sizes.iter().zip([23.0, -5.0, 1.5, 20.0]) {
         assert!((size - book).abs() < 1e-9, "{sizes:?}");
     }
