@@ -404,6 +404,12 @@ impl Slot {
         self.traffic.as_ref()?.connections.as_ref()
     }
 
+    /// Whether its load did not wait for the DUT, so that the time between two frames is not the cost of one: at a rate that was asked
+    /// for, and with connections in any mode but inline.
+    pub fn is_paced(&self, mode: Mode) -> bool {
+        self.asked_fps.is_some() || (mode != Mode::Inline && self.connections().is_some())
+    }
+
     /// Whether this is the tester alone. Imported slots never are.
     pub fn is_calibration(&self) -> bool {
         self.ceiling.is_none() && !self.no_ceiling && self.imported.is_none()

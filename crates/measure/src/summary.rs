@@ -271,8 +271,12 @@ fn handled(valid: &[&TrialRecord]) -> Estimate {
     median_interval(&handled, 0.95).unwrap_or_default()
 }
 
-/// CPU time of a frame; 0 where none was handled, and in a simulation, which has no CPUs.
+/// CPU time of a frame; 0 where none was handled, in a simulation, which has no CPUs, and where the load did not wait for the DUT: at a
+/// rate that was asked for, and with connections in threaded mode.
 fn ns_per_frame(campaign: &Campaign, slot: &Slot, handled: f64) -> f64 {
+    if slot.is_paced(campaign.asked.mode) {
+        return 0.0;
+    }
     let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
     let cpus = if campaign.asked.mode == Mode::Inline {
         generator.len()

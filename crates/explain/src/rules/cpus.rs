@@ -8,7 +8,7 @@ use crate::case::{Case, FULL};
 use linerate_hosts::configuration::Cpu;
 use linerate_measure::audit::Cause;
 use linerate_measure::experiment::System::Linux;
-use linerate_measure::record::{Mode, Strength};
+use linerate_measure::record::{Limit, Mode, Strength};
 use linerate_measure::summary::{Holder, NOTICEABLE, of_others};
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub const RULES: &[Rule] = &[
             "CPUs of its own for the router (pinning, no overcommitment)",
             "the former placement",
         ]],
-        gain: "up to {more}",
+        gain: "{more}",
         otherwise: Not("the hypervisor decides it, and not the DUT"),
         ..RULE
     },
@@ -54,7 +54,7 @@ pub const RULES: &[Rule] = &[
             "taskset or systemd's CPUAffinity= keep programs off the CPU; isolcpus= keeps all off",
             "remove the affinity",
         ]],
-        gain: "up to {more}",
+        gain: "{more}",
         otherwise: PROGRAM,
         ..RULE
     },
@@ -153,9 +153,13 @@ fn governor(case: &Case<'_>) -> Looked {
     }
 }
 
-/// The gain of a CPU that other programs no longer take this share of, relative to the rest that it has now.
-fn more(share: f64) -> String {
-    percent(share / (1.0 - share).max(0.01))
+/// The gain of a CPU that other programs no longer take this share of, relative to the rest that it has now. A DUT that carried all that
+/// was asked for has none to expect.
+fn more(case: &Case<'_>, share: f64) -> String {
+    match case.row.limit {
+        Limit::OfferedLoad => "none at this load, which the DUT carried".into(),
+        _ => format!("up to {}", percent(share / (1.0 - share).max(0.01))),
+    }
 }
 
 fn steal(case: &Case<'_>) -> Looked {
@@ -176,7 +180,7 @@ fn steal(case: &Case<'_>) -> Looked {
         .iter()
         .map(|(cpu, [_, _, steal])| format!("CPU {cpu}: {} stolen", percent(*steal)));
     let found = Found::new(strength, most, shown).with("share", percent(most));
-    Ok(Some(found.with("more", more(most))))
+    Ok(Some(found.with("more", more(case, most))))
 }
 
 fn other_programs(case: &Case<'_>) -> Looked {
@@ -222,7 +226,7 @@ fn other_programs(case: &Case<'_>) -> Looked {
         .with("who", "Another program takes")
         .with("share", percent(share))
         .with("cpu", cpu)
-        .with("more", more(share)),
+        .with("more", more(case, share)),
     ))
 }
 
@@ -251,7 +255,7 @@ fn held(case: &Case<'_>) -> Option<Found> {
             .with("who", who(&others))
             .with("share", percent(share))
             .with("cpu", cpu)
-            .with("more", more(share)),
+            .with("more", more(case, share)),
     )
 }
 

@@ -463,9 +463,10 @@ fn connection_table(case: &Case<'_>) -> Looked {
     if share < 0.001 {
         return Ok(None);
     }
+    let noun = case.records.campaign.noun();
     let evidence = counted.iter().map(|(name, n)| {
         format!(
-            "{name}: {n} ({} of the frames sent)",
+            "{name}: {n} ({} of the {noun}s sent)",
             percent(case.of_sent(*n))
         )
     });

@@ -27,7 +27,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         cause: "frames-dropped",
         look: By(drops),
-        says: "The DUT drops {share} of the frames that it takes in{why}.",
+        says: "{what}{why}.",
         mechanism: "A frame that is dropped costs the DUT nearly as much as one that it forwards.",
         gain: "{gain}",
         otherwise: Not("the reason of the drops is not known"),
@@ -228,9 +228,10 @@ fn drops(case: &Case<'_>) -> Looked {
             .iter()
             .find(|reason| frequent().any(|(name, _)| reason.is_of(name)))
     });
+    let noun = case.records.campaign.noun();
     let counted = losses.iter().take(4).map(|loss| {
         format!(
-            "{}: {} frames ({})",
+            "{}: {} {noun}s ({})",
             loss.place,
             loss.frames,
             percent(case.of_sent(loss.frames))
@@ -239,18 +240,31 @@ fn drops(case: &Case<'_>) -> Looked {
     let counted = counted.chain(case.loads());
     let of_kernel = reasons.iter().take(4).map(|(name, part)| {
         format!(
-            "the kernel's reason: {name}, {} of the frames",
+            "the kernel's reason: {name}, {} of the {noun}s",
             percent(*part)
         )
     });
+    let part = percent(share);
+    let (what, passed) = match case.records.campaign.opens_connections() {
+        true => (
+            format!("{part} of the connections fail at the DUT"),
+            "carried",
+        ),
+        false => (
+            format!("The DUT drops {part} of the frames that it takes in"),
+            "forwarded",
+        ),
+    };
     let gain = match share {
-        0.999.. => "all frames".into(),
+        0.999.. => format!("all {noun}s"),
         share => format!(
-            "up to {} more frames forwarded",
+            "up to {} more {noun}s {passed}",
             percent(share / (1.0 - share))
         ),
     };
-    let found = Found::observed(share, counted.chain(of_kernel)).with("gain", gain);
+    let found = Found::observed(share, counted.chain(of_kernel))
+        .with("gain", gain)
+        .with("what", what);
     let found = found.with(
         "why",
         known.map_or(String::new(), |reason| format!(": {}", reason.why)),

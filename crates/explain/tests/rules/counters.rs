@@ -4,6 +4,7 @@ use super::{FORWARDING, counted, explanation, first};
 use crate::common::Made;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::record::{Events, SlotProfile};
+use linerate_plan::campaign::Kind;
 
 #[test]
 fn counters_tell_of_tables_and_budgets() {
@@ -81,4 +82,31 @@ fn freebsd_tells_why_it_drops() {
         found.findings[0]
     );
     assert_eq!(found.findings[0].changes[0].system, "FreeBSD");
+}
+
+#[test]
+fn connections_that_fail_are_no_frames() {
+    let place = Loss {
+        place: "SYN did not arrive".into(),
+        side: Side::Dut,
+        cause: Cause::Dropped,
+        frames: 250_000,
+    };
+    let mut traffic = Kind::default().traffic(&Default::default()).unwrap();
+    let spec = serde_json::json!({ "exchange": "request", "request": 6, "object": 6 });
+    traffic.connections = Some(serde_json::from_value(spec).unwrap());
+    let made = Made::new(&[1e6], |campaign, trials| {
+        campaign.slots[0].traffic = Some(Box::new(traffic));
+        for trial in trials {
+            trial.receiver.frames = 750_000;
+            trial.losses = vec![place.clone()];
+        }
+    });
+    let found = &explanation(&made).findings[0];
+    assert_eq!(found.statement, "25 % of the connections fail at the DUT.");
+    assert_eq!(
+        found.evidence,
+        ["SYN did not arrive: 1500000 connections (25 %)"]
+    );
+    assert_eq!(found.gain, "up to 33 % more connections carried");
 }

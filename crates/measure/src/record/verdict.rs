@@ -203,7 +203,7 @@ pub struct Row {
     pub bits_layer_1: f64,
     /// Bit/s at layer 2.
     pub bits_layer_2: f64,
-    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise; 0 in simulations.
+    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise; 0 in simulations, at a rate that was asked for, and for connections in threaded mode.
     pub ns_per_frame: f64,
     /// Nanoseconds per frame without the tester's own part, if that is known (inline mode with a calibrated ceiling).
     pub dut_ns_per_frame: Option<f64>,

@@ -464,6 +464,9 @@ fn limit(
         Limit::Tester if row.ceiling.is_none() => super::results::NO_CEILING.into(),
         Limit::Tester => "The tester was the limit.".into(),
         Limit::Noisy => super::results::NOISY.into(),
+        Limit::OfferedLoad if campaign.opens_connections() => {
+            "The DUT carried all that was asked for.".into()
+        }
         Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),
         Limit::Path => "The path was the limit.".into(),
         Limit::Calibration | Limit::Unknown => String::new(),

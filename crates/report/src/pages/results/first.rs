@@ -284,7 +284,12 @@ fn trust(shown: &Shown<'_>) -> String {
         )
     });
     let of_tester = of_rates && shown.campaign.asked.lab != LabKind::Simulated;
-    let tester = shown.with_dut().filter(|_| of_tester).find_map(|row| {
+    // Of two rates that were asked for, neither says how fast something is.
+    let measured = |row: &&Row| {
+        let slot = shown.slot(row.slot);
+        of_tester && slot.is_some_and(|slot| !slot.is_paced(shown.campaign.asked.mode))
+    };
+    let tester = shown.with_dut().filter(measured).find_map(|row| {
         let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
         let times = ceiling.received.median / row.received.median;
         times

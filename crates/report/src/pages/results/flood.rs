@@ -83,8 +83,15 @@ pub fn section(page: &mut Document, shown: &Shown<'_>) {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{WIDE, campaign, text};
-    use crate::pages::tests::trial;
-    use linerate_measure::record::{ConnectionTrial, Connections, Flood, States, TrialRecord};
+    use crate::pages::explanation::{Extent, explanation};
+    use crate::pages::tests::{host, lossy, trial};
+    use linerate_measure::audit::Cause;
+    use linerate_measure::record::{
+        Campaign, ConnectionTrial, Connections, Explanation, Flood, Mode, States, Stopped,
+        TrialRecord,
+    };
+    use linerate_measure::summary::summarise;
+    use linerate_wire::{ConnectionSpec, Exchange};
 
     const PLAN: &[u8] = br#"
         title = "Flooded"
@@ -94,6 +101,48 @@ mod tests {
         factors.flood = { sets = "traffic.flood", levels = ["none", "1 kpps"] }
         trials = { blocks = 8, duration = "10 ms" }
     "#;
+
+    /// At a rate that was asked for, no time of a connection is known, and nothing is fast or slow.
+    #[test]
+    fn a_rate_that_was_asked_for_is_no_cost() {
+        let mut campaign = campaign(PLAN, false);
+        let kind = linerate_plan::campaign::Kind::default();
+        let mut traffic = kind.traffic(&Default::default()).unwrap();
+        traffic.connections = Some(ConnectionSpec::new(Exchange::Request, 6));
+        for slot in &mut campaign.slots {
+            slot.traffic = Some(Box::new(traffic.clone()));
+        }
+        let trials: Vec<TrialRecord> = (0..8)
+            .flat_map(|block| campaign.slots.iter().map(move |slot| (slot, block)))
+            .map(|(slot, block)| match slot.is_calibration() {
+                true => trial(0, block, slot.id, 2e6, 2e6),
+                false => lossy(0, block, slot.id, [1e5, 8e4], "SYN", Cause::QueueFull),
+            })
+            .collect();
+        let pages = |campaign: &Campaign| {
+            let mut verdict = summarise(campaign, &trials, Stopped::Budget, 0);
+            verdict.explanations = (0..campaign.slots.len())
+                .map(|slot| Explanation {
+                    slot,
+                    ..Explanation::default()
+                })
+                .collect();
+            let first = super::super::super::first(campaign, &host(), &verdict, &[], "records");
+            let why = explanation(campaign, &host(), &verdict, Extent::Full);
+            [first.unwrap(), why].map(|page| page.text(WIDE))
+        };
+        let [first, why] = pages(&campaign);
+        assert!(first.contains("times as fast as the DUT"), "{first}");
+        assert!(why.contains("a connection takes 12500 ns"), "{why}");
+        campaign.asked.mode = Mode::Threaded;
+        for slot in &mut campaign.slots {
+            slot.asked_fps = slot.ceiling.map(|_| 1e5);
+        }
+        let [first, why] = pages(&campaign);
+        assert!(!first.contains("times as fast as the DUT"), "{first}");
+        assert!(why.contains("The DUT was the limit."), "{why}");
+        assert!(!why.contains("takes"), "{why}");
+    }
 
     #[test]
     fn a_flood_s_cost_and_its_part_that_passed_are_told() {
