@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 11] = [
     "locks",
     "switches",
 ];
-const HEADERS: [&str; 5] = ["linerate", "stack", "kernel", "segments", "ends"];
+const HEADERS: [&str; 6] = ["linerate", "stack", "kernel", "segments", "ends", "pace"];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");

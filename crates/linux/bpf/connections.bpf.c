@@ -70,7 +70,7 @@ struct opener {
 	u64 flood_mfps;    /* thousandths of SYNs of the flood a second */
 	u64 flood_credit;  /* in 1e-12 SYNs */
 	u64 flooded;       /* SYNs of the flood that were sent */
-	u64 flood_run;     /* SYNs of the flood since the last look whether a connection is due */
+	u64 flood_run;     /* SYNs of the flood since the last look at the clock, or whether a connection is due */
 	u64 price;         /* credit that the next connection takes... */
 	u64 flood_price;   /* ...and the next SYN of the flood */
 	u64 late;          /* part of the former that the last one was late by... */
@@ -177,8 +177,8 @@ inline_always void count_time(u32 flow)
 
 /* Opening. */
 
-#define CREDIT 1000000000000ULL
-#define CATCH_UP_NS 100000000ULL
+#include "pace.h"
+
 /*
  * Lost connections would keep the window shut for ever. Frames that are under way arrive before this program runs for the next batch, or
  * soon after: where nothing has arrived at either end for so long, and in so many batches, connections under way are given up.
@@ -186,31 +186,9 @@ inline_always void count_time(u32 flow)
 #define PATIENCE_NS 200000ULL
 #define PATIENCE_LOOKS (64 * 32)
 
-/*
- * Each is late by a random part of the usual distance, and all together keep the rate. A rule that lets a number of SYNs a second pass has
- * a clock of its own: connections and floods that are evenly spaced would meet the same part of it each time.
- */
-inline_always u64 random_price(u64 *late)
-{
-	u64 before = *late;
-
-	*late = (u64)bpf_get_prandom_u32() * (CREDIT >> 32);
-	return CREDIT + *late - before;
-}
-
-inline_always u64 earned(u64 credit, u64 elapsed, u64 rate_mfps)
-{
-	if (unlikely(elapsed > CATCH_UP_NS))
-		elapsed = CATCH_UP_NS;
-	credit += elapsed * rate_mfps;
-	if (unlikely(credit > CATCH_UP_NS * rate_mfps + CREDIT))
-		credit = CATCH_UP_NS * rate_mfps + CREDIT;
-	return credit;
-}
-
 inline_always int due(struct opener *s, const struct seen *client, const struct seen *server)
 {
-	u64 closed, heard, now, elapsed;
+	u64 closed, heard, now;
 	s64 under_way;
 	int shut;
 
@@ -229,26 +207,8 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 	if (shut && ++s->looks & 31)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (unlikely(!s->first_ns)) {
-		if (now < s->not_before)
-			return 0;
-		s->first_ns = now;
-		s->last_ns = now;
-		s->deadline_ns = now + s->duration_ns;
-		s->credit = CREDIT;
-	}
-	if (unlikely(now >= s->deadline_ns)) {
-		s->finished = 1;
+	if (!goes_on(s, now))
 		return 0;
-	}
-	elapsed = now - s->last_ns;
-	s->last_ns = now;
-	if (unlikely(elapsed > s->stall_ns))
-		s->stall_ns = elapsed;
-	if (s->rate_mfps)
-		s->credit = earned(s->credit, elapsed, s->rate_mfps);
-	if (s->flood_mfps)
-		s->flood_credit = earned(s->flood_credit, elapsed, s->flood_mfps);
 	heard = *(const volatile u64 *)&client->came_bytes + *(const volatile u64 *)&server->came_bytes;
 	if (heard != s->heard || !shut) {
 		s->heard = heard;
@@ -311,22 +271,6 @@ inline_always int flood(struct xdp_md *ctx, const struct control *how, struct op
 	return bpf_redirect_map(&ports, s->target, 0);
 }
 
-/*
- * A flood does not wait for the DUT, so its SYNs go first. After so many, a connection has its turn: a flood that is more than the CPU
- * can send must not keep the load from its end.
- */
-#define LONGEST_FLOOD 15
-
-inline_always int floods(struct opener *s)
-{
-	if (s->finished || s->flood_credit < s->flood_price || s->flood_run >= LONGEST_FLOOD) {
-		s->flood_run = 0;
-		return 0;
-	}
-	s->flood_run++;
-	return 1;
-}
-
 inline_always int open_connection(struct xdp_md *ctx, const int v6)
 {
 	u32 cpu = bpf_get_smp_processor_id(), zero = 0, server = CPUS + cpu, flow;
@@ -364,10 +308,10 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 	}
 	s->attempted++;
 	s->left--;
-	if (s->rate_mfps)
+	if (s->rate_mfps) {
 		s->credit -= s->price;
-	if (how->floods)
 		s->price = random_price(&s->late);
+	}
 	at_client->went[OPENED]++;
 	at_client->went_bytes += ctx->data_end - ctx->data;
 	return bpf_redirect_map(&ports, s->target, 0);

@@ -4,6 +4,8 @@
 //! bit for each connection and stage, so that every connection is accounted for. docs/connections.md describes the frames.
 
 mod opener;
+#[cfg(test)]
+mod tests;
 
 use super::port::Target;
 use super::xdp_receiver::not_attached;

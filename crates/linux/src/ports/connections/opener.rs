@@ -53,8 +53,8 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// `CREDIT` in connections.bpf.c.
-const USUAL_PRICE: u64 = 1_000_000_000_000;
+/// `CREDIT` in pace.h.
+pub(super) const USUAL_PRICE: u64 = 1_000_000_000_000;
 
 /// How many connections each of so many CPUs has numbers for: whole words of bits.
 pub(super) fn numbers_of_each(cpus: usize, spec: &ConnectionSpec) -> u64 {
