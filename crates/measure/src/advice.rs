@@ -95,22 +95,43 @@ fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
 fn bench(campaign: &Campaign) -> String {
     let opened = campaign.slots.iter().find_map(|slot| slot.connections());
     if let Some(open) = opened.and_then(|spec| spec.open) {
-        return format!("linerate bench --concurrent {open}{}", files(campaign));
+        return format!("linerate bench --concurrent {open}{}", staying(campaign));
     }
     let opened = opened.and_then(|spec| serde_json::to_value(spec.exchange).ok());
     match opened.as_ref().and_then(|exchange| exchange.as_str()) {
-        Some(exchange) => format!("linerate bench --connections {exchange}{}", files(campaign)),
-        None => format!("linerate bench{}", files(campaign)),
+        Some(exchange) => format!(
+            "linerate bench --connections {exchange}{}",
+            staying(campaign)
+        ),
+        None => format!("linerate bench{}", staying(campaign)),
     }
 }
 
-/// The options that name the rule files of the campaign.
-fn files(campaign: &Campaign) -> String {
-    let pairs = campaign.asked.command.windows(2);
-    let named = pairs.filter(|pair| ["--rules", "--map"].contains(&pair[0].as_str()));
-    named
-        .map(|pair| format!(" {} {}", pair[0], pair[1]))
-        .collect()
+/// Options of the campaign that stay with another load: its rule files, and what comes with its connections.
+const STAYING: [&str; 5] = ["--rules", "--map", "--flood", "--servers", "--object"];
+
+/// These options, as they were given.
+fn staying(campaign: &Campaign) -> String {
+    let given = &campaign.asked.command;
+    let following = given.iter().skip(1).map(Some).chain([None]);
+    let option = |(word, next): (&String, Option<&String>)| {
+        let (name, joined) = word
+            .split_once('=')
+            .map_or((word.as_str(), false), |(name, _)| (name, true));
+        match next {
+            _ if !STAYING.contains(&name) => None,
+            _ if joined => Some(format!(" {word}")),
+            Some(value) => Some(format!(" {word} {value}")),
+            None => None,
+        }
+    };
+    given.iter().zip(following).filter_map(option).collect()
+}
+
+/// Two significant digits of a rate.
+pub(crate) fn two_digits(rate: f64) -> Si {
+    let scale = 10f64.powf(rate.max(f64::MIN_POSITIVE).log10().floor() - 1.0);
+    Si((rate / scale).round() * scale)
 }
 
 fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
@@ -128,17 +149,19 @@ fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
 }
 
 fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
-    let rate = duts
-        .first()
-        .map(|r| r.received.median)
-        .filter(|r| *r > 0.0)?;
+    let half = half_of_slowest(duts.iter().map(|r| (r.valid_trials, r.received.median)))?;
     (campaign.asked.mode == Mode::Inline && campaign.asked.rate == "max").then(|| {
-        // Two significant digits of half the rate: a load that a DUT on its own CPU should carry.
-        let scale = 10f64.powf((rate / 2.0).log10().floor() - 1.0);
-        let half = Si((rate / 2.0 / scale).round() * scale);
         let bench = bench(campaign);
         format!("loss and latency at a load that does not wait for the DUT: {bench} --mode threaded --rate {half}pps")
     })
+}
+
+/// A load that each DUT, on a CPU of its own, should carry. `duts`: valid trials and rate of each. One without a valid trial may be far
+/// slower than the others: its trials say why.
+fn half_of_slowest(duts: impl Iterator<Item = (usize, f64)> + Clone) -> Option<Si> {
+    let known = duts.clone().all(|(valid, _)| valid > 0);
+    let slowest = duts.map(|(_, rate)| rate).reduce(f64::min)?;
+    (known && slowest > 0.0).then(|| two_digits(slowest / 2.0))
 }
 
 /// Rule files are measured with connections that the DUT knows.
@@ -150,7 +173,7 @@ fn new_connections(campaign: &Campaign) -> Option<String> {
     has_file.then(|| {
         format!(
             "what its rules cost each new connection: linerate bench --connections request{}",
-            files(campaign)
+            staying(campaign)
         )
     })
 }
@@ -166,4 +189,29 @@ fn firewall(campaign: &Campaign) -> Option<String> {
             bench(campaign)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_stay_are_kept_as_they_were_given() {
+        let command = "linerate bench --connections request --flood none,200kpps --rules=a.nft --servers 2 --budget 9s --map";
+        let mut campaign = Campaign::default();
+        campaign.asked.command = command.split(' ').map(String::from).collect();
+        assert_eq!(
+            bench(&campaign),
+            "linerate bench --flood none,200kpps --rules=a.nft --servers 2"
+        );
+    }
+
+    #[test]
+    fn the_load_that_is_advised_is_one_that_each_dut_carries() {
+        let half = |duts: &[(usize, f64)]| half_of_slowest(duts.iter().copied());
+        let [fast, slow, spoiled] = [(9, 144_000.0), (9, 4_930.0), (0, 0.0)];
+        assert_eq!(half(&[fast, slow]).unwrap().to_string(), "2.5k");
+        assert_eq!(half(&[fast, spoiled]).map(|rate| rate.to_string()), None);
+        assert_eq!(two_digits(988_712.0).to_string(), "990k");
+    }
 }

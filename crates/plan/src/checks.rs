@@ -404,6 +404,7 @@ pub(super) fn times(
         }
     };
     let form = if quick { " of the quick form" } else { "" };
+    floods(draft, campaign, problems);
     let Some(budget) = trials.budget_ns else {
         let all = block.saturating_mul(trials.blocks.unwrap_or(1).into());
         if all > LONGEST {
@@ -431,4 +432,35 @@ pub(super) fn times(
         message,
         "give it more time, a shorter duration, or fewer levels",
     );
+}
+
+/// SYNs of a flood in a trial, at least: fewer have no rate.
+const FEWEST_SYNS: f64 = 10.0;
+
+/// Whether each flood has SYNs in each trial.
+fn floods(draft: &Draft, campaign: &Campaign, problems: &mut Vec<Diagnostic>) {
+    let floods = campaign.kinds.iter().map(|kind| kind.flood);
+    let Some(slowest) = floods.filter(|flood| *flood > 0).min() else {
+        return;
+    };
+    let seconds = campaign.timing().run_ns as f64 / 1e9;
+    if f64::from(slowest) * seconds >= FEWEST_SYNS {
+        return;
+    }
+    let traffic = draft.tree.table("traffic");
+    let own = traffic.and_then(|traffic| traffic.get("flood"));
+    let mut varied = draft.factors.iter().flat_map(|factor| &factor.sets);
+    let varied = varied.find(|(field, _)| field.path() == "traffic.flood");
+    let span = own.map(|node| node.span).or(varied.map(|(_, span)| *span));
+    let message = format!(
+        "a flood of {} SYN/s has {:.1} SYNs in a trial of {}",
+        grouped(slowest),
+        f64::from(slowest) * seconds,
+        forms::duration_text(campaign.timing().run_ns)
+    );
+    let help = format!(
+        "use a flood of {:.0} pps or more, or a longer duration",
+        (FEWEST_SYNS / seconds).ceil()
+    );
+    problems.fault(span.unwrap_or_default(), message, help);
 }

@@ -110,13 +110,22 @@ impl Draft {
             .map_or(key, |keyed| keyed.option)
     }
 
-    /// How a key is added: `add mode = "threaded" to [lab]`, or `add --mode threaded`.
-    pub(super) fn add(&self, table: &str, key: &str, value: &str) -> String {
+    /// A key with its value: `mode = "threaded"`, or `--mode threaded`.
+    pub(super) fn with(&self, table: &str, key: &str, value: &str) -> String {
         match self.key(table, key) {
             option if option.starts_with("--") => {
-                format!("add {option} {}", value.replace(['"', ' '], ""))
+                format!("{option} {}", value.replace(['"', ' '], ""))
             }
-            key => format!("add {key} = {value} to [{table}]"),
+            key => format!("{key} = {value}"),
+        }
+    }
+
+    /// How a key is added: `add mode = "threaded" to [lab]`, or `add --mode threaded`.
+    pub(super) fn add(&self, table: &str, key: &str, value: &str) -> String {
+        let with = self.with(table, key, value);
+        match with.starts_with("--") {
+            true => format!("add {with}"),
+            false => format!("add {with} to [{table}]"),
         }
     }
 

@@ -450,10 +450,13 @@ mod tests {
     use serde_json::json;
 
     fn plan(with: impl FnOnce(&mut Source)) -> Result<Plan, Vec<Diagnostic>> {
-        let mut source = Source::default().with_options(vec![Keyed {
-            option: "--link-speed",
-            key: "lab.link-speed",
-        }]);
+        let options = [
+            ("--link-speed", "lab.link-speed"),
+            ("--connections", "traffic.connections"),
+            ("--flood", "traffic.flood"),
+        ];
+        let options = options.map(|(option, key)| Keyed { option, key });
+        let mut source = Source::default().with_options(options.into());
         source.set("", &["title"], "t");
         source.set("", &["question"], "q");
         source.set("", &["variants", "forwarding"], json!({}));
@@ -476,6 +479,29 @@ mod tests {
             share.starts_with("--rate: ")
                 && share.ends_with("add --link-speed 10Gbit/s, or write the rate in pps"),
             "{share}"
+        );
+        let flood = told(|source| source.set("--flood", &["traffic", "flood"], "1 kpps"));
+        assert_eq!(
+            flood,
+            "--flood: a flood comes with connections only: add --connections request, or leave --flood out"
+        );
+        let udp = told(|source| {
+            source.set("--connections", &["traffic", "connections"], "udp");
+            source.set("--flood", &["traffic", "flood"], "1 kpps");
+        });
+        assert!(
+            udp.ends_with("leave --flood out, or use --connections request"),
+            "{udp}"
+        );
+        let slow = told(|source| {
+            source.set("--connections", &["traffic", "connections"], "request");
+            let levels = vec!["none", "10 pps"];
+            source.set("--flood", &["factors", "flood", "sets"], "traffic.flood");
+            source.set("--flood", &["factors", "flood", "levels"], levels);
+        });
+        assert_eq!(
+            slow,
+            "--flood: a flood of 10 SYN/s has 2.5 SYNs in a trial of 250 ms: use a flood of 40 pps or more, or a longer duration"
         );
         assert!(plan(|_| {}).is_ok());
     }

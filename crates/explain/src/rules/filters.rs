@@ -256,14 +256,18 @@ fn linear_rules(case: &Case<'_>) -> Looked {
             set.filter, chain.name, chain.rules, chain.lookups
         ))
     });
+    // With a flood, rules are checked for its SYNs as well.
+    let spec = case.slot.connections();
     let passed = case
         .passed()
+        .filter(|_| spec.is_none_or(|spec| spec.flood == 0))
         .and_then(|passed| Some((passed, passed.by_frame()?)));
     let setting = match passed {
         Some((_, each)) if each < MANY as f64 => Ok(None),
         Some((passed, each)) => {
             let rules = passed.rules;
-            Ok(Some(format!("a frame passes {each:.0} of {rules} rules")))
+            let noun = case.records.campaign.noun();
+            Ok(Some(format!("a {noun} passes {each:.0} of {rules} rules")))
         }
         None if accepts_first(case) => Ok(None),
         None => setting.of(case),

@@ -167,11 +167,11 @@ pub struct Bench {
 /// The reason why it could not measure.
 pub fn run(args: &Bench) -> Exit {
     let source = source(args)?;
+    check_cpus(args)?;
+    let campaign = campaign(&source)?;
     if args.print_plan {
         return all_of(&source.toml());
     }
-    check_cpus(args)?;
-    let campaign = campaign(&source)?;
     run::begin(&args.campaign);
     let session = Session::new(&args.campaign.wanted(), None, campaign, None)?;
     run::carry_out(session, &args.campaign)
@@ -243,6 +243,7 @@ fn source(args: &Bench) -> Result<Source> {
         "connections",
         "open",
         "servers",
+        "flood",
         "object",
         "ipv6-share",
         "extension-headers",

@@ -82,9 +82,23 @@ fn of_connections(
     let udp = kind.connections.is_some_and(|exchange| !exchange.is_tcp());
     if kind.flood > 0 && (udp || kind.open.is_some()) {
         let message = "a flood of SYNs comes with connections of TCP that are closed one by one";
-        let help = "leave `flood` out, or write connections = \"request\"";
+        let help = format!(
+            "leave {} out, or use {}",
+            place.draft.key("traffic", "flood"),
+            place.draft.with("traffic", "connections", REQUEST)
+        );
         problems.fault(span_of(place, traffic, "flood"), message, help);
     }
+}
+
+/// The kind of connections that remedies name.
+const REQUEST: &str = "\"request\"";
+
+/// The remedy for a key that comes with connections only.
+fn without_connections(place: &Place<'_>, key: &str) -> String {
+    let draft = place.draft;
+    let connections = draft.add("traffic", "connections", REQUEST);
+    format!("{connections}, or leave {} out", draft.key("traffic", key))
 }
 
 /// Whether so many connections can be open at the same time, to these servers.
@@ -116,7 +130,10 @@ fn kept_open(
         problems.fault(span, message, "use a smaller number, or more servers");
     } else if kind.connections != Some(Exchange::Request) {
         let message = "only connections of the kind request can be kept open";
-        let help = "write connections = \"request\", or leave it out";
+        let help = format!(
+            "use {}, or leave it out",
+            place.draft.with("traffic", "connections", REQUEST)
+        );
         problems.fault(span_of(place, traffic, "connections"), message, help);
     } else if trials.and_then(|trials| trials.text("measure")) == Some("search") {
         let message = "a search looks for a rate, and the number of connections that are kept open is no rate";
@@ -125,7 +142,8 @@ fn kept_open(
         problems.fault(span, message, help);
     } else if matches!(lower::settings(settings).dut, Dut::KnownLossOf { .. }) {
         let message = "the DUT loses a kind of frame of connections that are closed one by one";
-        let help = "leave `open` out, or write known-loss=N";
+        let open = place.draft.key("traffic", "open");
+        let help = format!("leave {open} out, or write known-loss=N");
         problems.fault(span, message, help);
     }
 }
@@ -136,7 +154,7 @@ fn refusal(
     settings: &Tree,
     kind: &Kind,
     rate: Rate,
-) -> Option<(&'static str, &'static str)> {
+) -> Option<(&'static str, String)> {
     let measure = place
         .draft
         .tree
@@ -156,32 +174,38 @@ fn refusal(
     if !place.embedded {
         Some((
             "connections can be opened in the embedded lab only",
-            "leave out `file` of [lab]",
+            "leave out `file` of [lab]".into(),
         ))
     } else if measure == Some("rfc2544") {
         Some((
             "the tests of RFC 2544 are of frames, not of connections",
-            "leave out `measure` of [trials]",
+            "leave out `measure` of [trials]".into(),
         ))
     } else if dut == Dut::Vlan {
         Some((
             "connections carry no 802.1Q tags",
-            "choose another variant than vlan",
+            "choose another variant than vlan".into(),
         ))
     } else if lacks {
         Some((
             "the DUT loses a frame that these connections do not have",
-            "choose another kind of frame, such as syn",
+            "choose another kind of frame, such as syn".into(),
         ))
     } else if !matches!(rate, Rate::Max | Rate::Frames(_)) {
         Some((
             "the rate of connections is one of connections",
-            "write rate = \"10 kpps\": 10,000 connections a second",
+            format!(
+                "use {}: 10,000 connections a second",
+                place.draft.with("traffic", "rate", "\"10 kpps\"")
+            ),
         ))
     } else if threaded && measure != Some("search") && rate == Rate::Max {
         Some((
             "in threaded mode, connections at the rate \"max\" would overrun every DUT",
-            "add rate = \"10 kpps\" to [traffic]: 10,000 connections a second",
+            format!(
+                "{}: 10,000 connections a second",
+                place.draft.add("traffic", "rate", "\"10 kpps\"")
+            ),
         ))
     } else {
         None
@@ -211,7 +235,8 @@ pub(in super::super) fn traffic(
     }
     let lowered = lower::settings(settings);
     if matches!(lowered.dut, Dut::KnownLossOf { .. }) {
-        let help = "add connections = \"request\" to [traffic], or write \"known-loss=1000\"";
+        let connections = place.draft.add("traffic", "connections", REQUEST);
+        let help = format!("{connections}, or write \"known-loss=1000\"");
         problems.fault(
             place.span(),
             "known-loss with a kind loses frames of connections",
@@ -219,15 +244,15 @@ pub(in super::super) fn traffic(
         );
     }
     if let Some(object) = traffic.get("object") {
-        let help = "add connections = \"request\", or leave object out";
+        let help = without_connections(place, "object");
         problems.fault(object.span, "only connections have an object", help);
     }
     if let Some(servers) = traffic.get("servers") {
-        let help = "add connections = \"request\", or leave servers out";
+        let help = without_connections(place, "servers");
         problems.fault(servers.span, "only connections have servers", help);
     }
     if let Some(flood) = traffic.get("flood") {
-        let help = "add connections = \"request\", or leave flood out";
+        let help = without_connections(place, "flood");
         problems.fault(flood.span, "a flood comes with connections only", help);
     }
     let span = |key: &str| span_of(place, traffic, key);

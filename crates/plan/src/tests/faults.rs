@@ -13,7 +13,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 99] = [
+const BAD: [(&str, &str, &str); 100] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -66,8 +66,9 @@ const BAD: [(&str, &str, &str); 99] = [
     ("traffic.open = 10\n[variants.a]\ndut = \"known-loss=9@fin\"", "closed one by one", "known-loss=N"),
     ("traffic = { open = 10, flows = 7 }\n[variants.a]", "cannot have this flows", "docs/connections.md"),
     ("traffic.flood = \"1 kpps\"\n[variants.a]", "a flood comes with connections only", "leave flood out"),
-    ("traffic = { connections = \"udp\", flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave `flood` out"),
-    ("traffic = { open = 10, flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave `flood` out"),
+    ("traffic = { connections = \"udp\", flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave flood out, or use connections = \"request\""),
+    ("traffic = { connections = \"request\", flood = \"1 pps\" }\n[variants.a]", "a flood of 1 SYN/s has", "pps or more, or a longer duration"),
+    ("traffic = { open = 10, flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave flood out"),
     ("traffic = { connections = \"request\", flood = \"51 Mpps\" }\n[variants.a]", "write \"none\", or 1 pps to 50 Mpps", ""),
     ("traffic.servers = 2\n[variants.a]", "only connections have servers", "leave servers out"),
     ("traffic.addresses = \"any\"\n[variants.a]", "choice of ports or addresses", ""),

@@ -161,6 +161,14 @@ impl<'a> Shown<'a> {
         self.summary.rows.iter().any(|r| r.loss_ratio > 0.0)
     }
 
+    /// The head of the column with [`lost`](Self::lost). Connections are accounted for over the whole load.
+    fn loss_head(&self) -> [&'static str; 2] {
+        match self.opens_connections() {
+            true => ["failed", "% of load"],
+            false => ["lost", "%"],
+        }
+    }
+
     /// The share of a cell's frames that was lost.
     fn lost(&self, cell: usize) -> Option<Cell> {
         self.row(cell)

@@ -345,7 +345,7 @@ fn normal() {
 
             Where to look next
             - how the rate scales over all CPUs: linerate bench --cpus 0-3
-            - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 750kpps
+            - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 720kpps
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
 
             Took 12.0 s: all intervals are narrow enough. The load took 91.9 % of this time, overhead 8.1 %. linerate held 12.3 MiB

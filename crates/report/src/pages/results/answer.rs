@@ -173,7 +173,10 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
             let offered = rate_words(row.offered, 3);
             match slot.connections() {
                 None => format!(". Of {offered} offered, {} % are lost", percent(lost)),
-                Some(_) => format!(". Of {offered} attempted, {} % fail", percent(lost)),
+                Some(_) => format!(
+                    "; {} % of the whole load's connections fail, of {offered} attempted a second",
+                    percent(lost)
+                ),
             }
         }
         _ if slot.asked_fps.is_some() => ", all that were offered".into(),
@@ -420,10 +423,16 @@ pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
     let each = shown.word("per connection", "per frame");
     let known = shown.summary.rules.iter().filter_map(|of| {
         let mean = significant(of.by_frame()?, 3);
+        let flood = shown
+            .slot(of.slot)?
+            .connections()
+            .map_or(0, |spec| spec.flood);
         let [reached, rules] = [of.reached, of.rules].map(grouped);
         let share = percent(of.reached as f64 / of.rules.max(1) as f64);
         let text = match of.looks {
             0 => format!("none of {rules} rules reached"),
+            // Rules are checked for the flood's SYNs as well.
+            _ if flood > 0 => format!("{reached} of {rules} rules reached ({share} %)"),
             _ => format!(
                 "{mean} rules checked {each}; {reached} of {rules} rules reached ({share} %)"
             ),

@@ -42,7 +42,9 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
             rate(r.offered, unit.scale, rate_digits(&r.received))
         })
         .column("received", unit.name, |r| unit.median(&r.received))
-        .column("lost", "%", |r| share(r.loss_ratio))
+        .column(shown.loss_head()[0], shown.loss_head()[1], |r| {
+            share(r.loss_ratio)
+        })
         .when(!shown.opens_connections(), |table| {
             table
                 .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))

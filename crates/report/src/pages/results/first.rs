@@ -13,7 +13,7 @@ pub const LINES: usize = 24;
 const COLUMNS: usize = 80;
 /// Characters of a warning.
 const SHORT: usize = 140;
-/// Characters of the reason why something has no figure.
+/// Characters of the limits, and of the reason why something has no figure.
 const REASON: usize = 240;
 
 /// How much of a campaign the page shows.
@@ -85,7 +85,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     if shown.summary.benchmarks.is_empty() && shown.summary.searches.is_empty() {
         page.fact("limit", limits(shown));
         page.fact(shown.word("open in", "latency"), latency(shown));
-        page.fact("table", table(shown));
+        page.fact("table", flood::lasting(shown));
         page.fact("memory", kept::memory(shown));
     }
     page.fact("cause", cause(shown));
@@ -337,7 +337,8 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
             }
         })
         .when(shown.loses(), |table| {
-            table.column("lost", "%", |r| shown.lost(r.slot))
+            let [lost, of] = shown.loss_head();
+            table.column(lost, of, |r| shown.lost(r.slot))
         })
         .if_any("change", "%", |r| {
             let ratio = r.baseline?.ratio?;
@@ -487,7 +488,7 @@ fn limits(shown: &Shown<'_>) -> String {
             listed(&names)
         ))
     };
-    short(&told.into_iter().filter_map(words).joined("; "))
+    cut(&told.into_iter().filter_map(words).joined("; "), REASON)
 }
 
 /// Latency of the first cell that has one. Of connections that are kept open, the table has the times.
@@ -503,30 +504,6 @@ fn latency(shown: &Shown<'_>) -> String {
     });
     found.unwrap_or_default()
 }
-
-/// How long a DUT's table of connections lasts at the rate that was measured: each entry stays until its timeout.
-fn table(shown: &Shown<'_>) -> String {
-    let rows = shown.with_dut();
-    let found = rows.filter(|row| row.kept.is_none()).find_map(|row| {
-        let flood = row
-            .flood
-            .map_or(0.0, |flood| f64::from(flood.asked) * flood.passed);
-        let (limit, rate) = (row.connections?.limit? as f64, row.received.median + flood);
-        let lasts = limit / rate;
-        (lasts.is_finite() && lasts < LASTING).then(|| {
-            format!(
-                "at this rate, {} entries are full after {} (linerate calc conntrack --rate {:.0})",
-                grouped(limit as u64),
-                time(1e9 * lasts),
-                rate
-            )
-        })
-    });
-    found.unwrap_or_default()
-}
-
-/// Seconds after which connections of a usual firewall have ended: Linux keeps closed ones for two minutes.
-const LASTING: f64 = 120.0;
 
 /// The strongest finding that the records show, and how many others there are.
 fn cause(shown: &Shown<'_>) -> String {
@@ -585,7 +562,7 @@ fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
     let command = |step: String| {
         let at = step.find("sudo linerate").or(step.find("linerate "))?;
         Some(step[at..].replace("DIRECTORY", records))
-            .filter(|command| !command.contains([',', ';']))
+            .filter(|command| !command.contains(", ") && !command.contains(';'))
     };
     let is_limit = |row: &Row| matches!(row.limit, Limit::Dut | Limit::DutDrops);
     let explain = shown

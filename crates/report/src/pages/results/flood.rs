@@ -54,7 +54,8 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
             has_rate(row).then(|| unit.median(&row.received)).flatten()
         })
         .when(shown.loses(), |table| {
-            table.column("failed", "%", |row| shown.lost(row.slot))
+            let [failed, of] = shown.loss_head();
+            table.column(failed, of, |row| shown.lost(row.slot))
         })
         .if_any("by flood", "%", |row| {
             let ratio = to_none(row)?;
@@ -69,6 +70,33 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
         .into()
 }
 
+/// How long a DUT's table of connections lasts at the rate that was measured: each entry stays until its timeout. With a flood, where one came.
+pub fn lasting(shown: &Shown<'_>) -> String {
+    let floods = has_rows(shown);
+    let rows = shown.with_dut();
+    let rows = rows.filter(|row| row.kept.is_none() && row.flood.is_some() == floods);
+    let all = rows.filter_map(|row| {
+        let flood = row
+            .flood
+            .map_or(0.0, |flood| f64::from(flood.asked) * flood.passed);
+        let (limit, rate) = (row.connections?.limit? as f64, row.received.median + flood);
+        let lasts = limit / rate;
+        (lasts.is_finite() && lasts < LASTING).then_some((lasts, limit, rate))
+    });
+    let first = all.min_by(|a, b| a.0.total_cmp(&b.0));
+    let flood = if floods { ", flood included," } else { "," };
+    first.map_or(String::new(), |(lasts, limit, rate)| {
+        format!(
+            "at this rate{flood} {} entries are full after {} (linerate calc conntrack --rate {rate:.0})",
+            grouped(limit as u64),
+            time(1e9 * lasts),
+        )
+    })
+}
+
+/// Seconds after which connections of a usual firewall have ended: Linux keeps closed ones for two minutes.
+const LASTING: f64 = 120.0;
+
 /// The section of the whole page.
 pub fn section(page: &mut Document, shown: &Shown<'_>) {
     if has_rows(shown) {
@@ -76,7 +104,7 @@ pub fn section(page: &mut Document, shown: &Shown<'_>) {
             "Connections and a flood of SYNs",
             table(shown, shown.with_dut()),
         );
-        page.note("The flood comes from addresses that no client has, and no server answers it. The table has the connections and the flood's half-open entries, at the end of the fullest trial.");
+        page.note("The flood comes from addresses that no client has, and no server answers it. Rates are those of the window; the shares that failed and passed are those of the whole load, warm-up included, over which every connection and every SYN is accounted for. The table has the connections and the flood's half-open entries, at the end of the fullest trial.");
     }
 }
 
@@ -87,8 +115,8 @@ mod tests {
     use crate::pages::tests::{host, lossy, trial};
     use linerate_measure::audit::Cause;
     use linerate_measure::record::{
-        Campaign, ConnectionTrial, Connections, Explanation, Flood, Mode, States, Stopped,
-        TrialRecord,
+        Campaign, ConnectionTrial, Connections, Explanation, Flood, Mode, RulesPassed, States,
+        Stopped, TrialRecord,
     };
     use linerate_measure::summary::summarise;
     use linerate_wire::{ConnectionSpec, Exchange};
@@ -102,16 +130,28 @@ mod tests {
         trials = { blocks = 8, duration = "10 ms" }
     "#;
 
+    /// Gives each slot its connections, with the flood of its name.
+    fn connect(campaign: &mut Campaign) {
+        let kind = linerate_plan::campaign::Kind::default();
+        for slot in &mut campaign.slots {
+            let mut traffic = kind.traffic(&Default::default()).unwrap();
+            traffic.connections = Some(ConnectionSpec {
+                flood: if slot.name.contains("1 kpps") {
+                    1000
+                } else {
+                    0
+                },
+                ..ConnectionSpec::new(Exchange::Request, 6)
+            });
+            slot.traffic = Some(Box::new(traffic));
+        }
+    }
+
     /// At a rate that was asked for, no time of a connection is known, and nothing is fast or slow.
     #[test]
     fn a_rate_that_was_asked_for_is_no_cost() {
         let mut campaign = campaign(PLAN, false);
-        let kind = linerate_plan::campaign::Kind::default();
-        let mut traffic = kind.traffic(&Default::default()).unwrap();
-        traffic.connections = Some(ConnectionSpec::new(Exchange::Request, 6));
-        for slot in &mut campaign.slots {
-            slot.traffic = Some(Box::new(traffic.clone()));
-        }
+        connect(&mut campaign);
         let trials: Vec<TrialRecord> = (0..8)
             .flat_map(|block| campaign.slots.iter().map(move |slot| (slot, block)))
             .map(|(slot, block)| match slot.is_calibration() {
@@ -146,7 +186,8 @@ mod tests {
 
     #[test]
     fn a_flood_s_cost_and_its_part_that_passed_are_told() {
-        let campaign = campaign(PLAN, false);
+        let mut campaign = campaign(PLAN, false);
+        connect(&mut campaign);
         let of = |slot: usize, block: u32| {
             let floods = campaign.slots[slot].name.contains("1 kpps");
             let rate = if floods { 60_000.0 } else { 100_000.0 } + f64::from(block);
@@ -185,8 +226,35 @@ mod tests {
             "a flood of 1 kpps is 39.9986 % slower than no flood",
             "Connections and a flood of SYNs",
             "25.0 1,500",
+            "those of the whole load, warm-up included",
+            "last ACK, objects of 6 B; IPv4; 64 clients",
+            "flood: none, 1,000 SYN/s; rate",
         ] {
             assert!(page.contains(said), "{said}\n{page}");
+        }
+        let mut verdict = summarise(&campaign, &trials, Stopped::Budget, 0);
+        let flooded = campaign
+            .slots
+            .iter()
+            .filter(|slot| slot.name.contains("1 kpps") && !slot.is_calibration());
+        verdict.rules = flooded
+            .map(|slot| RulesPassed {
+                slot: slot.id,
+                frames: 100,
+                looks: 300,
+                rules: 7,
+                reached: 3,
+                logging: 0,
+            })
+            .collect();
+        let first = super::super::super::first(&campaign, &host(), &verdict, &[], "records");
+        let first = first.unwrap().text(WIDE);
+        // 60,004 connections and 250 SYNs that pass, each second.
+        for said in [
+            "at this rate, flood included, 262,144 entries are full after 4.35 s",
+            "flood 1 kpps: 3 of 7 rules reached",
+        ] {
+            assert!(first.contains(said), "{said}\n{first}");
         }
     }
 }

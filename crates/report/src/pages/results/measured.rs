@@ -193,7 +193,16 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
                 .filter_map(|slot| slot.connections())
                 .map(opened),
         );
-        return [kinds, families, ends, rate].join("; ");
+        let specs = || slots.iter().filter_map(|slot| slot.connections());
+        let floods = each(specs().map(|spec| match spec.flood {
+            0 => "none".into(),
+            rate => format!("{} SYN/s", grouped(rate)),
+        }));
+        let floods = specs()
+            .any(|spec| spec.flood > 0)
+            .then(|| format!("flood: {floods}"));
+        let all = [kinds, families, ends].into_iter().chain(floods);
+        return all.chain([rate]).joined("; ");
     }
     let unit = |slot: &Slot| when(slot.lengths_fcs.len() == 1, " B");
     let flows = slots.iter().filter_map(|slot| slot.flows);
@@ -231,9 +240,6 @@ fn opened(spec: &ConnectionSpec) -> String {
     }
     if let Some(open) = spec.open {
         words += &format!(", {} open at the same time", grouped(open));
-    }
-    if spec.flood > 0 {
-        words += &format!(", with a flood of {} SYN/s", grouped(spec.flood));
     }
     words
 }

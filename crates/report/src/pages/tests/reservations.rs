@@ -54,7 +54,7 @@ fn the_tester_was_the_limit() {
 
             Where to look next
             - the tester was the limit: give it a CPU of its own: linerate bench --mode threaded
-            - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 4.8Mpps
+            - loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 4.7Mpps
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
         "#]],
     );
