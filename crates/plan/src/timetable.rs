@@ -1,7 +1,8 @@
 //! How long a campaign will take.
 
-use super::campaign::{Campaign, Lab};
+use super::campaign::{Campaign, Cell, Lab};
 use super::settings::{Dut, Settings};
+use crate::units::Rate;
 use linerate_measure::experiment::{Measure, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::{Estimated, TrialRequest, estimate};
@@ -36,6 +37,8 @@ const ENTRY: u64 = 3_000;
 const ROUTE: u64 = 5_000;
 /// Opening, asking and closing a connection that is kept open, through a stateful firewall.
 const KEPT: u64 = 14_000;
+/// Phases of connections that are kept open: opening, requests, closing.
+const KEPT_PHASES: f64 = 3.0;
 /// Sending one flow once through a DUT before the trials.
 const FLOW: u64 = 2_000;
 /// Flows that are sent ahead where the DUT keeps no state for them.
@@ -190,9 +193,20 @@ fn trial_ns(campaign: &Campaign) -> u64 {
 
 /// The time of the connections that are kept open, in one trial of every cell.
 fn kept_ns(campaign: &Campaign) -> u64 {
-    let kinds = campaign.cells.iter().map(|cell| &campaign.kinds[cell.kind]);
-    let open = kinds.map(|kind| u64::from(kind.open.unwrap_or(0)));
-    KEPT * open.sum::<u64>()
+    let of_cell = |cell: &Cell| {
+        let open = u64::from(campaign.kinds[cell.kind].open.unwrap_or(0));
+        // At a rate, each of the three phases takes as long as the connections take to be offered.
+        let paced = match cell.rate {
+            Rate::Frames(rate) if rate > 0.0 => (KEPT_PHASES * 1e9 / rate) as u64,
+            _ => 0,
+        };
+        open.saturating_mul(paced.max(KEPT))
+    };
+    campaign
+        .cells
+        .iter()
+        .map(of_cell)
+        .fold(0, u64::saturating_add)
 }
 
 /// One trial of every cell, with the changes and the reboots of the DUT between them.

@@ -68,7 +68,7 @@ fn a_table_holds_exactly_its_limit_and_none_of_those_breaks() {
     let load = format!("open = {}", limit + MORE);
     let experiment = Experiment::new(&plan(&load, variants), "");
     let ended = experiment.run("").within(300).run().ok();
-    let before = format!("{} will be refused", "5,000");
+    let before = format!("{} or more will be refused", "5,000");
     assert!(ended.stderr.contains(&before), "{}", ended.stderr);
     let trial = trial_of(&experiment, "stateful");
     assert_eq!(faults(&trial), "");

@@ -41,4 +41,8 @@ fn connections_that_are_kept_open_take_time_of_their_own() {
         (10_000_000_000..30_000_000_000).contains(&longer),
         "{longer}"
     );
+    // At a rate, they are opened, asked and closed at that rate.
+    let paced = "traffic = { open = 20_000, rate = \"1 kpps\" }\n[variants.a]";
+    let paced = Timetable::new(&linux(paced)).block_ns - with(1).block_ns;
+    assert!((59_000_000_000..61_000_000_000).contains(&paced), "{paced}");
 }

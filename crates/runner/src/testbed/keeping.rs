@@ -151,7 +151,7 @@ pub(super) fn notes(prepared: &Prepared) -> Vec<String> {
         };
         if room < open {
             notes.insert(format!(
-                "{variant}: {asked} connections are to be open at the same time, and the DUT's table holds {} (nf_conntrack_max): {} will be refused",
+                "{variant}: {asked} connections are to be open at the same time, and the DUT's table holds {} (nf_conntrack_max): {} or more will be refused, by the table or by a rule",
                 grouped(room),
                 grouped(open - room)
             ));
