@@ -23,6 +23,7 @@ impl Verb for Options {
         &[
             key("--connections", "traffic.connections", "KIND").alone("request"),
             key("--object", "traffic.object", "BYTES"),
+            key("--flood", "traffic.flood", "RATE"),
             key("--sizes", "traffic.size", "SIZE"),
             key("--flows", "traffic.flows", "N"),
             key("--direction", "traffic.direction", "DIRECTION"),
@@ -65,6 +66,7 @@ impl Verb for Options {
   sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
   sudo linerate search --connections request         NDR and PDR in new connections a second
+  sudo linerate search --connections request --flood 20kpps     the same under a flood of SYNs
   sudo linerate search firewalls                     every cell of a plan
   linerate search --lab LAB.toml --max 5Mpps         the hosts of a real lab
   linerate search lab/forwarding --lab LAB.toml --max 5Mpps  every cell of a plan on these hosts
