@@ -278,7 +278,7 @@ fn connections_that_cannot_be_are_refused_with_what_to_do() {
     bench("--simulate loss=10").fails(2, &["a simulated DUT has no connections"]);
     bench("--object 1441").fails(2, &["1440"]);
     bench("--sizes 128").fails(2, &["--sizes", "--connections"]);
-    bench("--rate 50%").fails(2, &["is one of connections", "10 kpps"]);
+    bench("--rate 50%").fails(2, &["is one of connections", "use --rate 10kpps"]);
     bench("--variant vlan").fails(2, &["no 802.1Q tags"]);
     let half = linerate([
         "bench",

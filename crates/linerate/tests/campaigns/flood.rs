@@ -2,7 +2,9 @@
 
 use super::connections::{attempted, faults, plan, reached, trials};
 use super::experiment::Experiment;
+use crate::common::{Scratch, campaign, linerate_line};
 use serde_json::Value;
+use std::path::Path;
 
 fn flood(trial: &Value, key: &str) -> u64 {
     trial["opened"]["flood"][key].as_u64().unwrap()
@@ -96,6 +98,50 @@ fn rules_pass_a_known_part_of_a_flood() {
                 (passed as f64 / expected - 1.0).abs() < 0.02,
                 "{passed} passed in {seconds} s, {expected} expected"
             );
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_flood_goes_on_at_each_load_of_a_search() {
+    let scratch = Scratch::new();
+    let records = scratch.file("records");
+    let line = "search --connections request --flood 10kpps --goal pdr --duration 50ms --budget 4s";
+    // Too short for a result.
+    linerate_line(line)
+        .args(["--out", &records])
+        .run()
+        .no_panic();
+    let trials = campaign::trials(Path::new(&records));
+    assert!(trials.len() > 5, "{trials:?}");
+    for trial in &trials {
+        assert_eq!(trial["opened"]["flood"]["asked"], 10_000, "{trial:#}");
+        assert!(flood(trial, "sent") > 0, "{trial:#}");
+    }
+}
+
+#[test]
+fn a_plan_is_printed_only_if_it_could_be_run() {
+    for (line, fault) in [
+        (
+            "--flood 1kpps",
+            "add --connections request, or leave --flood out",
+        ),
+        (
+            "--connections request --flood 1pps",
+            "use a flood of 40 pps or more",
+        ),
+        (
+            "--concurrent 100000 --rate 10kpps --budget 20s",
+            "more than the budget of 20 s",
+        ),
+    ] {
+        for print in ["", " --print-plan"] {
+            let ended = linerate_line(&format!("bench {line}{print}")).run();
+            assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+            assert!(ended.stderr.contains(fault), "{}", ended.stderr);
+            assert_eq!(ended.stdout, "");
         }
     }
 }

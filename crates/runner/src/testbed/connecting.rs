@@ -304,15 +304,17 @@ fn faults(
     states: Option<Connections>,
     load_ns: u64,
 ) -> Vec<String> {
-    let mut faults = opened.faults(spec, load_ns);
     // How many the table holds is the question where they are kept open, and a flood may fill it.
     let states = states.filter(|_| spec.open.is_none() && spec.flood == 0);
+    let mut faults = Vec::new();
     if let Some((states, limit)) = states.and_then(|states| Some((states, states.full()?))) {
         let entries = states.tracked.unwrap_or(limit);
+        // The cause of waits for connections that failed, so it comes before them.
         faults.push(format!(
             "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: use a shorter --duration, or a larger nf_conntrack_max"
         ));
     }
+    faults.extend(opened.faults(spec, load_ns));
     let of_tester: Vec<String> = opened
         .lost
         .iter()
