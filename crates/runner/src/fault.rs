@@ -1,13 +1,17 @@
 //! A fault of linerate itself, a panic, ends the program at once: no destructor works on what the fault has left. A second linerate then
 //! puts back what the first one had changed, from its journals, as after kill -9.
+//!
+//! The priority of a user's session must not wait for the next linerate: another process waits for the end of this one, and puts it back.
 
+use linerate_linux::host::autogroup::Ahead;
 use linerate_linux::net::Netns;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::panic;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +20,12 @@ const STATUS: i32 = 101;
 
 /// The option of `linerate lab restore` with which it is a successor.
 const SUCCEEDS: &str = "--succeeds";
+
+/// The option with which it puts back the priority of sessions only.
+const PRIORITY: &str = "--priority";
+
+/// Whether this program is linerate, and not a test of its libraries.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// The command that puts back what this process changes; empty as long as it changes nothing.
 static SUCCESSOR: Mutex<Vec<OsString>> = Mutex::new(Vec::new());
@@ -47,8 +57,44 @@ pub fn succeed() -> io::Result<()> {
     Ok(())
 }
 
+/// A linerate that puts the priority of this process's session back, should this process be killed. The destructor ends it.
+#[derive(Debug)]
+pub struct Watcher(Child);
+
+impl Watcher {
+    /// Starts one for a session that goes before others. `None` where there is no such session, or no process can be started: then the next
+    /// linerate puts the priority back.
+    pub fn of(ahead: Option<&Ahead>) -> Option<Watcher> {
+        let watched = ahead.is_some() && INSTALLED.load(Ordering::Relaxed);
+        watched.then(Watcher::start)?.ok()
+    }
+
+    /// In a process group of its own, which the terminal's Ctrl-C does not reach.
+    fn start() -> io::Result<Watcher> {
+        let this = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let child = Command::new("/proc/self/exe")
+            .args(["lab", "restore", SUCCEEDS, PRIORITY])
+            .current_dir("/")
+            .stdin(Stdio::from(this))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Watcher(child))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // Fails where it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// From now on, a panic ends the process.
 pub fn install() {
+    INSTALLED.store(true, Ordering::Relaxed);
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |fault| {
         static TOLD: AtomicBool = AtomicBool::new(false);

@@ -5,6 +5,7 @@ mod plain;
 mod resuming;
 
 use crate::campaign::Finished;
+use crate::fault::Watcher;
 use crate::interrupt::interrupted;
 use crate::messages::{faulty, tell, usage};
 use crate::progress::Progress;
@@ -244,6 +245,8 @@ impl Session {
             _reserved,
         } = self;
         let ahead = simulated.is_none().then(Ahead::this);
+        let set = ahead.as_ref().and_then(|ahead| ahead.as_ref().ok());
+        let _watcher = Watcher::of(set.and_then(Option::as_ref));
         facts.priority = ahead.as_ref().filter(|_| site.is_none()).map(standing);
         let asked_ns = wanted.profile.then_some(PROFILE_NS);
         let profile_ns = prepared.plan.collect.profile_ns.or(asked_ns);

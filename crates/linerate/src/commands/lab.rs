@@ -1,6 +1,7 @@
 //! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
 use crate::prelude::*;
+use linerate_linux::host::autogroup;
 use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
@@ -139,6 +140,10 @@ pub struct LabRestore {
     /// Begin when the process has ended whose pidfd is the standard input
     #[arg(long, hide = true)]
     succeeds: bool,
+
+    /// Put back the priority of sessions, and nothing else
+    #[arg(long, hide = true, requires = "succeeds", conflicts_with = "lab")]
+    priority: bool,
 
     #[command(flatten)]
     ssh: Ssh,
@@ -294,6 +299,10 @@ fn check(args: &LabCheck) -> Exit {
 fn restore(args: &LabRestore) -> Exit {
     if args.succeeds {
         fault::succeed().context("waiting for the linerate at fault")?;
+    }
+    if args.priority {
+        autogroup::restore_remains();
+        return DONE;
     }
     if args.lab.is_none() && !userns::may_administer_networks() {
         bail!("changes of this machine are undone as root: sudo linerate lab restore");

@@ -7,6 +7,7 @@ use linerate_linux::net::netlink::{LinkInfo, Route};
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::{Netns, guard};
 use linerate_linux::ports::{Port, monotonic_ns};
+use linerate_runner::fault::Watcher;
 use linerate_wire::units::Si;
 
 /// An interface that may be used.
@@ -19,6 +20,8 @@ pub struct Allowed {
     pub in_lab: bool,
     /// Before other programs, while it is used. Not being allowed to is no error.
     _ahead: Option<Ahead>,
+    /// Puts that back, should linerate be killed.
+    _watcher: Option<Watcher>,
 }
 
 /// Opens the interface, or returns the reason why it must not be used. `deed`: see [`guard::permit`].
@@ -49,12 +52,13 @@ pub fn open(at: &AtInterface, deed: &str) -> Result<Allowed> {
     if !link.carrier {
         bail!("interface {interface} has no carrier: is the cable in, and the other end up?");
     }
-    let _ahead = Ahead::this().ok().flatten();
+    let ahead = Ahead::this().ok().flatten();
     Ok(Allowed {
         in_lab: labs.contains(&namespace.inode()),
         namespace,
         link,
-        _ahead,
+        _watcher: Watcher::of(ahead.as_ref()),
+        _ahead: ahead,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::experiment::{Experiment, Kept, Random};
 use super::order::crossed;
 use super::outside::{Outside, namespaces_of};
-use crate::common::{linerate_line, own_run, wait_for};
+use crate::common::{LINERATE, Program, Scratch, linerate_line, own_run, wait_for};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -271,4 +271,34 @@ fn namespaces_while_it_runs(experiment: &Experiment, before: &Outside) -> usize 
     linerate_line("lab down --all").run().no_panic();
     before.is_as_it_was(experiment, "after linerate lab down");
     namespaces
+}
+
+/// The nice value of the autogroup of a process; `None` without autogroups.
+fn nice(pid: &str) -> Option<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/autogroup")).ok()?;
+    text.trim().rsplit_once(' ')?.1.parse().ok()
+}
+
+/// A user's shell goes on after a linerate that was killed.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn the_priority_of_a_session_is_put_back_after_kill_9() {
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    if enabled.unwrap_or_default().trim() != "1" {
+        return;
+    }
+    let scratch = Scratch::new();
+    let line = format!(
+        "{LINERATE} bench --trials 1000 --duration 1s --out {} > /dev/null 2>&1 & echo linerate $!; wait; exec sleep 300",
+        scratch.file("records")
+    );
+    let mut shell = Program::new("sh").args(["-c", &line]).start();
+    let told = shell.wait_for_line("linerate");
+    let pid: i32 = told.rsplit(' ').next().unwrap().trim().parse().unwrap();
+    let session = shell.pid().to_string();
+    let is = |wanted: i32| (nice(&session) == Some(wanted)).then_some(());
+    wait_for("a session before others", || is(-20));
+    // SAFETY: the shell has not waited for it.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+    wait_for("the priority from before", || is(0));
 }

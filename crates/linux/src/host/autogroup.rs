@@ -2,7 +2,8 @@
 //! within its session alone, and the nice value of the autogroup counts between sessions.
 //!
 //! The value belongs to the whole session, as to a user's shell, and to every linerate in it. So each of them holds a lock on a file that
-//! has the value from before; the last one writes that back. After kill -9, the next linerate does ([`restore_remains`]).
+//! has the value from before; the last one writes that back. After kill -9, a process that waited for the end of that linerate does, or the
+//! next linerate ([`restore_remains`]).
 
 use crate::error::{Doing, Error};
 use crate::files::set_file;
