@@ -45,6 +45,16 @@ impl Host {
             .env("XDG_STATE_HOME", &state)
     }
 
+    /// linerate outside of the namespace, with the same folder as its /etc.
+    fn outside(&self, line: &str) -> Program {
+        let [etc, state] = ["etc", "state"].map(|name| self.scratch.file(name));
+        let binary = env!("CARGO_BIN_EXE_linerate");
+        let line = format!("mount --bind {etc} /etc && exec {binary} {line}");
+        Program::new("unshare")
+            .args(["-m", "sh", "-c", &line])
+            .env("XDG_STATE_HOME", &state)
+    }
+
     fn linerate(&self, line: &str) -> Program {
         self.exec(&format!("exec {} {line}", env!("CARGO_BIN_EXE_linerate")))
     }
@@ -127,7 +137,31 @@ fn what_was_applied_is_taken_back_to_the_byte() {
     }
 }
 
-/// An interface with values of its own, which `all` alone does not change: the script and `apply` change both.
+/// Files for the boot are those of the whole host, which is not to have the settings of its namespaces.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_is_changed_in_a_namespace_lasts_as_long_as_the_namespace() {
+    let host = Host::new();
+    let before = host.state();
+    let files = |state: &str| state[state.find(" .\n").unwrap()..].to_string();
+    let line = format!("{APPLY} --namespace {}", host.namespace.name);
+    let dry = host.outside(&line.replace("--yes", "--dry-run")).run().ok();
+    let applied = host.outside(&line).run().ok();
+    for shown in [dry.stdout, applied.stdout] {
+        assert!(
+            shown.contains("last as long as the network namespace")
+                && !shown.contains("90-linerate.conf"),
+            "{shown}"
+        );
+    }
+    let after = host.state();
+    assert!(after.contains("ipv4/ip_forward:1"), "{after}");
+    assert_eq!(files(&after), files(&before));
+    let revert = format!("revert --namespace {}", host.namespace.name);
+    host.outside(&revert).run().ok();
+    assert_eq!(host.state(), before);
+}
+
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_new_file_may_be_read_by_everyone() {
@@ -147,6 +181,7 @@ fn a_new_file_may_be_read_by_everyone() {
     assert!(!file.exists());
 }
 
+/// An interface with values of its own, which `all` alone does not change: the script and `apply` change both.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn the_script_makes_the_changes_that_apply_would() {
@@ -347,7 +382,7 @@ fn what_a_tuning_kept_is_applied_to_the_dut_of_a_lab() {
         end("t1")
     );
     fs::write(host.scratch.path().join("LAB.toml"), lab).unwrap();
-    // From outside the namespace: the lab file leads there. The file of the next boot would be this machine's.
+    // From outside the namespace: the lab file leads there.
     let state = host.scratch.file("state");
     let linerate = |line: &str| {
         linerate_line(line)
@@ -355,6 +390,10 @@ fn what_a_tuning_kept_is_applied_to_the_dut_of_a_lab() {
             .env("XDG_STATE_HOME", &state)
     };
     let before = host.state();
+    // The file of the next boot would be this machine's.
+    let shown = linerate(&format!("apply {folder} --lab LAB.toml --dry-run"));
+    let shown = shown.run().ok().stdout;
+    assert!(!shown.contains("/etc/"), "{shown}");
     let line = format!("apply {folder} --lab LAB.toml --until-boot --yes");
     let applied = linerate(&line).run().ok();
     let name = &host.namespace.name;

@@ -42,7 +42,7 @@ rule set, are named and left out.
 Before it makes a change, linerate shows it and writes down the present value. --revert restores this value, also \
 after a reboot, or if linerate was killed in between. --all leaves out \
 recommendations that help some machines and harm others: measure them (`linerate tune`), then name them with \
---item.
+--item. With --namespace, no file is written: a network namespace has no boot, and what is changed lasts as long as it.
 
 Exit status: 0 done, or nothing to do; 1 a change failed, and those before it are taken back; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Apply {
@@ -72,7 +72,7 @@ pub struct Apply {
     #[arg(short, long, conflicts_with = "dry_run")]
     pub yes: bool,
 
-    /// Change the running system only: no file
+    /// Change the running system only: no file. --namespace implies this: what is changed lasts as long as the namespace
     #[arg(long)]
     pub until_boot: bool,
 
@@ -172,12 +172,14 @@ fn carry_out(
     chosen: &[&Item],
     shown: Applied,
 ) -> Result<ExitCode> {
-    let (steps, applied) = host.planned(args, chosen)?;
+    let until_boot = args.until_boot(source);
+    let (steps, applied) = host.planned(until_boot, chosen)?;
     let applied = Applied {
         left_out: shown.left_out,
         tuning: shown.tuning,
         not_kept: shown.not_kept,
         dry_run: args.dry_run,
+        in_namespace: source.namespace.is_some(),
         ..applied
     };
     let page = || pages::applied(source.name(), &applied);
@@ -195,7 +197,7 @@ fn carry_out(
         tell("nothing is changed");
         return Ok(ExitCode::SUCCESS);
     }
-    let (again, _) = host.planned(args, chosen)?;
+    let (again, _) = host.planned(until_boot, chosen)?;
     if again != steps {
         bail!(
             "{} has changed since this was shown: nothing is changed, try again",
@@ -294,6 +296,13 @@ struct Host {
     kernel: Kernel,
 }
 
+impl Apply {
+    /// Whether no file is written: those of a namespace would be the host's.
+    fn until_boot(&self, source: &Source) -> bool {
+        self.until_boot || source.namespace.is_some()
+    }
+}
+
 impl Host {
     /// The journal of its changes.
     fn changes(&self, source: &Source) -> Result<Changes> {
@@ -308,13 +317,13 @@ impl Host {
     }
 
     /// The steps of items, and what they change, by the host's present values.
-    fn planned(&self, args: &Apply, items: &[&Item]) -> Result<(Vec<Step>, Applied)> {
+    fn planned(&self, until_boot: bool, items: &[&Item]) -> Result<(Vec<Step>, Applied)> {
         let (mut steps, mut applied) = (Vec::new(), Applied::default());
         for item in items {
             applied.items.push((*item).into());
             for setting in &item.settings {
                 let Some(runtime) = &setting.runtime else {
-                    applied.at_boot |= setting.lasting.is_some() && !args.until_boot;
+                    applied.at_boot |= setting.lasting.is_some() && !until_boot;
                     continue;
                 };
                 let step = runtime
@@ -330,7 +339,7 @@ impl Host {
                 if step.check.as_ref().is_some_and(is_made) {
                     continue;
                 }
-                if setting.lasting.is_none() && setting.place.is_none() && !args.until_boot {
+                if setting.lasting.is_none() && setting.place.is_none() && !until_boot {
                     applied.until_boot.push(step.what.clone());
                 }
                 let now = step
@@ -349,7 +358,7 @@ impl Host {
             }
         }
         let files = lines::files(items);
-        for (path, lasting) in files.into_iter().filter(|_| !args.until_boot) {
+        for (path, lasting) in files.into_iter().filter(|_| !until_boot) {
             let answer = self.ask(&content_of(path), path)?;
             let before = content(&answer);
             let text = lines::changed(before, &lasting);

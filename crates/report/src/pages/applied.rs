@@ -18,6 +18,9 @@ pub struct Applied {
     pub not_kept: Vec<LeftOut>,
     /// Whether they are only shown.
     pub dry_run: bool,
+    /// Whether they are changes of a network namespace, which has no files for a boot.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_namespace: bool,
     /// Changes of the running system.
     pub values: Vec<ValueChange>,
     pub files: Vec<FileChange>,
@@ -130,6 +133,9 @@ pub fn applied(host: &str, applied: &Applied) -> Document {
             "Until the next boot alone: {}.",
             applied.until_boot.join(", ")
         ));
+    }
+    if applied.in_namespace && !applied.values.is_empty() {
+        page.note("These changes last as long as the network namespace: no file is written.");
     }
     let not_kept = applied.not_kept.iter();
     page.list(
