@@ -5,6 +5,7 @@
 //! constants of this module that take theirs as arguments: no text of a plan, a lab file or a host becomes part of a shell's
 //! program. The one exception are a plan's own commands, which are shell lines by definition.
 
+mod already;
 mod bsd;
 mod cards;
 mod event;
@@ -20,6 +21,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use already::questions;
 pub use event::event;
 pub use form::Form;
 pub use kinds::{NESTED, routes_by};

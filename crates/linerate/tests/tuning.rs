@@ -28,6 +28,18 @@ from = "router"
 sysctls = { "net.ipv4.icmp_echo_ignore_all" = 1 }
 "#;
 
+/// Changes that the kernel refuses, that the DUT has already, and that another makes.
+const UNTRIED: &str = r#"[variants.refused]
+from = "router"
+sysctls = { "net.ipv4.tcp_congestion_control" = "no-such" }
+[variants.there]
+from = "router"
+sysctls = { "net.ipv4.tcp_sack" = 1 }
+[variants.again]
+from = "router"
+sysctls = { "net/ipv4/tcp_sack" = "1" }
+"#;
+
 fn verdicts(tuned: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_string();
     let changes = tuned["changes"].as_array().unwrap();
@@ -41,7 +53,7 @@ fn verdicts(tuned: &Value) -> Vec<(String, String)> {
 #[ignore = "needs root: run by make test-long as root"]
 fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     let scratch = Scratch::new();
-    fs::write(scratch.file("plan.toml"), PLAN.replace("ECHO", "")).unwrap();
+    fs::write(scratch.file("plan.toml"), PLAN.replace("ECHO", UNTRIED)).unwrap();
     let tune = linerate_line("tune plan.toml --out tuned --json --seed 1")
         .dir(scratch.path())
         .within(120);
@@ -49,6 +61,12 @@ fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     assert_eq!(
         verdicts(&tuned)[0],
         ("short".into(), "kept".into()),
+        "{tuned:#}"
+    );
+    let left_out = tuned["left_out"].as_array().unwrap();
+    assert_eq!(
+        (verdicts(&tuned).len(), left_out.len()),
+        (1, 3),
         "{tuned:#}"
     );
     assert_eq!(tuned["together"]["verdict"], "proven");
@@ -162,6 +180,48 @@ fn a_dut_that_no_change_reaches_gives_no_finding() {
         (screened["median"].as_f64().unwrap() - 1.0).abs() < 0.01,
         "{screened}"
     );
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_change_that_the_kernel_refuses_or_that_changes_nothing_is_not_tried() {
+    let scratch = Scratch::new();
+    let short = PLAN.find("[variants.short]").unwrap()..PLAN.find("ECHO").unwrap();
+    let plan = PLAN.replace(&PLAN[short], "").replace("ECHO", UNTRIED);
+    fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let ended = linerate_line("tune plan.toml").dir(scratch.path()).run();
+    ended.fails(
+        4,
+        &[
+            "again is not tried: 'there' is the same change",
+            "there is not tried: the DUT has that already",
+            "refused is not tried: ",
+            "net/ipv4/tcp_congestion_control",
+            "no change of this plan can be tried here",
+        ],
+    );
+}
+
+#[test]
+fn a_check_of_a_plan_names_what_a_tuning_would_refuse() {
+    let scratch = Scratch::new();
+    let check = |more: &str| {
+        fs::write(scratch.file("plan.toml"), PLAN.replace("ECHO", more)).unwrap();
+        let check = linerate_line("plan check plan.toml").dir(scratch.path());
+        check.run().ok().stdout
+    };
+    let same = check(&UNTRIED.replace("\"1\"", "1"));
+    assert!(
+        same.contains("plan.toml:15:11: warning: `linerate tune` does not try 'again': 'there' is the same change"),
+        "{same}"
+    );
+    let both = "[variants.both]\nfrom = \"short\"\nsysctls = { \"net.ipv4.tcp_sack\" = 0 }\n";
+    let shared = check(both);
+    assert!(
+        shared.contains("refuses this plan: 'short' and 'both' both set rules.before = 0"),
+        "{shared}"
+    );
+    assert!(!check(ECHO).contains("linerate tune"));
 }
 
 /// Inline, the load does not wait for the CPU that threaded NAPI hands frames to.

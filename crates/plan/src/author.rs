@@ -2,12 +2,12 @@
 
 use super::campaign::{self, Campaign};
 use super::diagnostic::Diagnostic;
-use super::grammar::Table;
+use super::grammar::{Kind, Table};
 use super::keys::{COMPARE, LAB, TRAFFIC, TRIALS, VARIANT};
 use super::names::Named;
 use super::schema::Field;
 use super::toml_text::Toml;
-use super::{Plan, built_in, source};
+use super::{Plan, Source, built_in, source, sysctl};
 use linerate_measure::experiment::{Experiment, System};
 use serde_json::{Map, Value as Json, json};
 use toml_writer::ToTomlKey;
@@ -21,6 +21,7 @@ const DESCRIBED: [&str; 6] = ["about", "from", "systems", "apart", "requires", "
 /// The plan of a campaign, as its author wrote it.
 pub(crate) struct Author<'c> {
     experiment: &'c Experiment,
+    source: Source,
     plan: Keys,
 }
 
@@ -57,7 +58,37 @@ impl<'c> Author<'c> {
         Ok(Author {
             experiment: &measured.experiment,
             plan: source::json(source.root()),
+            source,
         })
+    }
+
+    /// Faults with their places in the text, each in the section of this name.
+    pub(crate) fn locate(&self, faults: Vec<([String; 2], Diagnostic)>) -> Vec<Diagnostic> {
+        let within = |([table, name], fault): ([String; 2], Diagnostic)| {
+            fault.within(self.source.place_of([&table, &name]).unwrap_or_default())
+        };
+        let faults = faults.into_iter().map(within).collect();
+        self.source.lines().locate_all(faults)
+    }
+
+    /// Whether a variant is from another, directly or by others.
+    pub(crate) fn is_from(&self, variant: &str, base: &str) -> bool {
+        self.chain(variant)[1..].contains(&base)
+    }
+
+    /// A variant and those of the plan that it is from, the nearest first.
+    fn chain<'a>(&'a self, variant: &'a str) -> Vec<&'a str> {
+        let variants = self.plan.get("variants");
+        let parent = |name: &str| variants?.get(name)?.get("from")?.as_str();
+        let mut chain = vec![variant];
+        while let Some(next) = chain.last().and_then(|name| parent(name)) {
+            // A variant may have the name of the built-in one that it is from.
+            if chain.contains(&next) || variants.and_then(|all| all.get(next)).is_none() {
+                break;
+            }
+            chain.push(next);
+        }
+        chain
     }
 
     fn table(&self, path: &[&str]) -> Keys {
@@ -128,19 +159,10 @@ impl<'c> Author<'c> {
     /// The settings of a variant: those of the variants that it is from, its own, and those of its section for the system.
     fn settings(&self, variant: &str) -> Keys {
         let variants = self.table(&["variants"]);
-        let mut chain = vec![variant];
-        let mut all = json!({});
-        while let Some(parent) = chain
-            .last()
-            .and_then(|name| variants.get(*name)?.get("from")?.as_str())
-        {
-            // A variant may have the name of the built-in one that it is from.
-            if chain.contains(&parent) || !variants.contains_key(parent) {
-                all = built_in::written(parent).unwrap_or(all);
-                break;
-            }
-            chain.push(parent);
-        }
+        let chain = self.chain(variant);
+        let last = chain.last().and_then(|name| variants.get(*name));
+        let built_in = last.and_then(|last| built_in::written(last.get("from")?.as_str()?));
+        let mut all = built_in.unwrap_or_else(|| json!({}));
         let system = self.experiment.system;
         for own in chain
             .into_iter()
@@ -156,8 +178,10 @@ impl<'c> Author<'c> {
             settings.retain(|key, _| {
                 !DESCRIBED.contains(&key.as_str()) && System::of_name(key).is_none()
             });
-            merge(&mut all, &settings.into());
-            of_system.for_each(|section| merge(&mut all, section));
+            merge(&mut all, &plain(&settings).into());
+            of_system
+                .filter_map(Json::as_object)
+                .for_each(|section| merge(&mut all, &plain(section).into()));
         }
         all.as_object().cloned().unwrap_or_default()
     }
@@ -204,6 +228,34 @@ impl Cell {
         section(&mut out, "trials", &TRIALS, &trials.clone().into());
         out
     }
+}
+
+/// Settings in one spelling: of a setting that a kernel knows by name, `net/ipv4/ip_forward = "1"` is `net.ipv4.ip_forward = 1`.
+fn plain(settings: &Keys) -> Keys {
+    let value = |value: &Json| {
+        let read = Kind::Setting.read(value).ok();
+        let Some(text) = read.as_ref().and_then(Json::as_str).map(sysctl::plain) else {
+            return value.clone();
+        };
+        let number = text.parse::<i64>().ok();
+        let number = number.filter(|number| number.to_string() == text);
+        number.map_or(text.into(), Json::from)
+    };
+    let mut settings = settings.clone();
+    for table in ["sysctls", "boot"] {
+        let Some(Json::Object(named)) = settings.get_mut(table) else {
+            continue;
+        };
+        let name = |name: &str| match table {
+            "sysctls" => sysctl::dotted(name).into_owned(),
+            _ => name.to_string(),
+        };
+        *named = named
+            .iter()
+            .map(|(key, of)| (name(key), value(of)))
+            .collect();
+    }
+    settings
 }
 
 /// A section, unless it is empty.

@@ -4,6 +4,7 @@
 use super::diagnostic::{Diagnostic, MOST, Span, listed, meant};
 use super::grammar::{Key, Kind, Table};
 use super::source::{self, Source, Written};
+use super::sysctl;
 use super::value::{Entry, Node, Tree, Value};
 use serde_json::Value as Json;
 
@@ -178,10 +179,24 @@ impl Reader {
                 );
                 continue;
             }
+            let is_sysctl = path.last() == Some(&"sysctls");
+            let key = if is_sysctl {
+                sysctl::dotted(name).into_owned()
+            } else {
+                name.clone()
+            };
+            if tree.entry(&key).is_some() {
+                let message = format!("'{name}' is {key}, which has a value already");
+                self.fault(Diagnostic::at(*key_span, message).remedy("leave one of them out"));
+                continue;
+            }
             let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
-            let node = self.value(value, of, &path);
+            let mut node = self.value(value, of, &path);
+            if let (true, Value::Scalar(Json::String(text))) = (is_sysctl, &mut node.value) {
+                *text = sysctl::plain(text);
+            }
             tree.entries.push(Entry {
-                key: name.clone(),
+                key,
                 key_span: *key_span,
                 node,
             });

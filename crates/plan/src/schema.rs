@@ -4,6 +4,7 @@ use super::diagnostic::{Diagnostic, meant};
 use super::grammar::{Key, Kind, Table};
 use super::keys::{PLAN, SETTINGS, TRAFFIC};
 use super::settings::DUTS;
+use super::sysctl;
 use serde_json::{Map, Value, json};
 
 /// The schema, draft 2020-12. TOML's integers are JSON's, its tables are objects.
@@ -186,7 +187,12 @@ impl Field {
             .strip_prefix("traffic.")
             .map_or((false, path), |rest| (true, rest));
         let dots = known.matches('.').count() - usize::from(traffic);
-        let keys = rest.splitn(dots + 1, '.').map(String::from).collect();
+        let mut keys: Vec<String> = rest.splitn(dots + 1, '.').map(String::from).collect();
+        if let [table, name] = &mut keys[..]
+            && table == "sysctls"
+        {
+            *name = sysctl::dotted(name).into_owned();
+        }
         Ok(Field {
             traffic,
             keys,

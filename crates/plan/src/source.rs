@@ -223,6 +223,15 @@ impl Source {
         }
     }
 
+    /// The place of a key in the text.
+    pub(crate) fn place_of(&self, [table, key]: [&str; 2]) -> Option<Span> {
+        let Value::Table(table) = self.get(&[table])? else {
+            return None;
+        };
+        let entry = table.iter().find(|(name, ..)| name == key);
+        entry.map(|(_, span, _)| *span)
+    }
+
     pub(crate) fn root(&self) -> &Table {
         &self.root
     }

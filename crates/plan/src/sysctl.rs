@@ -4,6 +4,7 @@
 //! [`crate::offload`].
 
 use linerate_measure::experiment::System;
+use std::borrow::Cow;
 
 /// Linux' settings that bear on forwarding, or on the ends of connections, and that each network namespace has.
 const OF_NAMESPACES: &str = "net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.ipv4.ip_early_demux net.ipv4.tcp_early_demux \
@@ -132,6 +133,34 @@ pub fn is_asked(system: System, name: &str) -> bool {
     })
 }
 
+/// A setting's name in the spelling with dots. sysctl(8) also has one with slashes, in which a dot is part of a name: the first separator
+/// decides.
+pub fn dotted(name: &str) -> Cow<'_, str> {
+    let has_slashes = name
+        .find(['.', '/'])
+        .is_some_and(|at| name.as_bytes()[at] == b'/');
+    if has_slashes {
+        swapped(name).into()
+    } else {
+        name.into()
+    }
+}
+
+/// A name in the other spelling: with dots for slashes, and slashes for dots.
+pub fn swapped(name: &str) -> String {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    name.chars().map(swap).collect()
+}
+
+/// A value of a setting as all spellings of it have it: words with a blank between them.
+pub fn plain(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Whether a setting of Linux belongs to a network namespace. Of the others, a namespace shows the value, or nothing
 /// (net/core/sysctl_net_core.c, net/core/neighbour.c and net/netfilter/nf_conntrack_standalone.c of Linux 6).
 pub fn is_namespaced(name: &str) -> bool {
@@ -194,6 +223,27 @@ mod tests {
             let mut before = ELSEWHERE[..nth].iter();
             assert!(!before.any(|(known, _)| begins.starts_with(known)));
         }
+    }
+
+    #[test]
+    fn both_spellings_are_one_name() {
+        for (name, one) in [
+            ("net.ipv4.ip_forward", "net.ipv4.ip_forward"),
+            ("net/ipv4/ip_forward", "net.ipv4.ip_forward"),
+            (
+                "net/ipv4/conf/g0.100/rp_filter",
+                "net.ipv4.conf.g0/100.rp_filter",
+            ),
+            (
+                "net.ipv4.conf.g0/100.rp_filter",
+                "net.ipv4.conf.g0/100.rp_filter",
+            ),
+            ("dev.ix.0.fc", "dev.ix.0.fc"),
+            ("", ""),
+        ] {
+            assert_eq!(dotted(name), one);
+        }
+        assert_eq!(plain(" 4096\t87380  1 "), "4096 87380 1");
     }
 
     #[test]

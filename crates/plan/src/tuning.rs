@@ -7,8 +7,15 @@ use super::campaign::{Campaign, Cell};
 use super::diagnostic::Diagnostic;
 use super::forms::duration_text;
 use linerate_measure::experiment::Trials;
+use linerate_measure::tuning::{LeftOut, MOST};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+
+/// Why a change is not tried that the DUT has before it is made.
+pub const NOTHING_NEW: &str = "the DUT has that already";
+
+/// A fault with the section that it is about: its table and its name.
+type Fault = ([String; 2], Diagnostic);
 
 /// Changes of a DUT. Any of them can be made together, but for the levels of a factor.
 #[derive(Debug, Clone)]
@@ -18,6 +25,8 @@ pub struct Tuning {
     written: Written,
     /// The changes, in the order of the plan's variants.
     pub changes: Vec<Candidate>,
+    /// Variants that make no change of their own.
+    pub left_out: Vec<LeftOut>,
     /// Rule files, by the names that the plan has for them.
     pub files: BTreeMap<String, String>,
 }
@@ -45,6 +54,14 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Paths of single values, with the values. Lists are left out: they grow.
+    fn leaves(&self) -> Vec<(String, Json)> {
+        let mut all = Vec::new();
+        leaves("", &self.patch, &mut all);
+        all.retain(|(_, value)| !value.is_array());
+        all
+    }
+
     /// Keys with their values: `interface.gro = false`.
     pub fn keys(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -59,59 +76,43 @@ impl Tuning {
     /// The changes of a plan.
     ///
     /// # Errors
-    /// The plan has factors, a variant that takes something away from the first one, or one that excludes others without being a level of
-    /// the same key.
+    /// The plan has factors, no changes or too many, a variant that takes something away from the first one, or one that excludes others
+    /// without being a level of the same key.
     pub fn of(plan: &Campaign) -> Result<Tuning, Vec<Diagnostic>> {
-        let fault = |message: String, remedy: &str| vec![Diagnostic::new(message).remedy(remedy)];
-        let cells: Vec<&Cell> = (0..plan.cells.len())
-            .filter(|c| !plan.is_ceiling(*c))
-            .map(|c| &plan.cells[c])
-            .collect();
+        let author = Author::of(plan)?;
+        Tuning::by(plan, &author).map_err(|faults| author.locate(faults))
+    }
+
+    fn by(plan: &Campaign, author: &Author<'_>) -> Result<Tuning, Vec<Fault>> {
         if let Some(factor) = plan.experiment.factors.first() {
             let message = format!(
                 "the factor '{}' is for comparisons of its levels, and each change of a tuning is a variant",
                 factor.name
             );
-            return Err(fault(
-                message,
-                "make a variant of each level: those that give one key different values are compared as levels",
-            ));
+            let remedy = "make a variant of each level: those that give one key different values are compared as levels";
+            let fault = Diagnostic::new(message).remedy(remedy);
+            return Err(vec![(["factors".into(), factor.name.clone()], fault)]);
         }
-        let base = cells
-            .iter()
-            .copied()
-            .find(|cell| cell.baseline.is_none())
-            .or(cells.first().copied());
+        let cells = duts(plan);
+        let base = base(&cells);
         let (Some(base), true) = (base, cells.len() > 1) else {
             let message = "the plan has no changes: it needs a variant for the DUT as it is, and one for each change";
-            return Err(fault(
-                message.into(),
-                "[variants.NAME] with from = the first variant",
-            ));
+            let fault =
+                Diagnostic::new(message).remedy("[variants.NAME] with from = the first variant");
+            return Err(vec![of_variant("", fault)]);
         };
-        let author = Author::of(plan)?;
         let written = author.cell(base);
-        let mut changes: Vec<Candidate> = Vec::new();
-        for cell in cells.iter().filter(|cell| cell.variant != base.variant) {
-            let (name, from) = (cell.variant.clone(), &base.variant);
-            let patch = difference(&written.settings, &author.cell(cell).settings)
-                .map(Json::Object)
-                .ok_or_else(|| {
-                    fault(
-                        format!("'{name}' lacks a setting of '{from}': a change adds settings, or gives them other values"),
-                        "write it with from",
-                    )
-                })?;
-            let factor = None;
-            changes.push(Candidate {
-                name,
-                patch,
-                factor,
-            });
+        let (mut changes, left_out) = candidates(plan, author, &cells, base)?;
+        if changes.len() > MOST {
+            let message = format!(
+                "the plan has {} changes, and one tuning has at most {MOST}",
+                changes.len()
+            );
+            let fault = Diagnostic::new(message).remedy("make several plans of it");
+            return Err(vec![of_variant(&changes[MOST].name, fault)]);
         }
-        name_factors(&mut changes).map_err(|message| {
-            fault(message, "leave one of them out, or give them one key alone")
-        })?;
+        name_factors(&mut changes).map_err(|fault| vec![fault])?;
+        not_shared(&changes)?;
         let files = plan
             .lanes
             .iter()
@@ -123,8 +124,49 @@ impl Tuning {
             base: base.variant.clone(),
             written,
             changes,
+            left_out,
             files,
         })
+    }
+
+    /// What `linerate tune` would say against a plan whose variants are all changes of the first one, as warnings: `linerate run` takes it.
+    pub fn warnings(plan: &Campaign) -> Vec<Diagnostic> {
+        let (Ok(author), cells) = (Author::of(plan), duts(plan)) else {
+            return Vec::new();
+        };
+        let Some(base) = base(&cells).filter(|_| plan.experiment.factors.is_empty()) else {
+            return Vec::new();
+        };
+        let mut others = cells.iter().filter(|cell| cell.variant != base.variant);
+        if cells.len() < 2 || !others.all(|cell| author.is_from(&cell.variant, &base.variant)) {
+            return Vec::new();
+        }
+        let found = match Tuning::by(plan, &author) {
+            // A plan that compares equal variants.
+            Ok(tuning) if tuning.changes.is_empty() => Vec::new(),
+            Ok(tuning) => {
+                let said = |left: LeftOut| {
+                    let message = format!(
+                        "`linerate tune` does not try '{}': {}",
+                        left.name, left.reason
+                    );
+                    of_variant(&left.name, Diagnostic::new(message))
+                };
+                tuning.left_out.into_iter().map(said).collect()
+            }
+            Err(faults) => {
+                let said = |(place, fault): Fault| {
+                    let message = format!("`linerate tune` refuses this plan: {}", fault.message);
+                    (place, Diagnostic { message, ..fault })
+                };
+                faults.into_iter().map(said).collect()
+            }
+        };
+        author
+            .locate(found)
+            .into_iter()
+            .map(Diagnostic::doubtful)
+            .collect()
     }
 
     /// The factor of each change: a number that the levels of one factor have in common.
@@ -135,6 +177,11 @@ impl Tuning {
             self.changes.iter().position(same).unwrap_or(at)
         };
         self.changes.iter().enumerate().map(first).collect()
+    }
+
+    /// The variant of the DUT as it is.
+    pub fn base_variant(&self) -> &str {
+        &self.base
     }
 
     /// Whether a variant is the DUT as it is.
@@ -253,11 +300,75 @@ fn leaves(path: &str, value: &Json, all: &mut Vec<(String, Json)>) {
     }
 }
 
+/// The cells of a plan with a DUT.
+fn duts(plan: &Campaign) -> Vec<&Cell> {
+    (0..plan.cells.len())
+        .filter(|cell| !plan.is_ceiling(*cell))
+        .map(|cell| &plan.cells[cell])
+        .collect()
+}
+
+/// The cell of the DUT as it is.
+fn base<'c>(cells: &[&'c Cell]) -> Option<&'c Cell> {
+    let compared_with = cells.iter().find(|cell| cell.baseline.is_none());
+    compared_with.or(cells.first()).copied()
+}
+
+/// The changes that variants make of the first one, and the variants that make none of their own.
+///
+/// # Errors
+/// A variant takes something away from the first one.
+fn candidates(
+    plan: &Campaign,
+    author: &Author<'_>,
+    cells: &[&Cell],
+    base: &Cell,
+) -> Result<(Vec<Candidate>, Vec<LeftOut>), Vec<Fault>> {
+    let settings = |cell: &Cell| &plan.lanes[cell.lane].settings;
+    let written = author.cell(base).settings;
+    let (mut changes, mut left_out) = (Vec::new(), Vec::new());
+    let mut tried: Vec<&Cell> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.variant != base.variant) {
+        let name = cell.variant.clone();
+        if settings(cell) == settings(base) {
+            let reason = NOTHING_NEW.into();
+            left_out.push(LeftOut { name, reason });
+            continue;
+        }
+        if let Some(same) = tried.iter().find(|one| settings(one) == settings(cell)) {
+            let reason = format!("'{}' is the same change", same.variant);
+            left_out.push(LeftOut { name, reason });
+            continue;
+        }
+        let patch = difference(&written, &author.cell(cell).settings);
+        let Some(patch) = patch.map(Json::Object) else {
+            let message = format!(
+                "'{name}' lacks a setting of '{}': a change adds settings, or gives them other values",
+                base.variant
+            );
+            let fault = Diagnostic::new(message).remedy("write it with from");
+            return Err(vec![of_variant(&name, fault)]);
+        };
+        tried.push(cell);
+        changes.push(Candidate {
+            name,
+            patch,
+            factor: None,
+        });
+    }
+    Ok((changes, left_out))
+}
+
+/// A fault with the section of the plan that it is about.
+fn of_variant(name: &str, fault: Diagnostic) -> Fault {
+    (["variants".into(), name.into()], fault)
+}
+
 /// Names the factors of changes that exclude each other.
 ///
 /// # Errors
 /// A change excludes others, and no key has a value of its own in each of them.
-fn name_factors(changes: &mut [Candidate]) -> Result<(), String> {
+fn name_factors(changes: &mut [Candidate]) -> Result<(), Fault> {
     for at in 0..changes.len() {
         let excludes =
             |other: &usize| *other != at && !conflicts(&changes[*other], &changes[at]).is_empty();
@@ -274,138 +385,72 @@ fn name_factors(changes: &mut [Candidate]) -> Result<(), String> {
             })
         };
         let Some(key) = of_first.iter().find(in_all).cloned() else {
-            return Err(format!(
-                "'{}' cannot be made together with '{}', because both set {}, and they are not levels of one setting: other changes share this key with one of them alone, or give it the same value",
-                changes[at].name, changes[*first].name, of_first[0]
-            ));
+            let name = &changes[at].name;
+            let of = |other: &usize| {
+                let keys = conflicts(&changes[*other], &changes[at]).join(", ");
+                format!(
+                    "with '{}', because they give {keys} different values",
+                    changes[*other].name
+                )
+            };
+            let others: Vec<String> = levels.iter().map(of).collect();
+            let message = format!(
+                "'{name}' cannot be made together {}: variants that exclude each other must all set the same key, each to another value",
+                others.join("; nor ")
+            );
+            let remedy = format!("make a variant of each key of '{name}', or leave it out");
+            return Err(of_variant(name, Diagnostic::new(message).remedy(remedy)));
         };
         changes[at].factor = Some(key);
     }
     Ok(())
 }
 
+/// Whether each change has keys of its own: two that make the same part of the DUT's settings do not have effects of their own. Levels of a
+/// factor are never made together.
+///
+/// # Errors
+/// For each two changes that share a key, a fault.
+fn not_shared(changes: &[Candidate]) -> Result<(), Vec<Fault>> {
+    let mut faults = Vec::new();
+    for (at, change) in changes.iter().enumerate() {
+        for other in &changes[..at] {
+            let of_one_factor = change.factor.is_some() && change.factor == other.factor;
+            let known = other.leaves();
+            let shared = change
+                .leaves()
+                .into_iter()
+                .find(|leaf| known.contains(leaf));
+            let Some((key, value)) = shared.filter(|_| !of_one_factor) else {
+                continue;
+            };
+            let (a, b) = (&other.name, &change.name);
+            let message = format!(
+                "'{a}' and '{b}' both set {key} = {value}: a run that makes both has it once, so their effects cannot be told apart"
+            );
+            let remedy =
+                "set it in one of them alone, in the first variant, or in a variant of its own";
+            faults.push(of_variant(b, Diagnostic::new(message).remedy(remedy)));
+        }
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults)
+    }
+}
+
 /// The keys that both set to different values, in the order of the alphabet. Lists grow.
 fn conflicts(a: &Candidate, b: &Candidate) -> Vec<String> {
-    let of = |candidate: &Candidate| {
-        let mut all = Vec::new();
-        leaves("", &candidate.patch, &mut all);
-        all
-    };
-    let known = of(a);
+    let known = a.leaves();
     let differs = |(key, value): &(String, Json)| {
-        !value.is_array()
-            && known
-                .iter()
-                .any(|(other, its)| other == key && its != value)
+        known
+            .iter()
+            .any(|(other, its)| other == key && its != value)
     };
-    let keys = of(b).into_iter().filter(differs).map(|(key, _)| key);
+    let keys = b.leaves().into_iter().filter(differs).map(|(key, _)| key);
     keys.collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use linerate_measure::experiment::System;
-
-    const PLAN: &str = r#"
-        title = "t"
-        question = "q"
-        [variants.router]
-        sysctls = { "net.ipv4.conf.all.rp_filter" = 1 }
-        [variants.loose]
-        from = "router"
-        sysctls = { "net.ipv4.conf.all.rp_filter" = 0 }
-        [variants.no-gro]
-        from = "router"
-        interface.gro = false
-        [variants.rules]
-        from = "router"
-        rules = { tool = "nftables", filter = "stateless", before = 100 }
-        [traffic]
-        flows = 7
-        [trials]
-        duration = "100 ms"
-        blocks = 6
-    "#;
-
-    fn plan(text: &str) -> Campaign {
-        Plan::read(text.as_bytes())
-            .unwrap()
-            .campaign(System::Linux, false)
-            .unwrap()
-            .clone()
-    }
-
-    #[test]
-    fn changes_are_made_together() {
-        let plan = plan(PLAN);
-        let tuning = Tuning::of(&plan).unwrap();
-        let words: Vec<String> = tuning.changes.iter().flat_map(Candidate::keys).collect();
-        assert_eq!(
-            words[..2],
-            [
-                "sysctls.net.ipv4.conf.all.rp_filter = 0",
-                "interface.gro = false"
-            ]
-        );
-        let trials = &plan.experiment.trials;
-        let runs = [
-            vec![false; 3],
-            vec![true, true, false],
-            vec![true; 3],
-            vec![true; 3],
-        ];
-        let name = |n: usize| format!("run-{n}");
-        let Combined {
-            campaign: made,
-            cells,
-            ..
-        } = tuning
-            .experiment(&plan, ["t", "q"], &runs, name, trials)
-            .unwrap();
-        let of = |run: usize| &made.lanes[made.cells[cells[run]].lane].settings;
-        assert_eq!(of(0), &plan.lanes[plan.cells[1].lane].settings);
-        assert_eq!(of(1).sysctls["net.ipv4.conf.all.rp_filter"], "0");
-        assert!(of(1).rules.is_none() && of(2).rules.is_some());
-        assert_eq!(of(2), of(3));
-        assert_ne!(
-            made.cells[cells[2]].lane, made.cells[cells[3]].lane,
-            "each run has a DUT of its own"
-        );
-        assert_eq!(made.kinds[made.cells[cells[3]].kind].flows, 7);
-    }
-
-    #[test]
-    fn changes_that_give_one_key_different_values_are_levels_of_a_factor() {
-        let budgets = "[variants.small]\nfrom = \"rules\"\nrules.before = 5\n[variants.large]\nfrom = \"router\"\n\
-            rules = { tool = \"nftables\", filter = \"stateless\", before = 1000 }";
-        let tuning = Tuning::of(&plan(&(PLAN.to_string() + budgets))).unwrap();
-        let factors: Vec<Option<&str>> = tuning
-            .changes
-            .iter()
-            .map(|change| change.factor.as_deref())
-            .collect();
-        let before = Some("rules.before");
-        assert_eq!(factors, [None, None, before, before, before]);
-        assert_eq!(tuning.factor_of(), [0, 1, 2, 2, 2]);
-    }
-
-    #[test]
-    fn faults() {
-        let fault = |text: &str| Tuning::of(&plan(text)).unwrap_err()[0].message.clone();
-        // A change that excludes two others, which do not exclude each other.
-        let both = PLAN.to_string()
-            + "[variants.both]\nfrom = \"rules\"\nrules.before = 5\ninterface.gro = true";
-        assert!(
-            fault(&both).contains("not levels of one setting"),
-            "{}",
-            fault(&both)
-        );
-        let factor =
-            PLAN.to_string() + "[factors.flows]\nsets = \"traffic.flows\"\nlevels = [1, 2]";
-        assert!(fault(&factor).contains("factor 'flows'"));
-        let alone = PLAN.split("[variants.loose]").next().unwrap().to_string()
-            + "[trials]\nduration = \"1 s\"\nblocks = 6";
-        assert!(fault(&alone).contains("no changes"));
-    }
-}
+mod tests;

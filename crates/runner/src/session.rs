@@ -13,7 +13,7 @@ use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{
     EndHosts, SequentialLabs, Simulated, Testbed, connection_labs, opens_connections,
-    parse_simulation,
+    parse_simulation, try_out,
 };
 use crate::{campaign, input, kept, plans};
 use anyhow::{Context, Result, bail};
@@ -226,6 +226,18 @@ impl Session {
     /// The variants that cannot be measured here, with the reasons.
     pub fn lacking(&self) -> Vec<(String, String)> {
         self.prepared.lacking()
+    }
+
+    /// The variants that the DUT of the embedded lab does not take, or that change nothing of it, with the reasons. `base`: the variant of the
+    /// DUT as it is.
+    ///
+    /// # Errors
+    /// The DUT as it is cannot be made either.
+    pub fn try_out(&self, base: &str) -> Result<Vec<(String, String)>> {
+        if self.simulated.is_some() {
+            return Ok(Vec::new());
+        }
+        try_out(&self.prepared, base)
     }
 
     /// Runs the campaign, and puts everything back. `base`: the folder below which it makes one for the records, unless the arguments

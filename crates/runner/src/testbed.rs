@@ -9,11 +9,13 @@ pub mod hosts;
 mod keeping;
 pub mod prepare;
 mod simulated;
+mod trying;
 
 pub use connecting::{connection_labs, opens_connections};
 pub use embedded::{ATTEMPTS, PACED_BATCH, SequentialLabs};
 pub use end_hosts::EndHosts;
 pub use simulated::{Simulated, parse_simulation};
+pub use trying::try_out;
 
 use anyhow::Result;
 use linerate_linux::lab::EmbeddedLab;

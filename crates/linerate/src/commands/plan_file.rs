@@ -180,7 +180,11 @@ fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Exit {
         };
         let name = input::name(file);
         let (told, plan) = match parse(file, &bytes) {
-            Ok(plan) => (plan.remarks.clone(), Some(plan)),
+            Ok(plan) => {
+                let full = plan.campaign(plan.systems[0], false);
+                let of_tuning = full.map_or(Vec::new(), plan::Tuning::warnings);
+                ([plan.remarks.clone(), of_tuning].concat(), Some(plan))
+            }
             Err(faults) => (faults, None),
         };
         faulty |= plan.is_none();

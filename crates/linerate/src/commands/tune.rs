@@ -11,9 +11,7 @@ use clap::Args;
 use linerate_linux::records::{make_folder, write_document};
 use linerate_measure::experiment::{Interest, Trials};
 use linerate_measure::record::{Proof, Slot, Verdict as Proven, Warning};
-use linerate_measure::tuning::{
-    LeftOut, MOST, Stage, Tuned, VERSION, confirming_runs, screening_runs,
-};
+use linerate_measure::tuning::{LeftOut, Stage, Tuned, VERSION, confirming_runs, screening_runs};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
@@ -105,13 +103,11 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
         );
     }
     let mut tuning = Tuning::of(&plan).map_err(|faults| faulty(&name, &faults))?;
-    if tuning.changes.len() > MOST {
-        bail_usage!(
-            "{name} has {} changes, and one tuning has at most {MOST}",
-            tuning.changes.len()
-        );
+    let mut left_out = std::mem::take(&mut tuning.left_out);
+    match untried(&plan, &tuning, args, site.as_ref()) {
+        Err(_) if interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
+        untried => left_out.extend(untried?),
     }
-    let left_out = left_out(&plan, &tuning, args, site.as_ref())?;
     for LeftOut { name, reason } in &left_out {
         tell(format!("{name} is not tried: {reason}"));
     }
@@ -171,30 +167,33 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
 }
 
 /// The changes that cannot be tried, with the reasons: the others are.
-fn left_out(
-    plan: &Plan,
-    tuning: &Tuning,
-    args: &Tune,
-    site: Option<&Site>,
-) -> Result<Vec<LeftOut>> {
+fn untried(plan: &Plan, tuning: &Tuning, args: &Tune, site: Option<&Site>) -> Result<Vec<LeftOut>> {
     let all = match site {
-        Some(site) => untried(plan, site)?,
+        Some(site) => untried_on_hosts(plan, tuning, site)?,
         None => {
             let session = Session::new(&args.campaign.wanted(), None, plan.clone(), None)?;
             let open = plan
                 .open_loops()
                 .map(|name| (name.to_string(), OPEN.to_string()));
-            session.lacking().into_iter().chain(open).collect()
+            let lacking = session.lacking().into_iter().chain(open);
+            let mut all: Vec<_> = lacking.collect();
+            for (name, reason) in session.try_out(tuning.base_variant())? {
+                if all.iter().all(|(known, _)| *known != name) {
+                    all.push((name, reason));
+                }
+            }
+            all
         }
     };
-    let changes = all.into_iter().filter(|(name, _)| !tuning.is_base(name));
+    let is_change = |name: &str| tuning.changes.iter().any(|change| change.name == name);
+    let changes = all.into_iter().filter(|(name, _)| is_change(name));
     Ok(changes
         .map(|(name, reason)| LeftOut { name, reason })
         .collect())
 }
 
 /// The variants that the DUT of these hosts cannot have, with the reasons: the DUT lacks the setting, or refused it when linerate tried.
-fn untried(plan: &Plan, site: &Site) -> Result<Vec<(String, String)>> {
+fn untried_on_hosts(plan: &Plan, tuning: &Tuning, site: &Site) -> Result<Vec<(String, String)>> {
     let mut plan = plan.clone();
     plan.is_for(&site.lab);
     let mut lacking = hosts::prepare(&plan, Some(site))?.lacking();
@@ -205,7 +204,11 @@ fn untried(plan: &Plan, site: &Site) -> Result<Vec<(String, String)>> {
         .filter(|cell| possible(&cell.variant))
         .collect();
     let lanes: Vec<usize> = cells.iter().map(|cell| cell.lane).collect();
-    let failed = site.try_out(&plan, &lanes)?;
+    let base = cells.iter().find(|cell| tuning.is_base(&cell.variant));
+    let Some(base) = base else {
+        return Ok(lacking);
+    };
+    let failed = site.try_out(&plan, base.lane, &lanes)?;
     lacking.extend(cells.iter().filter_map(|cell| {
         let why = failed.get(&cell.lane)?;
         Some((cell.variant.clone(), why.clone()))

@@ -13,6 +13,7 @@ use crate::net::registry::DEFAULT_ROOT;
 use crate::net::sysctl;
 use crate::process::Job;
 use linerate_hosts::dut_changes::same;
+use linerate_plan::sysctl::swapped;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Write;
@@ -101,11 +102,7 @@ impl Change {
                 } else {
                     ""
                 };
-                format!(
-                    "sysctl -w {}={quote}{}{quote}",
-                    sysctl::swapped(key),
-                    self.value
-                )
+                format!("sysctl -w {}={quote}{}{quote}", swapped(key), self.value)
             }
             None => format!("echo {} > /{}", self.value, self.file),
         }

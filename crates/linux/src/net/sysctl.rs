@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::Netns;
 use crate::error::{Doing, Error};
 use crate::files::{is_plain, set_file};
+use linerate_plan::sysctl::{dotted, swapped};
 
 /// Sets one key, such as `net/ipv4/ip_forward`.
 pub fn set(ns: &Netns, key: &str, value: &str) -> Result<(), Error> {
@@ -51,30 +52,13 @@ pub fn is_settable(ns: &Netns, key: &str) -> Result<bool, Error> {
 /// A key as its path below /proc/sys, from either spelling of sysctl(8): `net.ipv4.ip_forward`, in which a slash means a dot, and
 /// `net/ipv4/ip_forward`. The first separator decides.
 pub fn path_of(name: &str) -> Result<String, Error> {
-    let dotted = name
-        .find(['.', '/'])
-        .is_none_or(|at| name.as_bytes()[at] == b'.');
-    let path = if dotted {
-        swapped(name)
-    } else {
-        name.to_owned()
-    };
+    let path = swapped(&dotted(name));
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
     if !path.contains('/') || !is_plain(&path) || !path.chars().all(plain) {
         let reason = "it must be a plain name such as net.ipv4.ip_forward";
         return Err(Error::unusable("the sysctl key", name, reason));
     }
     Ok(path)
-}
-
-/// A key in the other spelling: with dots for slashes, and slashes for dots.
-pub(crate) fn swapped(key: &str) -> String {
-    let swap = |c| match c {
-        '.' => '/',
-        '/' => '.',
-        other => other,
-    };
-    key.chars().map(swap).collect()
 }
 
 /// Refuses a value that is more than one line.

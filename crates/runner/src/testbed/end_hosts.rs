@@ -90,17 +90,22 @@ impl EndHosts {
     }
 }
 
+/// The link between the end hosts of a setup.
+pub(super) fn link_of(setup: &Setup) -> Link {
+    let path = setup.settings.path.as_ref();
+    Link::half(
+        path.map_or(0, |path| path.rtt_ns),
+        path.map(|path| path.rate as f64),
+    )
+}
+
 impl Testbed for EndHosts {
     fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
         let Request {
             slot: cell, timing, ..
         } = *request;
         let setup = &self.setups[&self.prepared.lane(cell)];
-        let path = setup.settings.path.as_ref();
-        let link = Link::half(
-            path.map_or(0, |path| path.rtt_ns),
-            path.map(|path| path.rate as f64),
-        );
+        let link = link_of(setup);
         let flows = self.prepared.plan.kinds[self.prepared.plan.cells[cell].kind].flows;
         let mut lab = Lab::new(setup, link, self.by_kernel).context("making the end hosts")?;
         let scene = scene(&lab, &setup.name, request.configuration.then_some(cell));

@@ -375,7 +375,11 @@ impl Prepared {
         Ok((lanes, setups))
     }
 
-    fn setup(&self, lane: usize, number: usize) -> Result<Setup> {
+    /// The setup of a lane, as lane `number` of a lab.
+    ///
+    /// # Errors
+    /// It has faults.
+    pub fn setup(&self, lane: usize, number: usize) -> Result<Setup> {
         let (name, settings) = (
             self.plan.lanes[lane].variants.join(", "),
             &self.plan.lanes[lane].settings,

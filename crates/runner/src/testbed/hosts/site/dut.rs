@@ -4,14 +4,16 @@ use super::{Site, state};
 use crate::interrupt::INTERRUPTED as STOP;
 use crate::messages::tell;
 use crate::testbed::hosts::RESTORE;
+use crate::testbed::trying::has_already;
 use anyhow::{Context, Result, anyhow};
-use linerate_hosts::dut_changes::{self, Step, Steps, Target};
+use linerate_hosts::dut_changes::{self, Step, Steps, Target, questions};
 use linerate_hosts::systems::Interface;
 use linerate_measure::experiment::Reboot;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, Reach};
 use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Dut, End, EventKind, Settings};
+use linerate_plan::tuning::NOTHING_NEW;
 use linerate_remote::dut::{Known, RemoteDut};
 use linerate_remote::{Changes, Left, Order, mark};
 use std::collections::BTreeMap;
@@ -182,23 +184,29 @@ impl Site {
         Ok(command)
     }
 
-    /// Makes the changes of lanes on the DUT, one lane after the other, and takes them back: why that failed, by lane. Lanes that need a boot
-    /// are not tried.
+    /// Makes the changes of lanes on the DUT, one lane after the other, and takes them back: why that failed, by lane, or that the DUT as it
+    /// is, `base`, has them already. Lanes that need a boot are not tried.
     ///
     /// # Errors
     /// The DUT cannot be put back, or reached.
-    pub fn try_out(&self, plan: &Campaign, lanes: &[usize]) -> Result<BTreeMap<usize, String>> {
+    pub fn try_out(
+        &self,
+        plan: &Campaign,
+        base: usize,
+        lanes: &[usize],
+    ) -> Result<BTreeMap<usize, String>> {
         let mut failed = BTreeMap::new();
         let Some(host) = self.lab.dut() else {
             return Ok(failed);
         };
         let mut dut = self.dut(host, Reboot::Never)?;
-        let steps = self.steps(plan)?;
-        for lane in lanes {
+        let (steps, target) = (self.steps(plan)?, self.target(plan)?);
+        // The first: the others are asked for while it stands.
+        for lane in std::iter::once(&base).chain(lanes.iter().filter(|lane| **lane != base)) {
             let Some(Ok(steps)) = steps.get(*lane) else {
                 continue;
             };
-            if steps.lasting > 0 || steps.reboot {
+            if steps.lasting > 0 || steps.reboot || failed.contains_key(lane) {
                 continue;
             }
             match dut.set_up(steps, false, Some(&STOP)) {
@@ -208,6 +216,15 @@ impl Site {
                     if error.fault.left() != Left::Others {
                         dut.recover(Some(&STOP))?;
                     }
+                }
+                Ok(()) if *lane == base => {
+                    let has = |lane: &usize| {
+                        let [base, wanted] = [base, *lane].map(|lane| &plan.lanes[lane].settings);
+                        let asked = questions(base, wanted, target.as_ref()?)?;
+                        has_already(dut.place(), host.sudo, &asked)
+                            .then(|| (*lane, NOTHING_NEW.to_string()))
+                    };
+                    failed.extend(lanes.iter().filter_map(has));
                 }
                 Ok(()) => {}
             }
