@@ -1,7 +1,7 @@
 //! The block format of pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets; other blocks are
 //! skipped.
 
-use crate::pcap::{ByteOrder, Input, MAX_RECORD, Record, malformed};
+use crate::pcap::input::{ByteOrder, Input, MAX_RECORD, Record, malformed};
 use crate::{Result, WireError};
 use std::io::Read;
 
