@@ -5,14 +5,111 @@ pub(crate) mod kept;
 use crate::Runtime;
 use crate::host::{ALL, Host};
 use crate::item::{Lasting, Setting};
-use crate::rule::{Place, Scope, Set, Want, Worked, worked};
-use linerate_hosts::configuration::{Interrupt, mask_of};
+use linerate_hosts::configuration::{Card, Interrupt, mask_of};
 use linerate_hosts::dut_changes::same;
 use linerate_hosts::systems::Kernel;
 use linerate_plan::card::CardValue;
 use linerate_plan::offload::{OFFLOADS, Offload};
 use linerate_plan::sysctl::{Lasts, lasts};
 use serde_json::{Map, Value, json};
+
+/// A setting of a rule.
+#[derive(Clone, Copy)]
+pub struct Set {
+    /// `{if}` stands for the interface, `{dev}` for its node of FreeBSD's tree: `igb.0`; `{queue}` for each of its receive queues,
+    /// `{irq}` for each of its queues' interrupts, `{cpu}` for each CPU; `{each}` for every interface of Linux, and for `default` and
+    /// `all`.
+    pub name: &'static str,
+    pub place: Place,
+    pub want: Want,
+}
+
+/// Where a setting is, and how it is changed.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// The kernel's, by its name: `linerate_plan::sysctl` says where it lasts.
+    Kernel,
+    /// An offload: ethtool(8) and systemd.link(5), or ifconfig(8).
+    Offload(&'static Offload),
+    /// Another option of ethtool(8): its letter, its word, the key of systemd.link(5), and the present value.
+    Ethtool {
+        letter: &'static str,
+        word: &'static str,
+        link: &'static str,
+        now: fn(&Scope) -> Option<String>,
+    },
+    /// A file below /sys or /proc with the name as its path, and its present value.
+    Sys(fn(&Scope) -> Option<String>),
+    /// The CPUs of an interrupt of FreeBSD: cpuset(1).
+    CpuSet,
+    /// A line of pf.conf(5).
+    Pf,
+}
+
+/// A wanted value.
+#[derive(Clone, Copy)]
+pub enum Want {
+    Is(&'static str),
+    /// At least this number.
+    Least(&'static str),
+    /// At least this number, or the lists' elements each.
+    LeastBy(fn(&Scope) -> Option<Worked>),
+    By(fn(&Scope) -> Option<Worked>),
+    /// The system's own: the line goes.
+    Gone,
+}
+
+/// A value with its computation.
+pub struct Worked {
+    pub value: String,
+    pub how: String,
+}
+
+pub(crate) fn worked(value: impl ToString, how: impl Into<String>) -> Option<Worked> {
+    Some(Worked {
+        value: value.to_string(),
+        how: how.into(),
+    })
+}
+
+pub(crate) const fn set(name: &'static str, place: Place, want: Want) -> Set {
+    Set { name, place, want }
+}
+
+pub(crate) const fn is(name: &'static str, value: &'static str) -> Set {
+    set(name, Place::Kernel, Want::Is(value))
+}
+
+/// A value that depends on the host.
+pub(crate) const fn by(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
+    set(name, Place::Kernel, Want::By(by))
+}
+
+/// At least this number.
+pub(crate) const fn least(name: &'static str, value: &'static str) -> Set {
+    set(name, Place::Kernel, Want::Least(value))
+}
+
+/// At least a number that depends on the host.
+pub(crate) const fn least_by(name: &'static str, by: fn(&Scope) -> Option<Worked>) -> Set {
+    set(name, Place::Kernel, Want::LeastBy(by))
+}
+
+/// A setting whose line goes, in whatever file it is.
+pub(crate) const fn gone(name: &'static str) -> Set {
+    set(name, Place::Kernel, Want::Gone)
+}
+
+/// Facts that a value is computed from.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    pub host: &'a Host<'a>,
+    pub card: Option<&'a Card>,
+    /// The queue, the interrupt or the CPU, where the setting has one for each.
+    pub nth: u32,
+    /// The interface, where every one has the setting.
+    pub each: &'a str,
+}
 
 /// Where systemd-tmpfiles(8) finds values of files for the next boot.
 const TMPFILES: &str = "/etc/tmpfiles.d/linerate.conf";

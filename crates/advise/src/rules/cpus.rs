@@ -4,8 +4,9 @@ use super::{PAGE, paper};
 use crate::host::Host;
 use crate::item::Topic::{Cpus, Release};
 use crate::rule::Kind::{ByHand, Measure};
-use crate::rule::Want::Is;
-use crate::rule::{EVERY, FORWARDING, Place, ROUTING, RULE, Rule, Study, is, set};
+use crate::rule::{EVERY, FORWARDING, ROUTING, RULE, Rule, Study};
+use crate::setting::Want::Is;
+use crate::setting::{Place, is, set};
 use linerate_hosts::systems::Kernel::Linux;
 
 const CPU: Rule = Rule {

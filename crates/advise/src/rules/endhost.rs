@@ -5,7 +5,8 @@ use crate::host::Host;
 use crate::item::Role;
 use crate::item::Topic::EndHost;
 use crate::rule::Kind::{Measure, Undo};
-use crate::rule::{RULE, Rule, Scope, Study, Worked, gone, is, least, least_by, worked};
+use crate::rule::{RULE, Rule, Study};
+use crate::setting::{Scope, Worked, gone, is, least, least_by, worked};
 use linerate_calc::tcp::bdp_bytes;
 use linerate_hosts::systems::Kernel::{FreeBsd, Linux};
 

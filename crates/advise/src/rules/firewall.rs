@@ -5,10 +5,9 @@ use crate::host::Host;
 use crate::item::Role;
 use crate::item::Topic::Firewall;
 use crate::rule::Kind::ByHand;
-use crate::rule::Want::LeastBy;
-use crate::rule::{
-    FORWARDING, Place, ROUTING, RULE, Rule, Scope, Worked, is, least_by, set, worked,
-};
+use crate::rule::{FORWARDING, ROUTING, RULE, Rule};
+use crate::setting::Want::LeastBy;
+use crate::setting::{Place, Scope, Worked, is, least_by, set, worked};
 use linerate_calc::states::{conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes};
 use linerate_hosts::configuration::RuleSet;
 use linerate_hosts::systems::Kernel::{Linux, OpenBsd};

@@ -4,9 +4,8 @@ use super::endhost::TWEAKS;
 use crate::item::Role;
 use crate::item::Topic::{EndHost, Queues, Release};
 use crate::rule::Kind::Undo;
-use crate::rule::{
-    EVERY, FORWARDING, RULE, Rule, Scope, Worked, gone, is, least, least_by, worked,
-};
+use crate::rule::{EVERY, FORWARDING, RULE, Rule};
+use crate::setting::{Scope, Worked, gone, is, least, least_by, worked};
 use linerate_hosts::systems::Kernel::OpenBsd;
 
 const OPENBSD: Rule = Rule {

@@ -4,7 +4,7 @@ use super::{Change, flag};
 use crate::Runtime;
 use crate::host::Host;
 use crate::item::{Basis, Item, Lasting, Setting, State, Topic};
-use crate::rule::Scope;
+use crate::setting::Scope;
 use linerate_hosts::configuration::Configuration;
 use linerate_hosts::systems::Kernel;
 use linerate_plan::card::{CardSetting, CardValue, Linux};
