@@ -1,16 +1,20 @@
 //! Activity of a host: its counters at a moment, their rates between two moments, and where the limit is.
 //!
 //! A [`Sample`] is raw, and is what `linerate watch` records. [`Differ`] makes [`Rates`] of two samples, and
-//! [`limits`](limit::limits) judges them.
+//! [`limits`](limits::limits) judges them.
 
+mod differ;
 pub mod limit;
+mod limits;
 mod rates;
 mod sample;
 
-pub use limit::{Limit, QueueState, queue_states};
+pub use differ::{Differ, growth};
+pub use limit::{Limit, QueueState};
+pub use limits::queue_states;
 pub use rates::{
-    CpuRates, Differ, InterfaceRates, InterruptRates, Moving, QueueRates, Rates, SideRates,
-    SoftnetRates, Totals, growth,
+    CpuRates, InterfaceRates, InterruptRates, Moving, QueueRates, Rates, SideRates, SoftnetRates,
+    Totals,
 };
 pub use sample::{Interface, Interrupt, Queue, Sample, Side, Softnet, Table};
 
