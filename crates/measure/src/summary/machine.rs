@@ -1,11 +1,13 @@
 //! Warnings about the machines that measured: time that their CPUs spent on others, and turns with another linerate.
 
 use super::senders::Sending;
-use super::warnings::Said;
 use crate::record::{Campaign, CpuShare, LabKind, Mode, TrialRecord};
 use linerate_stats::median;
 use linerate_wire::units::counted;
 use std::collections::BTreeSet;
+
+/// A warning, and [`Warning::spoils`](crate::record::Warning::spoils).
+pub(super) type Said = (String, Option<String>);
 
 pub(super) fn warnings(campaign: &Campaign, trials: &[TrialRecord]) -> impl Iterator<Item = Said> {
     let stolen = stolen(campaign, trials);

@@ -1,6 +1,7 @@
 //! Warnings about slots: their trials, their limits, and the frames that the DUT let through.
 
-use super::{machine, throughputs};
+use super::machine::{self, Said};
+use super::throughputs;
 use crate::record::{
     Campaign, Connections, Direction, DirectionRow, Limit, Row, Slot, States, Summary, TrialRecord,
     Warning,
@@ -46,9 +47,6 @@ pub(super) fn warnings(
     );
     out
 }
-
-/// A warning, and [`Warning::spoils`].
-pub(super) type Said = (String, Option<String>);
 
 /// `trials`: those of the slot. `searched`: a search chose them, whose result has bounds and no interval. `faster`: why the DUT may be
 /// faster where the tester is the limit.
