@@ -2,8 +2,8 @@
 //! of the verdict.
 
 use crate::counters::PortCounters;
-use crate::record::{Connections, Direction, States};
-use crate::trial::{Part, Rates, Shape};
+use crate::record::states::{Connections, States};
+use crate::trial::{Direction, Part, Rates, Shape};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

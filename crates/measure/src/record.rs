@@ -10,10 +10,12 @@ pub mod imported;
 mod on_path;
 mod once;
 mod read;
+pub(crate) mod states;
 mod telemetry;
 mod trial_parts;
 mod verdict;
 
+pub use crate::trial::Direction;
 pub use benchmarks::{
     AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun,
     Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
@@ -29,12 +31,13 @@ pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use on_path::{Met, OnPath, PathEntry};
 pub use read::{Lines, RecordError, read_document, read_lines};
+pub use states::{Connections, States};
 pub use telemetry::{
     Events, ProgramTime, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits,
 };
 pub use trial_parts::{
-    Clocks, Collected, CollectorCost, Connections, CpuHolder, CpuShare, DirectionCounts, RuleCount,
-    SenderTime, Stamped, States,
+    Clocks, Collected, CollectorCost, CpuHolder, CpuShare, DirectionCounts, RuleCount, SenderTime,
+    Stamped,
 };
 pub use verdict::{
     Against, Compared, DirectionRow, Disagreement, Ended, Expected, JudgedPair, Limit, Ministat,
@@ -286,36 +289,6 @@ pub struct Roles {
     pub receiver: Vec<u32>,
     /// The thread that takes the samples.
     pub control: Vec<u32>,
-}
-
-/// Which way frames go through the DUT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// From its inside to its outside.
-    #[default]
-    Forward,
-    /// From its outside to its inside.
-    Reverse,
-    /// Both at once, at equal rates.
-    Both,
-}
-
-impl Direction {
-    /// The directions that its frames take.
-    pub fn ways(self) -> &'static [Direction] {
-        match self {
-            Direction::Forward => &[Direction::Forward],
-            Direction::Reverse => &[Direction::Reverse],
-            Direction::Both => &[Direction::Forward, Direction::Reverse],
-        }
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// One thing that is measured: a variant with its traffic.

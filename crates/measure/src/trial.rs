@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The times of a trial, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +126,36 @@ pub enum Shape {
     Step { after_ns: u64, fps: f64 },
     /// One rate; the plan's event happens to the DUT at this time of the window (section 26.6, RFC 6201).
     Event { after_ns: u64 },
+}
+
+/// Which way frames go through the DUT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From its inside to its outside.
+    #[default]
+    Forward,
+    /// From its outside to its inside.
+    Reverse,
+    /// Both at once, at equal rates.
+    Both,
+}
+
+impl Direction {
+    /// The directions that its frames take.
+    pub fn ways(self) -> &'static [Direction] {
+        match self {
+            Direction::Forward => &[Direction::Forward],
+            Direction::Reverse => &[Direction::Reverse],
+            Direction::Both => &[Direction::Forward, Direction::Reverse],
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 impl Shape {
