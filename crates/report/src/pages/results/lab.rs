@@ -2,6 +2,7 @@
 
 use crate::format::lines;
 use crate::prelude::*;
+use linerate_plan::settings::cpu_list;
 use maud::html;
 
 /// Width of a host, of a link, and of a letter; height of a line.
@@ -84,10 +85,22 @@ fn ways(slots: &[Slot]) -> [bool; 2] {
 }
 
 fn cpus(all: &[u32]) -> String {
-    match super::measured::list(all).as_str() {
+    match list(all).as_str() {
         "none" => "no CPU of its own".into(),
         one if one.parse::<u32>().is_ok() => format!("CPU {one}"),
         several => format!("CPUs {several}"),
+    }
+}
+
+/// `1-3,5`
+pub fn list(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.is_empty() {
+        "none".into()
+    } else {
+        cpu_list(&sorted)
     }
 }
 

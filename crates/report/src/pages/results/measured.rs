@@ -4,7 +4,6 @@ use super::super::simulated;
 use super::{Shown, lab};
 use crate::prelude::*;
 use linerate_measure::record::{SHARED, States};
-use linerate_plan::settings::cpu_list;
 use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};
 
 /// Levels of the traffic that are listed one by one at most.
@@ -147,23 +146,11 @@ fn full_cpus(shown: &Shown<'_>) -> Vec<String> {
 
 /// `CPUs 1-3`
 fn named(cpus: &[u32]) -> String {
-    let list = list(cpus);
+    let list = lab::list(cpus);
     match cpus {
         [] => "no CPU".into(),
         [_] => format!("CPU {list}"),
         _ => format!("CPUs {list}"),
-    }
-}
-
-/// `1-3,5`
-pub fn list(cpus: &[u32]) -> String {
-    let mut sorted = cpus.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    if sorted.is_empty() {
-        "none".into()
-    } else {
-        cpu_list(&sorted)
     }
 }
 
