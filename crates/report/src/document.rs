@@ -1,7 +1,6 @@
 //! The content of a page as blocks, independent of its format.
 
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot, ends};
-use crate::format::{self, Format, Style};
 use serde::Serialize;
 
 mod table;
@@ -318,11 +317,6 @@ impl Document {
     pub fn flat(&self) -> Vec<&Block> {
         flat(&self.blocks)
     }
-
-    /// As text for a terminal.
-    pub fn text(&self, style: Style) -> String {
-        format::Text.render(self, style)
-    }
 }
 
 fn flat<'a>(blocks: &'a [Block]) -> Vec<&'a Block> {
@@ -387,11 +381,7 @@ impl Strip {
         let change = |(number, at): (usize, &usize)| {
             let name = self.points.get(*at).map_or("", |point| point.name.as_str());
             let points = ends.map(|y| Spot::at(*at as f64 - 0.5, y));
-            Series::new(
-                format!("{} at {name}", format::letter(number)),
-                Look::Limit,
-                points,
-            )
+            Series::new(format!("{} at {name}", letter(number)), Look::Limit, points)
         };
         let mut series = vec![
             Series::new("point", Look::Marks, points(false)),
@@ -413,6 +403,11 @@ impl Strip {
             series,
         )
     }
+}
+
+/// The letter of change number `i`.
+pub fn letter(i: usize) -> char {
+    char::from(b'a' + (i % 26) as u8)
 }
 
 /// A value of a [`Strip`].

@@ -8,7 +8,7 @@ mod plots;
 mod text;
 
 use crate::document::Document;
-pub use plots::{letter, strip};
+pub use plots::strip;
 pub use text::{Text, ascii};
 
 /// A way to draw documents.

@@ -1,7 +1,7 @@
 //! Plots of plain ASCII.
 
 use crate::chart::Extent;
-use crate::document::Strip;
+use crate::document::{Strip, letter};
 use crate::prelude::*;
 
 /// A line for each point, none longer than `width`: `#` up to the least value, `=` on to the median, `-` on to the greatest.
@@ -112,11 +112,6 @@ const ROWS: usize = 8;
 
 /// Columns for one point, if there is room.
 const SPACING: usize = 2;
-
-/// The letter of change number `i`.
-pub fn letter(i: usize) -> char {
-    char::from(b'a' + (i % 26) as u8)
-}
 
 /// Points, their levels, outliers, and letters where the level changed; at most `width` columns wide.
 pub fn strip(strip: &Strip, width: usize) -> Vec<String> {

@@ -27,6 +27,13 @@ impl Format for Text {
     }
 }
 
+impl Document {
+    /// As text for a terminal.
+    pub fn text(&self, style: Style) -> String {
+        Text.render(self, style)
+    }
+}
+
 fn code(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "",

@@ -6,7 +6,7 @@ mod tests;
 
 use super::results::changes::{change, change_interval};
 use crate::document::{Level, Point, Strip};
-use crate::format::letter;
+use crate::document::letter;
 use crate::prelude::*;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;
