@@ -5,8 +5,8 @@
 mod tests;
 
 use super::results::changes::{change, change_interval};
-use crate::document::{Level, Point, Strip};
 use crate::document::letter;
+use crate::document::{Level, Point, Strip};
 use crate::prelude::*;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;

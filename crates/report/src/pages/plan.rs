@@ -5,6 +5,7 @@ mod rehearsal;
 mod schedule;
 
 pub use rehearsal::rehearsal;
+pub(super) use schedule::{seconds, terms};
 
 use crate::format::ascii;
 use crate::prelude::*;
@@ -130,7 +131,7 @@ pub fn estimate(campaign: &Campaign, tests: &[Estimated], supposed: Option<&str>
         grouped(times.trials)
     ));
     let sizes = campaign.kinds.len();
-    page.say(super::results::departures(&campaign.experiment, sizes));
+    page.say(departures(&campaign.experiment, sizes));
     let table = Table::of(tests)
         .column("test", "", |test| {
             test.test.map_or("the tester alone", Benchmark::title)
@@ -270,6 +271,20 @@ pub(super) fn asked(page: &mut Document, experiment: &Experiment) {
 
 fn fact(page: &mut Document, name: &str, text: impl Into<String>) {
     page.entry(&format!("{name:<10}"), text);
+}
+
+/// The sections of RFC 2544 that a run departs from, in a sentence. `sizes`: number of frame lengths.
+pub(super) fn departures(experiment: &Experiment, sizes: usize) -> String {
+    let departs = experiment.trials.departures(sizes);
+    let form = when(experiment.quick, "quick: ");
+    if departs.is_empty() {
+        "By the sizes, times, waits and repeats of RFC 2544.".into()
+    } else {
+        format!(
+            "{form}departs from what RFC 2544 recommends (sections {})",
+            departs.join(", ")
+        )
+    }
 }
 
 fn place(page: &mut Document, plan: &Plan, campaign: &Campaign, site: Option<(&str, &LabFile)>) {

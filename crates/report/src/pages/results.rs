@@ -20,11 +20,9 @@ mod tables;
 mod telemetry;
 mod versions;
 
-pub(super) use benchmarks::departures;
 pub(super) use figures::{NO_CEILING, NOISY};
 pub use first::first;
 pub use searches::stalls;
-pub(super) use searches::terms;
 pub(crate) use tables::{JUDGEMENTS, decisive};
 
 use super::Records;

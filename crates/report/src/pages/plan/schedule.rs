@@ -1,12 +1,12 @@
 //! The schedule of a plan: the order and times of its trials, what ends it, and how long it takes.
 
-use super::super::results::terms;
 use super::{fact, precise, span};
 use crate::prelude::*;
-use linerate_measure::experiment::{CURVE_STEP, Measure, Reboot, Trials};
+use linerate_measure::experiment::{CURVE_STEP, Measure, Method, Reboot, Trials};
 use linerate_measure::strategy::LEAST_FPS;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::timetable::{Bound, Timetable};
+use linerate_search::Goal;
 
 pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
@@ -150,5 +150,48 @@ fn searched_for(page: &mut Document, trials: &Trials) {
                 format!("from {} frames/s to {most}", words(least, 4)),
             );
         }
+    }
+}
+
+/// A goal in words. In a bisection, one trial decides about a load, or the last of several.
+pub(in super::super) fn terms(goal: &Goal, trials: &Trials) -> String {
+    let loss = if goal.loss > 0.0 {
+        format!("at most {} % loss", percent(goal.loss))
+    } else {
+        "no loss".into()
+    };
+    let apart = format!("bounds within {} % of the upper one", percent(goal.width));
+    if trials.method == Method::Bisection {
+        let further = match trials.verify {
+            0 => String::new(),
+            n => format!(", or in one of {n} further ones"),
+        };
+        return format!(
+            "{loss} in one trial of {}{further}; {apart}",
+            seconds(goal.final_ns)
+        );
+    }
+    let exceed = match goal.exceed_ratio() {
+        0.0 => "in every trial".into(),
+        0.5 => "in half of the trials' time".into(),
+        ratio => format!("in {} % of the trials' time", percent(1.0 - ratio)),
+    };
+    let first = when(
+        goal.initial_ns < goal.final_ns,
+        format!(", first trials of {}", seconds(goal.initial_ns)),
+    );
+    format!(
+        "{loss} {exceed}; trials of {}{first}, {} for each load; {apart}",
+        seconds(goal.final_ns),
+        seconds(goal.sum_ns)
+    )
+}
+
+pub(in super::super) fn seconds(ns: u64) -> String {
+    let s = ns as f64 / 1e9;
+    if s < 1.0 {
+        format!("{:.0} ms", 1e3 * s)
+    } else {
+        format!("{s} s")
     }
 }

@@ -2,10 +2,11 @@
 
 mod remarks;
 
+use super::super::plan::{departures, terms};
 use super::measured::modifiers;
 use super::{Shown, searches};
 use crate::prelude::*;
-use linerate_measure::experiment::{Benchmark, Experiment};
+use linerate_measure::experiment::Benchmark;
 use linerate_measure::record::{AtLoad, EventClass, Figures, Maximum, Tested};
 
 pub use remarks::nearly;
@@ -18,20 +19,6 @@ struct Result<'a> {
     slot: &'a Slot,
     maximum: Option<Maximum>,
     tested: &'a Tested,
-}
-
-/// The sections of RFC 2544 that a run departs from, in a sentence. `sizes`: number of frame lengths.
-pub fn departures(experiment: &Experiment, sizes: usize) -> String {
-    let departs = experiment.trials.departures(sizes);
-    let form = when(experiment.quick, "quick: ");
-    if departs.is_empty() {
-        "By the sizes, times, waits and repeats of RFC 2544.".into()
-    } else {
-        format!(
-            "{form}departs from what RFC 2544 recommends (sections {})",
-            departs.join(", ")
-        )
-    }
 }
 
 /// All tests, each with its table.
@@ -239,7 +226,7 @@ fn throughput(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit
     {
         page.note(format!(
             "Throughput is the highest load without loss, the upper bound the lowest with loss; {}.",
-            searches::terms(&goal.goal, &shown.planned.experiment.trials)
+            terms(&goal.goal, &shown.planned.experiment.trials)
         ));
     }
     bursts(page, shown, found, unit);

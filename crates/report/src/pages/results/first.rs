@@ -1,5 +1,6 @@
 //! The first page: the answer on one screen. The whole page has everything else.
 
+use super::super::plan::{departures, titled};
 use super::answer;
 use super::changes::{change, change_interval};
 use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches};
@@ -135,7 +136,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
 /// The answer, what lacks one, and whether to trust it.
 fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
     if shown.planned.file.is_some() {
-        page.say(super::super::plan::titled(&shown.planned.experiment));
+        page.say(titled(&shown.planned.experiment));
     }
     let missing = answer::missing(shown)
         .into_iter()
@@ -147,7 +148,7 @@ fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
         (room.warnings.max(1), ""),
     );
     if !shown.summary.benchmarks.is_empty() {
-        page.say(benchmarks::departures(
+        page.say(departures(
             &shown.planned.experiment,
             benchmarks::sizes(shown),
         ));

@@ -1,10 +1,11 @@
 //! Results of searches: the bounds of each goal, and the loss at each load.
 
+use super::super::plan::{seconds, terms};
 use super::{Shown, pictures};
 use crate::prelude::*;
 use linerate_measure::experiment::{Method, Trials};
 use linerate_measure::record::{Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
-use linerate_search::{Goal, Irregular};
+use linerate_search::Irregular;
 
 /// Most searches whose loads are listed.
 const MOST: usize = 4;
@@ -169,49 +170,6 @@ fn interval(goal: &SearchedGoal, scale: f64) -> Cell {
             format!("{}..{}", end(low), end(high)),
         ),
     }
-}
-
-fn seconds(ns: u64) -> String {
-    let s = ns as f64 / 1e9;
-    if s < 1.0 {
-        format!("{:.0} ms", 1e3 * s)
-    } else {
-        format!("{s} s")
-    }
-}
-
-/// A goal in words. In a bisection, one trial decides about a load, or the last of several.
-pub fn terms(goal: &Goal, trials: &Trials) -> String {
-    let loss = if goal.loss > 0.0 {
-        format!("at most {} % loss", percent(goal.loss))
-    } else {
-        "no loss".into()
-    };
-    let apart = format!("bounds within {} % of the upper one", percent(goal.width));
-    if trials.method == Method::Bisection {
-        let further = match trials.verify {
-            0 => String::new(),
-            n => format!(", or in one of {n} further ones"),
-        };
-        return format!(
-            "{loss} in one trial of {}{further}; {apart}",
-            seconds(goal.final_ns)
-        );
-    }
-    let exceed = match goal.exceed_ratio() {
-        0.0 => "in every trial".into(),
-        0.5 => "in half of the trials' time".into(),
-        ratio => format!("in {} % of the trials' time", percent(1.0 - ratio)),
-    };
-    let first = when(
-        goal.initial_ns < goal.final_ns,
-        format!(", first trials of {}", seconds(goal.initial_ns)),
-    );
-    format!(
-        "{loss} {exceed}; trials of {}{first}, {} for each load; {apart}",
-        seconds(goal.final_ns),
-        seconds(goal.sum_ns)
-    )
 }
 
 fn sentence(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
