@@ -1,5 +1,6 @@
 //! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
 
+pub(super) mod balance;
 mod path;
 mod short;
 #[cfg(test)]
@@ -14,8 +15,16 @@ use linerate_plan::settings::cpu_list;
 
 /// Findings on the page of a campaign. `linerate explain` lists all.
 const MOST: usize = 4;
-/// Slots side by side in the table of stages.
+/// Slots side by side in a table.
 const CELLS: usize = 6;
+
+/// The limit of hosts whose DUT lost no frame.
+pub(super) const NO_CEILING: &str =
+    "What the tester does alone is not known: the DUT may be faster.";
+
+/// The limit, where it cannot be told.
+pub(super) const NOISY: &str =
+    "The trials scatter too much to tell whether the DUT or the tester was the limit.";
 
 /// How much of an explanation is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +65,10 @@ pub fn explanation(
     }
     path::path(&mut page, campaign, &summary.explanations, None);
     stages(&mut page, campaign, &summary.explanations);
-    super::results::balance::balance(&mut page, campaign, &summary.explanations, false);
+    balance::balance(&mut page, campaign, &summary.explanations, false);
     let explained = |of: &&SlotProfile| summary.explanations.iter().any(|e| e.slot == of.slot);
     let profiles: Vec<SlotProfile> = summary.profiles.iter().filter(explained).cloned().collect();
-    super::results::profiles::events(&mut page, &profiles);
+    events(&mut page, &profiles);
     not_examined(&mut page, &summary.explanations);
     if extent == Extent::WithAbsent {
         let absent = together(
@@ -461,9 +470,9 @@ fn limit(
             row.ns_per_frame
         ),
         Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
-        Limit::Tester if row.ceiling.is_none() => super::results::NO_CEILING.into(),
+        Limit::Tester if row.ceiling.is_none() => NO_CEILING.into(),
         Limit::Tester => "The tester was the limit.".into(),
-        Limit::Noisy => super::results::NOISY.into(),
+        Limit::Noisy => NOISY.into(),
         Limit::OfferedLoad if campaign.opens_connections() => {
             "The DUT carried all that was asked for.".into()
         }
@@ -542,6 +551,22 @@ fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]
     });
     page.gap();
     page.table(table);
+}
+
+/// Events that the CPUs counted, for each frame.
+pub(super) fn events(page: &mut Document, profiles: &[SlotProfile]) {
+    let columns = profiles
+        .iter()
+        .map(|of| (format!("cell {}", of.slot + 1), of.counted_by_frame()));
+    let columns: Vec<_> = columns
+        .filter(|(_, counted)| !counted.is_empty())
+        .take(CELLS)
+        .collect();
+    if !columns.is_empty() {
+        page.gap();
+        page.table(super::kernel::events(&columns));
+        page.note("Events per frame on the CPUs that forward, counted in kernel mode during the sampled trials. They include the tester's own.");
+    }
 }
 
 /// Causes that were not looked for, by reason.

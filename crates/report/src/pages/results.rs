@@ -2,7 +2,6 @@
 
 mod answer;
 mod audits;
-pub(super) mod balance;
 mod benchmarks;
 pub(crate) mod changes;
 mod end_hosts;
@@ -14,18 +13,17 @@ mod kept;
 mod lab;
 mod measured;
 mod pictures;
-pub(super) mod profiles;
+mod profiles;
 mod searches;
 mod tables;
 mod telemetry;
 mod versions;
 
-pub(super) use figures::{NO_CEILING, NOISY};
 pub use first::first;
 pub use searches::stalls;
 pub(crate) use tables::{JUDGEMENTS, decisive};
 
-use super::Records;
+use super::{Records, explanation};
 use crate::prelude::*;
 use linerate_measure::record::{Planned, Searched, Series};
 use linerate_standards::{CONDITIONALLY, Compliance};
@@ -327,8 +325,8 @@ fn details(page: &mut Document, shown: &Shown<'_>) {
     if !shown.is_whole() {
         tables::expectations(page, shown);
     }
-    super::explanation::section(page, shown.campaign, shown.summary, shown.is_whole());
-    balance::balance(
+    explanation::section(page, shown.campaign, shown.summary, shown.is_whole());
+    explanation::balance::balance(
         page,
         shown.campaign,
         &shown.summary.explanations,

@@ -1,10 +1,10 @@
 //! The answer in a few sentences: the rate of this DUT and its limit, the differences with their sizes, and whether they were
 //! expected.
 
+use super::super::explanation::{NO_CEILING, NOISY};
 use super::super::numbers::words as rate_words;
 use super::super::simulated;
 use super::changes::{dropping, sentence};
-use super::figures::{NO_CEILING, NOISY};
 use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, flood, has_rate};
 use crate::prelude::*;

@@ -110,12 +110,6 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     page.note(format!("{loads}; other tables have the sum of both. A rate that is asked for, and the load of a search, are those of each direction."));
 }
 
-/// The limit of hosts whose DUT lost no frame.
-pub const NO_CEILING: &str = "What the tester does alone is not known: the DUT may be faster.";
-/// The limit, where it cannot be told.
-pub const NOISY: &str =
-    "The trials scatter too much to tell whether the DUT or the tester was the limit.";
-
 /// The limit, short enough for a column.
 pub fn limit(limit: Limit) -> Option<&'static str> {
     Some(match limit {

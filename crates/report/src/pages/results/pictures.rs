@@ -2,7 +2,8 @@
 
 mod inside;
 
-use super::{Shown, balance};
+use super::Shown;
+use crate::pages::explanation::balance;
 use crate::pages::sets::limits;
 use crate::prelude::*;
 pub use inside::loads;

@@ -1,6 +1,7 @@
 //! Where the time of a frame goes: functions of the DUT's kernel, in nanoseconds.
 
 use super::super::difference::takes;
+use super::super::explanation::events;
 use super::{Shown, pictures};
 use crate::prelude::*;
 use linerate_measure::record::SlotProfile;
@@ -131,22 +132,6 @@ pub fn flames(page: &mut Document, shown: &Shown<'_>) {
         draw(title, differential_part(before, after), says.into());
     }
     pictures::left_out(page, all().count(), FLAMES);
-}
-
-/// Events that the CPUs counted, for each frame.
-pub fn events(page: &mut Document, profiles: &[SlotProfile]) {
-    let columns = profiles
-        .iter()
-        .map(|of| (format!("cell {}", of.slot + 1), of.counted_by_frame()));
-    let columns: Vec<_> = columns
-        .filter(|(_, counted)| !counted.is_empty())
-        .take(CELLS)
-        .collect();
-    if !columns.is_empty() {
-        page.gap();
-        page.table(super::super::kernel::events(&columns));
-        page.note("Events per frame on the CPUs that forward, counted in kernel mode during the sampled trials. They include the tester's own.");
-    }
 }
 
 /// The times of a profile; `None` for a cell whose frames have no cost, because they were paced.
