@@ -1,9 +1,12 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none. Lists in words.
 
-use crate::prelude::*;
+use crate::document::{Cell, Rows};
 pub use linerate_wire::units::{counted, decimals, grouped, significant};
 
+use linerate_measure::record::Campaign;
 use linerate_plan::campaign::Kind;
+use linerate_stats::Estimate;
+use linerate_wire::words::{Joined, when};
 
 /// Significant digits of an estimate by the width of its interval: 2 to 5, or 3 without an interval.
 pub fn digits(estimate: &Estimate) -> usize {
@@ -13,6 +16,18 @@ pub fn digits(estimate: &Estimate) -> usize {
         w if w >= 0.01 => 3,
         w if w >= 0.001 => 4,
         _ => 5,
+    }
+}
+
+/// How sure a rate is.
+pub fn certainty(rate: &Estimate) -> String {
+    let (scale, unit) = in_words(rate.median);
+    match interval(rate, scale, digits(rate)) {
+        Some(interval) => format!("95 % interval {interval}{unit}"),
+        None => format!(
+            "{}, too few for an interval",
+            counted(rate.n, "valid trial")
+        ),
     }
 }
 

@@ -210,18 +210,6 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     )
 }
 
-/// How sure a rate is.
-pub fn certainty(rate: &Estimate) -> String {
-    let (scale, unit) = in_words(rate.median);
-    match interval(rate, scale, digits(rate)) {
-        Some(interval) => format!("95 % interval {interval}{unit}"),
-        None => format!(
-            "{}, too few for an interval",
-            counted(rate.n, "valid trial")
-        ),
-    }
-}
-
 fn who(shown: &Shown<'_>, slot: &Slot) -> String {
     let variant = slot.plan_variant.as_str();
     let (who, does) = match variant {
@@ -416,30 +404,6 @@ fn opening(shown: &Shown<'_>) -> Option<String> {
     let others = rows().any(|(_, states)| states != States::New);
     (others && !names.is_empty())
         .then(|| format!("In {}, each frame opens a connection.", listed(&names)))
-}
-
-/// How far frames go through rule files, with the results that it holds for.
-pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
-    let each = shown.word("per connection", "per frame");
-    let known = shown.summary.rules.iter().filter_map(|of| {
-        let mean = significant(of.by_frame()?, 3);
-        let flood = shown
-            .slot(of.slot)?
-            .connections()
-            .map_or(0, |spec| spec.flood);
-        let [reached, rules] = [of.reached, of.rules].map(grouped);
-        let share = percent(of.reached as f64 / of.rules.max(1) as f64);
-        let text = match of.looks {
-            0 => format!("none of {rules} rules reached"),
-            // Rules are checked for the flood's SYNs as well.
-            _ if flood > 0 => format!("{reached} of {rules} rules reached ({share} %)"),
-            _ => format!(
-                "{mean} rules checked {each}; {reached} of {rules} rules reached ({share} %)"
-            ),
-        };
-        Some((text, of.slot))
-    });
-    together(known)
 }
 
 /// The reference of a row's change, by what it does not share with the row: its variant, or its levels.

@@ -1,6 +1,6 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
-use super::{Shown, answer, has_rate, pictures};
+use super::{Shown, has_rate, pictures};
 use crate::prelude::*;
 use linerate_measure::record::{DirectionRow, Stamped};
 use linerate_wire::units::LINK_SPEEDS;
@@ -283,7 +283,7 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
 fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let valid = shown.rows().filter(|row| row.valid_trials > 0);
     let with_files = valid.filter_map(|row| Some((row, shown.slot(row.slot)?.rule_counters?)));
-    let passed = answer::passed(shown);
+    let passed = passed(shown);
     let heading = "Rules that met most frames, in % of the frames sent";
     page.each(heading, with_files, |page, (row, counters)| {
         let passed = passed.iter().find(|(_, slots)| slots.contains(&row.slot));
@@ -301,4 +301,28 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
             page.entry("          ", counters);
         }
     });
+}
+
+/// How far frames go through rule files, with the results that it holds for.
+pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
+    let each = shown.word("per connection", "per frame");
+    let known = shown.summary.rules.iter().filter_map(|of| {
+        let mean = significant(of.by_frame()?, 3);
+        let flood = shown
+            .slot(of.slot)?
+            .connections()
+            .map_or(0, |spec| spec.flood);
+        let [reached, rules] = [of.reached, of.rules].map(grouped);
+        let share = percent(of.reached as f64 / of.rules.max(1) as f64);
+        let text = match of.looks {
+            0 => format!("none of {rules} rules reached"),
+            // Rules are checked for the flood's SYNs as well.
+            _ if flood > 0 => format!("{reached} of {rules} rules reached ({share} %)"),
+            _ => format!(
+                "{mean} rules checked {each}; {reached} of {rules} rules reached ({share} %)"
+            ),
+        };
+        Some((text, of.slot))
+    });
+    together(known)
 }

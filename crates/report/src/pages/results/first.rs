@@ -93,7 +93,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     if let Some(filters) = super::filters::filters(shown).filter(|words| words != "none") {
         page.fact("filter", short(&filters));
     }
-    let passed = answer::passed(shown).into_iter().enumerate();
+    let passed = super::figures::passed(shown).into_iter().enumerate();
     for (at, (text, slots)) in passed.take(room.rules) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
         let label = when(at == 0, "rules");

@@ -7,7 +7,6 @@ use linerate_measure::record::{
 
 use super::super::numbers::words as rate_words;
 use super::super::simulated;
-use super::answer::certainty;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
 use super::{Shown, has_rate};
