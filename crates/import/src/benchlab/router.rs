@@ -1,7 +1,6 @@
 //! The DUT's own configuration (rc.conf): its interfaces, routes and neighbours, and what they add to the hosts of a lab.
 
 use super::notes::Notes;
-use super::sets::Set;
 use super::values::Values;
 use crate::netbenches::shell::{Item, items};
 use linerate_plan::lab::{
@@ -175,9 +174,14 @@ fn static_entry(value: &str) -> Option<(IpAddr, MacAddr)> {
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }
 
-/// Completes hosts with the values of a configuration set.
-pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &mut Notes) {
-    let router = &set.router;
+/// Completes hosts with the values of a configuration set. `far`: the reference's own, if the set is for both.
+pub(super) fn complete(
+    hosts: &mut [Host],
+    router: &Router,
+    far: Option<&Router>,
+    values: &Values,
+    notes: &mut Notes,
+) {
     own_addresses(hosts, router, values, notes);
     let with = |role: Role| hosts.iter().find(|host| host.roles.contains(&role));
     let towards = |interface: &Interface| {
@@ -217,7 +221,7 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &m
             }
         }
         if host.roles.contains(&Role::Reference) {
-            far_end(host, set, outside);
+            far_end(host, router, far, outside);
         }
     }
     next_hops(dut, others, router);
@@ -287,12 +291,12 @@ fn neighbour(interface: &mut Interface, port: &Interface, router: &Router) {
 }
 
 /// The reference: by its own rc.conf, and as the DUT's neighbour.
-fn far_end(far: &mut Host, set: &Set, outside: Option<&Interface>) {
+fn far_end(far: &mut Host, dut: &Router, own: Option<&Router>, outside: Option<&Interface>) {
     let inside = far.inside.get_or_insert_default();
     if let Some(port) = outside {
-        neighbour(inside, port, &set.router);
+        neighbour(inside, port, dut);
     }
-    let Some(own) = &set.reference else { return };
+    let Some(own) = own else { return };
     let near = outside.and_then(|port| port.addresses.iter().find_map(|a| own.towards(a.address)));
     if let Some(near) = near {
         inside.name.clone_from(&near.name);

@@ -27,7 +27,13 @@ pub(super) fn hosts(values: &Values, set: Option<&Set>, notes: &mut Notes) -> Ve
     hosts.extend(testers(&mut reader));
     hosts.extend(reference(&mut reader));
     if let Some(set) = set {
-        router::complete(&mut hosts, set, reader.values, reader.notes);
+        router::complete(
+            &mut hosts,
+            &set.router,
+            set.reference.as_ref(),
+            reader.values,
+            reader.notes,
+        );
     }
     boot(&mut hosts, &mut reader);
     for name in [
