@@ -6,7 +6,6 @@ mod traffic;
 use super::campaign::Campaign;
 use super::diagnostic::{Diagnostic, Problems, Span};
 use super::draft::Draft;
-use super::expand::{MOST_CELLS, MOST_TRIALS};
 use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
@@ -21,6 +20,11 @@ pub(super) use traffic::traffic;
 const DAY: u64 = 86_400_000_000_000;
 /// The longest campaign: a year.
 const LONGEST: u64 = 366 * DAY;
+
+/// Cells of a campaign at most.
+const MOST_CELLS: u128 = 4096;
+/// Trials of a campaign at most.
+const MOST_TRIALS: u128 = 1_000_000;
 
 /// Place of a cell, for its faults.
 pub(super) struct Place<'a> {

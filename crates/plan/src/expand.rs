@@ -18,12 +18,8 @@ use relations::relate;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// Cells of a campaign at most.
-pub(super) const MOST_CELLS: u128 = 4096;
 /// Default time of a search in nanoseconds, unless twice an undisturbed search takes longer.
 const SEARCH_NS: u64 = 600_000_000_000;
-/// Trials of a campaign at most.
-pub(super) const MOST_TRIALS: u128 = 1_000_000;
 /// Text of all cells together at most, in bytes: a plan with large files must not multiply them without bounds.
 const MOST_TEXT: u128 = 256 << 20;
 
