@@ -132,9 +132,6 @@ pub struct Collect {
     pub profile_ns: Option<u64>,
 }
 
-/// Sampled load of each cell, if none is given: some two thousand samples of each CPU.
-pub const PROFILE_NS: u64 = 2_000_000_000;
-
 /// Something that a plan or lane cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -3,9 +3,6 @@
 //! for an offload, [`crate::offload`] has the names of its parts.
 
 use crate::grammar::{Key, Kind, key};
-use crate::keys::S;
-use crate::offload::Offload;
-use linerate_measure::experiment::System;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +51,7 @@ pub type CardSettings = BTreeMap<CardSetting, CardValue>;
 /// How Linux sets a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linux {
-    /// `ethtool -K`, by the words of [`Offload`].
+    /// `ethtool -K`, by the words of [`crate::offload::Offload`].
     Offloads,
     /// `ethtool OPTION IF WORD VALUE` for each word, which ethtool shows by another. A number of ethtool is so many of the key's
     /// smallest unit.
@@ -203,6 +200,7 @@ pub(crate) static KEYS: [Key; ROWS.len()] = {
 /// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
 pub const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 const US: u64 = 1000;
+const S: u64 = 1_000_000_000;
 const NO_INTERRUPTS: Option<&str> = Some("it has no interrupts");
 const FIXED_RING: Option<&str> = Some("its ring always holds 256 frames");
 
@@ -275,12 +273,6 @@ impl CardSetting {
             .find(|row| row.key.name == key)
             .map(|row| row.setting)
     }
-
-    /// Whether a system's cards have it.
-    pub(crate) fn is_of(self, system: System) -> bool {
-        matches!(system, System::Linux | System::Vyos)
-            || Offload::of(self).any(|offload| offload.flag(system).is_some())
-    }
 }
 
 impl CardValue {
@@ -315,6 +307,7 @@ pub(crate) fn known<'de, D: Deserializer<'de>>(from: D) -> Result<CardSettings, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offload::Offload;
 
     #[test]
     fn each_setting_has_its_row_and_links_of_the_lab_can_be_set_or_say_why_not() {

@@ -4,11 +4,10 @@ mod factors;
 
 use super::built_in;
 use super::diagnostic::{Diagnostic, Problems, Span, listed, meant, suggestion};
-use super::forms::percent;
 use super::names::Named;
 use super::source::Keyed;
 use super::value::{Entry, Lists, Node, Tree, Value, label};
-use crate::units::Rate;
+use crate::units::{Rate, percent};
 pub(super) use factors::FactorDraft;
 use linerate_measure::experiment::{Claim, Interest, System};
 use serde_json::Value as Json;

@@ -8,9 +8,10 @@ mod tests;
 pub(super) use duts::dut;
 
 use super::diagnostic::{Diagnostic, listed, meant};
-use super::lab::{HostAddress, Ssh, is_interface};
+use super::lab::ssh::Ssh;
+use super::lab::types::{HostAddress, is_interface};
 use super::{placeholders, text_form};
-use crate::units::{Rate, number, parse_link_speed};
+use crate::units::{Rate, number, parse_link_speed, shortest};
 use linerate_wire::units::Si;
 use linerate_wire::{FlowOrder, FrameMix, MacAddr, Selection};
 use serde_json::{Value as Json, json, value::Serializer};
@@ -29,7 +30,7 @@ pub(crate) struct Form {
     pub(crate) pattern: &'static str,
     pub(crate) example: &'static str,
     /// Reads a text. The default remedy of its diagnostics is to write the expected form.
-    read: fn(&str) -> Result<Json, Diagnostic>,
+    pub(crate) read: fn(&str) -> Result<Json, Diagnostic>,
 }
 
 impl Form {
@@ -135,14 +136,6 @@ pub(crate) static FLOOD: Form = Form {
 
 /// SYNs of a flood a second.
 const MOST_FLOOD: f64 = 50e6;
-
-pub(crate) static GOAL: Form = Form {
-    wants: "a goal such as \"ndr\", \"pdr\", \"rfc2544\", \"tst009\" or \"0.5%:1s:21s:0.5\" (LOSS:FINAL:SUM:EXCEED)",
-    units: &[],
-    pattern: "^(ndr|pdr|rfc2544|tst009|[0-9.]+ *%?:[^:]+:[^:]+:[0-9.]+)$",
-    example: "ndr",
-    read: |text| super::goal::parse(text).map(|goal| json!(goal)),
-};
 
 /// A part of a whole, or nothing of it.
 pub(crate) static PART: Form = Form {
@@ -477,23 +470,6 @@ fn size(text: &str) -> Result<FrameMix, Diagnostic> {
             "{bytes} B is not a frame length: with FCS, a frame has 64 to 16000 bytes"
         ))
     })
-}
-
-/// The shortest decimal number for a value that `reads` takes for the same.
-fn shortest(value: f64, reads: impl Fn(&str) -> bool) -> Option<String> {
-    (0..=17)
-        .map(|digits| format!("{value:.digits$}"))
-        .find(|text| reads(text))
-}
-
-/// The shortest percentage that reads back as this share, without its sign.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let same = |text: &str| {
-        text.parse::<f64>()
-            .is_ok_and(|percent| percent / 100.0 == share)
-    };
-    shortest(percent, same).unwrap_or_else(|| percent.to_string())
 }
 
 fn exact_speed(bits: f64) -> String {

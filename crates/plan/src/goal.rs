@@ -1,9 +1,10 @@
 //! Goals of searches as text.
 
 use super::diagnostic::{Diagnostic, suggestion};
-use super::forms::parse_duration_ns;
+use super::forms::{Form, parse_duration_ns};
 use linerate_measure::experiment::WantedGoal;
 use linerate_search::{Goal, PER_BILLION};
+use serde_json::json;
 
 const S: u64 = 1_000_000_000;
 const HALF: u32 = PER_BILLION / 2;
@@ -16,6 +17,14 @@ static GOALS: [(&str, f64, u32, Option<[u64; 3]>); 4] = [
     ("rfc2544", 0.0, 0, Some([S, 60 * S, 60 * S])),
     ("tst009", 0.0, HALF, Some([S, 60 * S, 120 * S])),
 ];
+
+pub(crate) static GOAL: Form = Form {
+    wants: "a goal such as \"ndr\", \"pdr\", \"rfc2544\", \"tst009\" or \"0.5%:1s:21s:0.5\" (LOSS:FINAL:SUM:EXCEED)",
+    units: &[],
+    pattern: "^(ndr|pdr|rfc2544|tst009|[0-9.]+ *%?:[^:]+:[^:]+:[0-9.]+)$",
+    example: "ndr",
+    read: |text| parse(text).map(|goal| json!(goal)),
+};
 
 /// Reads the name of a goal, or LOSS:FINAL:SUM:EXCEED.
 ///

@@ -5,16 +5,16 @@ mod variant;
 pub(super) use variant::{REQUIRES, SETTINGS, SYSTEMS, VARIANT};
 
 use super::backend::OF_THIS_MACHINE;
-use super::campaign::PROFILE_NS;
 use super::forms::{
-    CPU_LIST, DURATION, FLOOD, FLOW_ORDER, FRAMES, GOAL, PART, RATE, SELECTION, SHARE, SIZE, SPEED,
+    CPU_LIST, DURATION, FLOOD, FLOW_ORDER, FRAMES, PART, RATE, SELECTION, SHARE, SIZE, SPEED,
 };
+use super::goal::GOAL;
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
 use linerate_wire::{LARGEST_OBJECT, MOST_CONNECTIONS, SERVERS};
 
 const MS: u64 = 1_000_000;
-pub(crate) const S: u64 = 1_000_000_000;
+const S: u64 = 1_000_000_000;
 const H: u64 = 3600 * S;
 
 /// Blocks at most.
@@ -420,6 +420,9 @@ const PROFILE_LENGTH: Kind = Kind::Optional {
     most: H,
     default: PROFILE_NS,
 };
+
+/// Sampled load of each cell, if none is given: some two thousand samples of each CPU.
+pub const PROFILE_NS: u64 = 2_000_000_000;
 
 pub(super) static COLLECT: Table = Table {
     what: "[collect]",

@@ -6,10 +6,10 @@
 
 mod checks;
 mod keys;
-mod ssh;
+pub(crate) mod ssh;
 #[cfg(test)]
 mod tests;
-mod types;
+pub(crate) mod types;
 
 use crate::names::Named;
 use crate::value::{Entry, Tree};

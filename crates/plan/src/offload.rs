@@ -182,6 +182,14 @@ impl Offload {
     }
 }
 
+impl CardSetting {
+    /// Whether a system's cards have it.
+    pub(crate) fn is_of(self, system: System) -> bool {
+        matches!(system, System::Linux | System::Vyos)
+            || Offload::of(self).any(|offload| offload.flag(system).is_some())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

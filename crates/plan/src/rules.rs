@@ -14,7 +14,7 @@ pub mod own;
 mod tests;
 
 use crate::diagnostic::Diagnostic;
-use crate::lab::HostAddress;
+use crate::lab::types::HostAddress;
 use entries::Entries;
 pub use entries::EntryKind;
 use linerate_measure::experiment::System;

@@ -2,8 +2,9 @@
 
 use crate::card::{self, CardSettings};
 pub use crate::card::{CardSetting, CardValue};
-pub use crate::lab::End;
-use crate::lab::HostAddress;
+pub use crate::grammar::Cpus;
+pub use crate::lab::types::End;
+use crate::lab::types::HostAddress;
 use crate::names::Named;
 use crate::rules::own::RuleFile;
 use crate::rules::{Firewall, Kind, RuleSet};
@@ -194,25 +195,6 @@ impl Dut {
                 self,
                 KnownDelays(_) | Dut::KnownLossOf { .. } | KnownQueue { .. } | KnownOutage { .. }
             )
-    }
-}
-
-/// Which CPUs of the device under test forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cpus {
-    /// Every CPU that the lab has for it.
-    All,
-    /// So many.
-    Count(u32),
-}
-
-impl fmt::Display for Cpus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cpus::All => f.write_str("all"),
-            Cpus::Count(n) => write!(f, "{n}"),
-        }
     }
 }
 

@@ -4,8 +4,7 @@ pub use linerate_wire::text::{deserialize, serialize};
 
 /// Exact rates; rates for people are rounded.
 pub mod rate {
-    use crate::forms::percent;
-    use crate::units::Rate;
+    use crate::units::{Rate, percent};
     use serde::{Deserializer, Serializer};
 
     /// `max`, `488281.25pps`, `1000000000bit/s:l1`, `50%`.

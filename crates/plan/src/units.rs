@@ -1,7 +1,6 @@
 //! Rates in the field's units, as users write them.
 
 use crate::diagnostic::{Diagnostic, meant};
-use crate::forms::percent;
 use std::fmt;
 use std::str::FromStr;
 
@@ -180,6 +179,23 @@ pub fn parse_link_speed(text: &str) -> Result<f64, String> {
             "'{text}' is not a link speed: write 1G, 2.5G, 10G, 25G, 40G or 100G"
         )),
     }
+}
+
+/// The shortest decimal number for a value that `reads` takes for the same.
+pub(crate) fn shortest(value: f64, reads: impl Fn(&str) -> bool) -> Option<String> {
+    (0..=17)
+        .map(|digits| format!("{value:.digits$}"))
+        .find(|text| reads(text))
+}
+
+/// The shortest percentage that reads back as this share, without its sign.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let same = |text: &str| {
+        text.parse::<f64>()
+            .is_ok_and(|percent| percent / 100.0 == share)
+    };
+    shortest(percent, same).unwrap_or_else(|| percent.to_string())
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ use linerate_measure::experiment::{Measure, System};
 use linerate_measure::record::{
     Asked, Campaign, HostFacts, LabKind, Mode, Planned, TrialRecord, VERSION,
 };
-use linerate_plan::campaign::{Campaign as Plan, Kind, Lab, PROFILE_NS};
+use linerate_plan::campaign::{Campaign as Plan, Kind, Lab};
+use linerate_plan::keys::PROFILE_NS;
 use linerate_plan::lab::Lab as LabFile;
 use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;

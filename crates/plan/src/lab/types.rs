@@ -1,6 +1,6 @@
 //! The types of a lab file.
 
-use super::Reach;
+use super::ssh::Reach;
 use crate::backend::Backend;
 use crate::names::Named;
 use crate::text_form;

@@ -1,6 +1,6 @@
 //! Addresses that no test traffic comes from: by number or drawn, each once, one after the other in constant memory.
 
-use crate::lab::HostAddress;
+use crate::lab::types::HostAddress;
 use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

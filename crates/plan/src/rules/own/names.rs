@@ -1,7 +1,7 @@
 //! The interfaces and networks of a rule file, and their meanings in a lab.
 
 use super::tokens::{Token, TokenKind};
-use crate::lab::HostAddress;
+use crate::lab::types::HostAddress;
 use crate::rules::Firewall;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
