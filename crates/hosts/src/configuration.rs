@@ -7,6 +7,7 @@
 
 mod boot;
 mod bsd;
+mod conversions;
 pub mod ethtool;
 mod interrupts;
 mod linux;
@@ -18,7 +19,7 @@ mod settings;
 
 pub use linux::mask as mask_of;
 pub use path::{Item, Program};
-pub(crate) use questions::{INTERFACES, script, valid};
+pub(crate) use questions::INTERFACES;
 pub use questions::{label, listing, questions, questions_of_test};
 pub use rule_sets::{Chain, RuleSet};
 pub use saved::{is_wanted, of_saved};

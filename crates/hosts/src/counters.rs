@@ -2,14 +2,15 @@
 //! [`watch`](crate::watch) asks for a part of it again and again.
 
 use crate::agent::merge::Seen;
-use crate::configuration::{script, valid};
 use crate::cpus::states;
 use crate::dut_changes::NESTED;
 use crate::systems::procnet::{
     Read, by_cpu, driver, parse_snmp, parse_snmp6, parse_softnet, parse_stat, parse_ticks,
 };
 use crate::systems::question::device;
-use crate::systems::text::{ASK, bounded, lines, sections, shown, statistics, sysctls};
+use crate::systems::text::{
+    ASK, bounded, lines, script, sections, shown, statistics, sysctls, valid,
+};
 use crate::systems::{BSD, FREEBSD, Facts, Kernel, LINUX, MOST_ENTRIES, OPENBSD, Question, bsd};
 use linerate_measure::collector::Counters;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Settings of the next boot: the files that have them, the lines that are asked for, and their values. Other lines may hold secrets.
 
-use super::{Configuration, saved::glob};
+use super::Configuration;
 use crate::systems::text::{lines, sections, shown};
 use crate::systems::{BSD, Kernel, LINUX, MOST_ENTRIES};
 use std::collections::BTreeMap;
@@ -34,6 +34,22 @@ const FILES: [(&[Kernel], &str, &str); 6] = [
          amd_iommu|intel_pstate",
     ),
 ];
+
+/// Whether a name is of a form: `*` stands for any text. The name of an output is its program, a dash and the arguments without blanks.
+pub(super) fn glob(form: &str, name: &str) -> bool {
+    let mut parts = form.split('*');
+    let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = after;
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
 
 /// Signs of a password or a key in a line, as an expression of grep(1).
 const SECRETS: &str = "pass|secret|psk|key|token|communit|credential|ifconfig_wlan";

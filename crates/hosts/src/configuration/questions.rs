@@ -2,17 +2,18 @@
 //! by which a saved folder has it. No command changes anything. A script gathers small commands of a kind, because a process costs more
 //! than its answer.
 
-use super::saved::{
+use super::conversions::{
     Convert, arp, cpuinfo, filter_rules, listed, lscpu, meminfo, netstat, plain, section, text,
     uname,
 };
 use super::{Configuration, RuleSet, boot, path, rule_sets, settings};
 use crate::systems::question::device;
-use crate::systems::{ALL, BSD, FILES, FREEBSD, Kernel, LINUX, OPENBSD, is_name};
+use crate::systems::text::{script, valid};
+use crate::systems::{ALL, BSD, FILES, FREEBSD, Kernel, LINUX, OPENBSD};
 use std::net::IpAddr;
 
 /// A question: the systems that it is for; its name, behind which there may be names of interfaces; how it is put; the reader of its answer;
-/// and the outputs and files of a saved folder that become an answer. See [`glob`](super::saved::glob).
+/// and the outputs and files of a saved folder that become an answer. See [`glob`](super::boot::glob).
 pub(super) type Asked = (
     &'static [Kernel],
     &'static str,
@@ -413,25 +414,6 @@ pub fn listing(kernel: Kernel) -> Vec<String> {
         "ifconfig -a"
     };
     line.split(' ').map(String::from).collect()
-}
-
-/// Names that neither a shell nor a program takes for anything else.
-pub(crate) fn valid(interfaces: &[String]) -> Vec<&str> {
-    let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
-    interfaces
-        .iter()
-        .map(String::as_str)
-        .filter(plain)
-        .collect()
-}
-
-/// A script of that name, which may have words of its own, with these arguments.
-pub(crate) fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
-    let words = ["sh", "-c", text]
-        .into_iter()
-        .chain(name.split(' '))
-        .chain(args.iter().copied());
-    words.map(String::from).collect()
 }
 
 /// Files of the CPUs, as grep(1) prints them: `PATH:LINE`.

@@ -1,7 +1,7 @@
 //! Settings by the kernel's names: how those of the catalogue are asked for.
 
-use super::questions::script;
 use crate::systems::question::pass_over;
+use crate::systems::text::script;
 use crate::systems::{BSD, Kernel, LINUX};
 use linerate_plan::sysctl;
 

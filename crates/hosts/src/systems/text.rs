@@ -1,4 +1,4 @@
-//! Answers as text: bounded, line by line, word by word; and those that are alike on all systems.
+//! Answers as text: bounded, line by line, word by word; and those that are alike on all systems. Also the scripts that ask for them.
 
 use super::{MOST_BYTES, MOST_ENTRIES};
 use linerate_wire::MacAddr;
@@ -37,6 +37,25 @@ pub fn is_name(word: &str) -> bool {
         && word
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "._-@:+".contains(c))
+}
+
+/// Names that neither a shell nor a program takes for anything else.
+pub fn valid(interfaces: &[String]) -> Vec<&str> {
+    let plain = |name: &&str| is_name(name) && !name.starts_with(['-', '.']);
+    interfaces
+        .iter()
+        .map(String::as_str)
+        .filter(plain)
+        .collect()
+}
+
+/// A script of that name, which may have words of its own, with these arguments.
+pub fn script(text: &str, name: &str, args: &[&str]) -> Vec<String> {
+    let words = ["sh", "-c", text]
+        .into_iter()
+        .chain(name.split(' '))
+        .chain(args.iter().copied());
+    words.map(String::from).collect()
 }
 
 /// An Ethernet address; FreeBSD and Linux write two digits for each byte, old arp(8) of others one.
