@@ -151,8 +151,7 @@ impl<'a> Host<'a> {
         const FEW: usize = 20;
         let asked = match name.strip_prefix("dev.") {
             Some(_) => self.found.cards.iter().any(|card| {
-                let node =
-                    linerate_hosts::systems::question::device(&card.name).unwrap_or_default();
+                let node = linerate_hosts::systems::device(&card.name).unwrap_or_default();
                 !card.settings.is_empty() && name.starts_with(&format!("{node}."))
             }),
             None => self.found.sysctls.len() > FEW,

@@ -231,7 +231,7 @@ impl Rule {
     /// The setting for it in other releases, with the node of this host's first card: `igb.0`.
     fn elsewhere(&self, host: &Host) -> String {
         let card = host.cards_of(self.drivers).into_iter().next();
-        let node = card.and_then(|card| linerate_hosts::systems::question::device(&card.name));
+        let node = card.and_then(|card| linerate_hosts::systems::device(&card.name));
         let node = node.as_deref().and_then(|node| node.strip_prefix("dev."));
         self.outside.replace("{dev}", node.unwrap_or("igb.0"))
     }

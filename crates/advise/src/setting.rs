@@ -185,7 +185,7 @@ impl Set {
     /// The name with the scope's values in place of `{if}` and the like.
     fn name_on(&self, scope: &Scope) -> String {
         let card = scope.card_name();
-        let node = linerate_hosts::systems::question::device(card).unwrap_or_default();
+        let node = linerate_hosts::systems::device(card).unwrap_or_default();
         let (node, nth) = (
             node.strip_prefix("dev.").unwrap_or(card),
             scope.nth.to_string(),

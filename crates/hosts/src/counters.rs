@@ -3,22 +3,21 @@
 
 use crate::agent::merge::Seen;
 use crate::cpus::states;
-use crate::dut_changes::NESTED;
+use crate::systems::bsd::{self, device};
 use crate::systems::procnet::{
     Read, by_cpu, driver, parse_snmp, parse_snmp6, parse_softnet, parse_stat, parse_ticks,
 };
-use crate::systems::question::device;
 use crate::systems::text::{
     ASK, bounded, lines, script, sections, shown, statistics, sysctls, valid,
 };
-use crate::systems::{BSD, FREEBSD, Facts, Kernel, LINUX, MOST_ENTRIES, OPENBSD, Question, bsd};
+use crate::systems::{BSD, FREEBSD, Kernel, LINUX, MOST_ENTRIES, NESTED, OPENBSD, linux};
 use linerate_measure::collector::Counters;
 use std::collections::BTreeMap;
 
 /// How an answer is read.
 #[derive(Clone, Copy)]
 enum Reader {
-    /// Frames by interface, for [`Question::Counters`].
+    /// Frames by interface.
     Frames,
     /// Counters of the host.
     Host(Read),
@@ -239,7 +238,7 @@ fn reader(kernel: Kernel, title: &str) -> Option<(Reader, &str)> {
 
 /// The counters in its output. Those of a card's driver begin with its end, `in: ` or `out: `.
 pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
-    let (text, mut facts, mut all) = (bounded(output), Facts::of_kernel(kernel), Counters::new());
+    let (text, mut all) = (bounded(output), Counters::new());
     let mut by_interface = String::new();
     let of_end = |(name, found): (&str, Counters)| {
         let end = interfaces
@@ -266,22 +265,19 @@ pub fn read(kernel: Kernel, interfaces: &[String; 2], output: &[u8]) -> Seen {
             Some((Reader::Watched, _)) | None => {}
         }
     }
-    if !by_interface.is_empty() {
-        facts.answer(&Question::Counters, by_interface.as_bytes(), 0);
-    }
+    let mut links = match kernel {
+        Kernel::Linux => linux::counters(&by_interface),
+        _ => bsd::counters(&by_interface),
+    };
     for (end, name) in ["in", "out"].into_iter().zip(interfaces) {
         let missed = all.get(&format!("{end}: {MISSED}")).copied().unwrap_or(0);
-        if let Some(counted) = facts
-            .counters
-            .get_mut(name)
-            .and_then(|c| c.get_mut("rx_missed"))
-        {
+        if let Some(counted) = links.get_mut(name).and_then(|c| c.get_mut("rx_missed")) {
             *counted = missed.max(*counted);
         }
     }
-    facts.counters.retain(|name, _| interfaces.contains(name));
+    links.retain(|name, _| interfaces.contains(name));
     Seen {
-        links: facts.counters,
+        links,
         counters: all,
     }
 }

@@ -15,6 +15,8 @@ mod kinds;
 mod linux;
 mod off;
 mod pf;
+mod rules;
+mod scripts;
 mod shared;
 mod single;
 mod tables;
@@ -24,7 +26,7 @@ mod tests;
 pub use already::questions;
 pub use event::event;
 pub use form::Form;
-pub use kinds::{NESTED, routes_by};
+pub use kinds::routes_by;
 pub use single::{Runtime, content, content_of, file};
 
 use linerate_measure::experiment::System;

@@ -15,6 +15,7 @@ pub mod procnet;
 pub mod question;
 pub(crate) mod text;
 
+pub use bsd::device;
 pub use detect::{FILES, Kernel, System, detect};
 pub use facts::{
     Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way,
@@ -39,6 +40,9 @@ pub(crate) const BSD: &[Kernel] = &[Kernel::FreeBsd, Kernel::OpenBsd, Kernel::Ne
 
 /// Counters of an interface: see [`Facts::counters`].
 const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];
+
+/// The name of the jail or network namespace of a nested router, which `crate::dut_changes` makes.
+pub(crate) const NESTED: &str = "linerate";
 /// Bytes of an answer that are looked at.
 pub const MOST_BYTES: usize = 4 << 20;
 /// Interfaces and neighbours that are kept of an answer.

@@ -1,9 +1,9 @@
 //! The answers of FreeBSD, and those of OpenBSD and NetBSD that are alike: sysctl(8), ifconfig(8), pciconf(8), vmstat(8), pf and ipfw.
 
 use super::{Bounded, Card, Configuration, Cpu, Interrupt, Link};
-use crate::systems::question::device;
+use crate::systems::MOST_ENTRIES;
+use crate::systems::bsd::{self, device};
 use crate::systems::text::{cpu_list, lines, pairs, shown, sysctls};
-use crate::systems::{MOST_ENTRIES, bsd};
 use linerate_measure::experiment::System;
 use linerate_plan::offload::OFFLOADS;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use super::conversions::{
     uname,
 };
 use super::{Configuration, RuleSet, boot, path, rule_sets, settings};
-use crate::systems::question::device;
+use crate::systems::bsd::device;
 use crate::systems::text::{script, valid};
 use crate::systems::{ALL, BSD, FILES, FREEBSD, Kernel, LINUX, OPENBSD};
 use std::net::IpAddr;

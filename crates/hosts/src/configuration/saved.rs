@@ -5,9 +5,9 @@ use super::boot::{self, glob, is_secret};
 use super::conversions::{Convert, section};
 use super::questions::{Asked, Read, of_family};
 use super::{MOST_BYTES, VERSION, interfaces, kept, settings};
-use crate::systems::bsd::{is_stacked, kind};
+use crate::systems::bsd::{device, is_stacked, kind};
 use crate::systems::text::{lines, sections};
-use crate::systems::{ALL, Kernel, is_name, question::device};
+use crate::systems::{ALL, Kernel, is_name};
 use linerate_measure::record::{Collected, SlotFacts};
 use std::collections::BTreeMap;
 

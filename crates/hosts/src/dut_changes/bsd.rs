@@ -1,6 +1,6 @@
 //! The BSDs. OpenBSD has pf as a part of it, and nearly always on; pfSense and OPNsense are made of FreeBSD.
 
-use super::shared::writable;
+use super::scripts::writable;
 use super::{Family, Form, Input, List, Modules, Program, Step, WAS};
 use linerate_measure::experiment::System;
 use linerate_plan::offload::{OFFLOADS, Offload};
@@ -26,7 +26,7 @@ pub(super) const FREEBSD: Family = Family {
     no_cpus: "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
     interface,
     bridge: |list| {
-        list.module("if_bridge", super::kinds::MODULE);
+        list.module("if_bridge", MODULE);
         list.bsd_bridge("addm", "deletem");
     },
     route: super::tables::bsd_route,
@@ -54,7 +54,7 @@ fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet
     if let Some(file) = file
         && turn_on(list, file.firewall, file.translates())
     {
-        super::shared::load_rule_file(list, file);
+        super::rules::load_rule_file(list, file);
     }
     if let Some(set) = rules {
         rule_set(list, set);
@@ -199,6 +199,13 @@ kldload "$1""#;
 /// Unloads a module that was absent.
 const PART_BACK: &str = r#"[ "$1" != absent ] || kldunload "$2""#;
 
+/// FreeBSD's modules by the part of the kernel: some are built in.
+pub(super) const MODULE: Modules = Modules {
+    look: PART_READ,
+    load: ["kldload", "-n"],
+    unload: "kldunload",
+};
+
 /// IP Filter in the kernel, and on.
 const IPF_ON: &str = r#"if kldstat -q -m ipfilter && ipf -V 2>/dev/null | grep -q '^Running: yes'; then
 	echo "IP Filter is on already: linerate would not know what to put back" >&2; exit 1
@@ -213,7 +220,7 @@ fn turn_on(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
     match firewall {
         Firewall::Pf => {
             // Undone last, when pf is off: a pf that is on is in use.
-            list.module("pf", super::kinds::MODULE);
+            list.module("pf", MODULE);
             super::pf::turn(list, true);
         }
         Firewall::Ipfw => {
@@ -271,7 +278,7 @@ fn written(list: &mut List<'_>, set: &RuleSet) {
     };
     for load in set.loads() {
         let what = format!("rule set by {}", load.program);
-        super::shared::load(list, set.firewall, what, Program::loading(set, &load), &[]);
+        super::rules::load(list, set.firewall, what, Program::loading(set, &load), &[]);
     }
     if set.firewall.is_pf() {
         super::pf::forget(list);
@@ -297,7 +304,7 @@ fn part(list: &mut List<'_>, module: &str) {
 fn openbsd_pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
     super::pf::turn(list, true);
     if let Some(file) = file {
-        super::shared::load_rule_file(list, file);
+        super::rules::load_rule_file(list, file);
     }
     let Some(set) = rules else { return };
     written(list, set);

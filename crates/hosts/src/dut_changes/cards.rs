@@ -1,6 +1,6 @@
 //! Settings of Linux' cards: ethtool(8), and the kernel's files for queues and interrupts.
 
-use super::shared::LINES_BACK;
+use super::scripts::LINES_BACK;
 use super::{Form, Input, List, Program, Read, Step, WAS};
 use crate::configuration::INTERFACES;
 use linerate_plan::card::{CardSetting, CardSettings, CardValue, Linux, ROWS, Row};

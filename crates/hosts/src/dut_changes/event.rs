@@ -1,6 +1,6 @@
 //! Events on a host while a load runs, as steps that are journalled and undone.
 
-use super::shared::NFT_BACK;
+use super::scripts::NFT_BACK;
 use super::{Family, Form, Input, List, Program, Step, Steps, Target, Undo};
 use linerate_measure::experiment::System;
 use linerate_plan::rules::RuleSet;

@@ -3,14 +3,14 @@
 //! All of them move what the kernel knows by interface (addresses, neighbours and routes that were set by hand) to where frames are
 //! routed. A first step reads it and puts it back last; the next ones make the kind, and their undoing takes it away.
 
+use super::bsd::MODULE;
 use super::event::LINK_READ;
-use super::shared::{FILES_READ, LINES_BACK};
-use super::{Form, Input, List, Modules, Program, WAS};
+use super::scripts::{FILES_READ, LINES_BACK};
+use super::{Form, Input, List, Program, WAS};
+use crate::systems::NESTED;
 use linerate_measure::experiment::System;
 use linerate_plan::settings::Dut;
 
-/// The name of the jail or network namespace of a nested router. `crate::counters` and `crate::systems` look into it.
-pub const NESTED: &str = "linerate";
 /// Why a kind of DUT is not made on a real host.
 const NO_KIND: &str = "linerate makes these in the embedded lab only: set it up on the host by the variant's files and commands";
 /// The number of linerate's interfaces on the BSDs: hosts have their own from 0 on.
@@ -459,13 +459,6 @@ impl List<'_> {
         );
     }
 }
-
-/// FreeBSD's modules by the part of the kernel: some are built in.
-pub(super) const MODULE: Modules = Modules {
-    look: super::bsd::PART_READ,
-    load: ["kldload", "-n"],
-    unload: "kldunload",
-};
 
 /// The interface by which a kind of DUT routes at an end, for rule sets.
 pub fn routes_by(dut: Dut, system: System, end: usize, card: &str) -> String {

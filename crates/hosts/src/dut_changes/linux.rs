@@ -62,7 +62,7 @@ fn bridge(list: &mut List<'_>) {
 
 fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
     if let Some(file) = file {
-        super::shared::load_rule_file(list, file);
+        super::rules::load_rule_file(list, file);
     }
     if let Some(set) = rules {
         rule_set(list, set);
@@ -95,7 +95,7 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
                 } else {
                     &["filter"]
                 };
-                super::shared::load(list, firewall, what, apply, tables);
+                super::rules::load(list, firewall, what, apply, tables);
             }
         }
     }

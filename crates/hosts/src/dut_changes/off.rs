@@ -1,6 +1,6 @@
 //! The firewalls that a host runs, off for a variant, and afterwards as they were.
 
-use super::shared::{nft_back, nft_read};
+use super::scripts::{nft_back, nft_read};
 use super::{Firewall, Form, Input, List, Program, Read, Step};
 use linerate_measure::experiment::System;
 

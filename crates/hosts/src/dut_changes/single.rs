@@ -1,7 +1,8 @@
 //! Single changes of a running host, outside of any variant: each with the question before it, and its undoing.
 
 use super::cards::{ethtool, interrupt};
-use super::shared::{FILE_READ, FILES_READ, LINES_BACK, beside, file_write, sysctl, writable};
+use super::scripts::{FILE_READ, FILES_READ, LINES_BACK, beside, file_write, writable};
+use super::shared::sysctl;
 use super::{Form, Input, Program, Read, Step};
 use crate::configuration::mask_of;
 use crate::systems::Kernel;

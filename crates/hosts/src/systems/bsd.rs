@@ -390,3 +390,13 @@ pub fn most_pf_states(text: &str) -> Option<u64> {
     };
     lines(text).find_map(limit)
 }
+
+/// FreeBSD's settings of a card: `dev.em.0` of `em0`.
+pub fn device(name: &str) -> Option<String> {
+    let (driver, unit) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
+    let driver = if driver == "vcxl" { "cxl" } else { driver };
+    let whole = !driver.is_empty()
+        && driver.chars().all(|c| c.is_ascii_lowercase())
+        && unit.parse::<u32>().is_ok();
+    whole.then(|| format!("dev.{driver}.{unit}"))
+}

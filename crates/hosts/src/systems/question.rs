@@ -1,7 +1,8 @@
 //! Questions to a host: a command for each kernel. Commands are vectors of arguments; none changes anything.
 
+use super::NESTED;
+use super::bsd::device;
 use super::detect::{FILES, Kernel};
-use crate::dut_changes::NESTED;
 use linerate_plan::sysctl::forwarding;
 use std::net::IpAddr;
 
@@ -194,14 +195,4 @@ fn pause(name: &str) -> Option<Vec<String>> {
     ];
     let names: Vec<String> = keys.iter().map(|key| format!("{device}.{key}")).collect();
     sysctls(&names, Kernel::FreeBsd)
-}
-
-/// FreeBSD's settings of a card: `dev.em.0` of `em0`.
-pub fn device(name: &str) -> Option<String> {
-    let (driver, unit) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
-    let driver = if driver == "vcxl" { "cxl" } else { driver };
-    let whole = !driver.is_empty()
-        && driver.chars().all(|c| c.is_ascii_lowercase())
-        && unit.parse::<u32>().is_ok();
-    whole.then(|| format!("dev.{driver}.{unit}"))
 }
