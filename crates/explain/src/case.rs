@@ -1,6 +1,5 @@
 //! The records of a campaign, and of one of its slots, as rules read them.
 
-use crate::spent::PROGRAM;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::experiment::System;
@@ -24,6 +23,9 @@ pub(crate) const FULL: f64 = 0.95;
 
 /// The share of a CPU's time that threads wait for it because they wake up, at most: some microseconds each time.
 const WAKING: f64 = 0.01;
+
+/// How the names of eBPF programs begin.
+pub(crate) const PROGRAM: &str = "bpf_prog_";
 
 /// The records of a campaign.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Time that plain forwarding does not take, and that no rule knows: functions that neither plain forwarding nor a usual firewall calls, with
 //! the place where they hang.
 
-mod functions;
+pub(crate) mod functions;
 
-use crate::case::Case;
+use crate::case::{Case, PROGRAM};
 use crate::rules::{Found, RULE, Rule, Try, percent};
-use crate::spent::{PROGRAM, Spent, is_called};
-use functions::{ANY_WAY, DISPATCHERS, ERRORS, OF_FIREWALLS, PLACES};
+use crate::spent::Spent;
+use functions::{ANY_WAY, DISPATCHERS, ERRORS, PLACES, any, is_called, is_usual};
 use linerate_profile::{Profile, works_on_frames};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -29,18 +29,6 @@ pub(crate) const EXTRA: Rule = Rule {
 
 /// Least part of a frame's time.
 const LEAST: f64 = 0.05;
-
-fn any(names: &[&str], name: &str) -> bool {
-    names.iter().any(|wanted| match wanted.strip_prefix('*') {
-        Some(ending) => name.ends_with(ending),
-        None => is_called(name, wanted),
-    })
-}
-
-/// Whether a usual firewall, or any way of frames through a kernel, calls the function.
-pub(crate) fn is_usual(name: &str) -> bool {
-    any(ANY_WAY, name) || any(OF_FIREWALLS, name)
-}
 
 /// Functions and their callers, as one extra.
 #[derive(Default)]

@@ -2,8 +2,7 @@
 
 mod functions;
 
-use crate::case::Case;
-use crate::spent::PROGRAM;
+use crate::case::{Case, PROGRAM};
 use linerate_hosts::configuration::Item;
 use linerate_measure::record::{OnPath, PathEntry};
 use std::net::IpAddr;

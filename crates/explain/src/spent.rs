@@ -1,7 +1,7 @@
 //! The time that functions of a profile take, with all that they call.
 
 use crate::case::Case;
-use crate::extra;
+use crate::extra::functions::{is_called, is_usual};
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
 
@@ -45,8 +45,7 @@ impl Claim {
     /// The outermost of the functions on a stack whose time is counted.
     fn of<'s>(&self, stack: &'s str) -> Option<&'s str> {
         let is_of = |name: &str, all: &[String]| all.iter().any(|wanted| is_called(name, wanted));
-        let is_apart =
-            |name: &str| is_of(name, &self.apart) || self.usual && !extra::is_usual(name);
+        let is_apart = |name: &str| is_of(name, &self.apart) || self.usual && !is_usual(name);
         let found = stack.split(';').find(|name| is_of(name, &self.functions))?;
         let mut below = stack
             .rsplit(';')
@@ -166,18 +165,5 @@ impl Case<'_> {
             functions: Vec::new(),
             claim: Claim::default(),
         }
-    }
-}
-
-/// How the names of eBPF programs begin.
-pub(crate) const PROGRAM: &str = "bpf_prog_";
-
-/// Whether a function of a stack is the one that is wanted, also where the compiler has split it: `f.part.0`.
-pub(crate) fn is_called(name: &str, wanted: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => name
-            .strip_prefix(wanted)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
     }
 }

@@ -1,7 +1,7 @@
 //! Where the time of a frame goes, by stage of its way through the kernel.
 
-use crate::case::Case;
-use crate::spent::{PROGRAM, is_called};
+use crate::case::{Case, PROGRAM};
+use crate::extra::functions::is_called;
 use linerate_measure::record::Stage;
 use std::cmp::Reverse;
 use std::collections::HashSet;

@@ -1,4 +1,26 @@
-//! Functions that are no extra, functions that hand frames on, and the places where functions hang.
+//! The names of functions: of those that are no extra, of functions that hand frames on, and of the places where functions hang.
+
+pub(super) fn any(names: &[&str], name: &str) -> bool {
+    names.iter().any(|wanted| match wanted.strip_prefix('*') {
+        Some(ending) => name.ends_with(ending),
+        None => is_called(name, wanted),
+    })
+}
+
+/// Whether a function of a stack is the one that is wanted, also where the compiler has split it: `f.part.0`.
+pub(crate) fn is_called(name: &str, wanted: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+    }
+}
+
+/// Whether a usual firewall, or any way of frames through a kernel, calls the function.
+pub(crate) fn is_usual(name: &str) -> bool {
+    any(ANY_WAY, name) || any(OF_FIREWALLS, name)
+}
 
 /// Functions that take frames by another way than plain forwarding, allocate and free them, or serve the machine: a trial may call them
 /// where plain forwarding has no sample of them.
@@ -142,7 +164,7 @@ pub(super) const ANY_WAY: &[&str] = &[
 pub(super) const ERRORS: &[&str] = &["__icmp_send", "icmp6_send", "icmp_send"];
 
 /// Functions of a firewall with rules, sets, states and address translation, and of filters of tc.
-pub(super) const OF_FIREWALLS: &[&str] = &[
+const OF_FIREWALLS: &[&str] = &[
     "tc_run*",
     "tcx_run*",
     "sch_handle_*",

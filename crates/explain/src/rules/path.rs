@@ -8,7 +8,8 @@ use super::{
     Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, cost, in_lab, joined, percent,
 };
 use crate::case::Case;
-use crate::spent::{Spent, is_called};
+use crate::extra::functions::is_called;
+use crate::spent::Spent;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System::{FreeBsd, Linux, OpenBsd};
 use linerate_measure::record::Strength;
