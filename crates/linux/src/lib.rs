@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod bpf;
+mod clock;
 mod error;
 pub mod files;
 pub mod host;

@@ -4,6 +4,7 @@
 mod af_packet;
 mod af_xdp;
 pub mod answer;
+pub mod attached;
 pub mod connections;
 pub mod ends;
 mod findings;
@@ -28,8 +29,9 @@ use live::LiveFrames;
 use port::Made;
 use xdp_receiver::XdpReceiver;
 
+pub use crate::clock::monotonic_ns;
 pub use port::go_first;
-pub use port::{Arrival, Port, Target, ThreadCounters, monotonic_ns, pin_to_cpu};
+pub use port::{Arrival, Port, Target, ThreadCounters, pin_to_cpu};
 
 /// How one of linerate's own backends makes its ports.
 struct Constructors {

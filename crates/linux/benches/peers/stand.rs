@@ -4,8 +4,9 @@ use crate::Failure;
 use linerate_linux::bpf;
 use linerate_linux::host::changes::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup};
+use linerate_linux::ports::attached::attach;
 use linerate_linux::ports::live::LiveFrames;
-use linerate_linux::ports::xdp_receiver::{XdpReceiver, attach};
+use linerate_linux::ports::xdp_receiver::XdpReceiver;
 use linerate_linux::ports::{Arrival, Port, Target, monotonic_ns};
 use linerate_measure::record::Mode;
 use linerate_wire::{

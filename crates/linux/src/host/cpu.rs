@@ -5,8 +5,8 @@ mod tasks;
 pub(crate) use tasks::thread_ends;
 pub use tasks::{GENERATOR, TaskTime, own_tasks, relatives, senders};
 
+use crate::clock::monotonic_ns;
 use crate::error::{Doing, Error};
-use crate::ports::monotonic_ns;
 pub use linerate_hosts::cpus::CpuTimes;
 use linerate_hosts::cpus::TICK_NS;
 use linerate_hosts::systems::Kernel;

@@ -9,7 +9,7 @@ use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::host::changes::Change;
 use crate::net::{MacAddr, Netns, sysctl};
-use crate::ports::xdp_receiver::attach as attach_xdp;
+use crate::ports::attached::attach as attach_xdp;
 use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};
 use linerate_plan::settings::{CardSetting, Dut, End, Segment, Settings};

@@ -3,10 +3,11 @@
 
 use super::frame_source::FrameSource;
 use super::pacer::Pacer;
-use super::port::{Arrival, Made, Target, clock_ns, monotonic_ns};
+use super::port::{Arrival, Made, Target};
 use super::stamps::Asked;
 use super::user_generator::{Tally, Transmit, UserGenerator};
 use super::user_receiver::{Account, Kernel, Receive, Shared, UserReceiver};
+use crate::clock::{clock_ns, monotonic_ns};
 use crate::error::{Doing, Error};
 use crate::net::Netns;
 use crate::net::netlink::{u16_at, u32_at};

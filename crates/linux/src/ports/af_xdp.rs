@@ -7,14 +7,14 @@
 mod socket;
 
 use self::socket::{Receiving, Transmitting, dropped};
+use super::attached::{Pass, attach};
 use super::frame_source::FrameSource;
 use super::pacer::Pacer;
-use super::port::{Arrival, Made, Target, monotonic_ns};
-use super::redirect;
+use super::port::{Arrival, Made, Target};
 use super::user_generator::{Tally, Transmit, UserGenerator};
 use super::user_receiver::{Receive, Shared, UserReceiver};
-use super::xdp_receiver::attach;
 use crate::bpf;
+use crate::clock::monotonic_ns;
 use crate::error::{Doing, Error};
 use crate::net::Netns;
 use crate::net::netlink::Route;
@@ -73,7 +73,7 @@ pub(super) fn generator(
             // Drivers such as i40e do not send from zero-copy queues before an XDP program is attached. Where another one is attached
             // already, or none may be, this is no error: the first load shows whether frames leave.
             if sender.socket.zero_copy && thread + 1 == cpus.len() {
-                sender.pass = redirect::Pass::attach(namespace, ifindex).ok();
+                sender.pass = Pass::attach(namespace, ifindex).ok();
             }
             Ok(sender)
         },
@@ -93,7 +93,7 @@ struct XdpSender {
     ifindex: u32,
     queue: u32,
     /// An XDP program that the driver wants attached.
-    pass: Option<Arc<redirect::Pass>>,
+    pass: Option<Arc<Pass>>,
 }
 
 impl XdpSender {

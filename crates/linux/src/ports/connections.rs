@@ -7,8 +7,8 @@ mod opener;
 #[cfg(test)]
 mod tests;
 
+use super::attached::not_attached;
 use super::port::Target;
-use super::xdp_receiver::not_attached;
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;

@@ -6,10 +6,10 @@
 
 mod programs;
 
+use super::attached::Pass;
 use super::flow_table::{Tables, fill_tables};
 use super::pacer::{Pacer, together};
 use super::port::{Port, Target, ThreadCounters, Worker, go_first, sum};
-use super::redirect::Pass;
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::host::cpu::GENERATOR;

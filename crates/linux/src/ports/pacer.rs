@@ -1,6 +1,6 @@
 //! Pacing: when the frames of a load are due. generator.bpf.c does the same for XDP live frames: change both.
 
-use super::port::monotonic_ns;
+use crate::clock::monotonic_ns;
 use linerate_wire::{Load, Traffic};
 
 /// A generator that could not run catches up with the frames of at most this time, in nanoseconds.

@@ -231,22 +231,6 @@ pub(super) fn no_stamps(backend: Backend) -> io::Error {
 /// A port that was made, or the reason why not.
 pub(super) type Made = Result<Box<dyn Port>, Error>;
 
-/// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.
-pub fn monotonic_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a valid timespec to write to, and the clock always exists. Not by rustix, which goes past the C library:
-    // tests put a library with another clock before it.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// Puts the calling thread before ordinary programs; Linux counts threads, so that nothing else changes. Not being allowed to is no
 /// error.
 pub fn go_first() {

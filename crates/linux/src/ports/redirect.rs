@@ -2,8 +2,8 @@
 //! attached to the interface, and others never. docs/packet-io.md lists them.
 
 use super::Target;
+use super::attached::Pass;
 use super::live::run_live;
-use super::xdp_receiver::{Attached, attach_for_any_mtu};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
@@ -12,59 +12,12 @@ use crate::net::netlink::Route;
 use crate::telemetry::{attach, observed};
 use aya::Ebpf;
 use aya::programs::Program;
-use aya::programs::xdp::XdpMode;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// A program on an interface that passes all frames, for as long as one of its owners lives.
-pub(super) struct Pass {
-    attached: Mutex<Option<Attached>>,
-    _ebpf: Ebpf,
-}
-
-/// All of this process, by the inode of the namespace and the number of the interface.
-static PASSES: Mutex<Vec<(u64, u32, Weak<Pass>)>> = Mutex::new(Vec::new());
 
 /// How long a link may take to come back: attaching a program takes some cards down for a moment.
 const LINK_WITHIN: Duration = Duration::from_secs(10);
-
-impl Pass {
-    /// Attaches the program in the driver.
-    pub fn attach(namespace: &Netns, ifindex: u32) -> Result<Arc<Pass>, Error> {
-        let mut ebpf = bpf::SOCKETS.load(&[], &[], &[])?;
-        let names = ["pass", "pass_frags"];
-        let attached = attach_for_any_mtu(XdpMode::Driver, &mut ebpf, names, namespace, ifindex)?;
-        let pass = Arc::new(Pass {
-            attached: Mutex::new(Some(attached)),
-            _ebpf: ebpf,
-        });
-        let mut passes = PASSES.lock().unwrap_or_else(PoisonError::into_inner);
-        passes.retain(|(.., pass)| pass.strong_count() > 0);
-        passes.push((namespace.inode(), ifindex, Arc::downgrade(&pass)));
-        Ok(pass)
-    }
-
-    /// The program that is on an interface.
-    fn on(namespace: &Netns, ifindex: u32) -> Option<Arc<Pass>> {
-        let passes = PASSES.lock().unwrap_or_else(PoisonError::into_inner);
-        let there =
-            |(inode, index, _): &&(u64, u32, _)| (*inode, *index) == (namespace.inode(), ifindex);
-        passes
-            .iter()
-            .filter(there)
-            .find_map(|(.., pass)| pass.upgrade())
-    }
-}
-
-/// Takes over the place of a program that passes all frames: any other program serves the driver as well.
-pub(super) fn give_way(namespace: &Netns, ifindex: u32) -> Option<Attached> {
-    let pass = Pass::on(namespace, ifindex)?;
-    pass.attached
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-}
 
 /// Makes sure that a target's interface transmits redirected frames, with a program that passes all frames if it needs one, which goes with
 /// the last owner. On a kernel that does not tell, nothing is sure.

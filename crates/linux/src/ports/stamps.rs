@@ -1,6 +1,7 @@
 //! Stamps of cards and of their drivers: which an interface has, by which clock, and how those of sent frames come back.
 
-use super::port::{Port, clock_ns, monotonic_ns};
+use super::port::Port;
+use crate::clock::{clock_ns, monotonic_ns};
 use crate::error::Error;
 use crate::host::changes::{Change, HostChanges};
 use crate::net::Netns;

@@ -5,7 +5,8 @@
 
 use super::frame_source::FrameSource;
 use super::pacer::{Due, Pacer, together};
-use super::port::{Made, Port, Target, ThreadCounters, Worker, monotonic_ns, no_stamps};
+use super::port::{Made, Port, Target, ThreadCounters, Worker, no_stamps};
+use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::host::cpu::GENERATOR;
 use linerate_hosts::stamps::Stamp;

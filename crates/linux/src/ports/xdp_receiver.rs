@@ -1,14 +1,14 @@
 //! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
 
+use super::attached::{Attached, Names, attach_for_any_mtu, give_way};
 use super::findings::{RECENT, TAGS, report, tag_gap_ns};
 use super::user_receiver::{FOREIGN, foreign_counters};
-use super::{Arrival, Port, redirect};
+use super::{Arrival, Port};
 use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
-use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode};
-use aya::programs::{Program, ProgramError, Xdp};
+use aya::programs::xdp::XdpMode;
 use linerate_measure::counters::{
     Delays, OUTAGES, Outage, PortCounters, QueueCounters, StreamCounters,
 };
@@ -111,16 +111,6 @@ pub struct XdpReceiver {
     _ebpf: Ebpf,
 }
 
-/// A program on an interface, which its end takes off.
-pub(super) struct Attached {
-    /// Whether the program knows of frames in several pieces.
-    frags: bool,
-    link: Option<XdpLink>,
-}
-
-/// A program, and the same for frames in several pieces.
-type Names = [&'static str; 2];
-
 const RECEIVE: Names = ["receive", "receive_frags"];
 
 #[derive(Debug, Default)]
@@ -137,7 +127,7 @@ impl XdpReceiver {
     /// No privilege, or another XDP program is on the interface.
     pub fn new(namespace: &Netns, at: Arrival, filter: Filter) -> Result<Self, Error> {
         XdpReceiver::replacing(
-            redirect::give_way(namespace, at.ifindex),
+            give_way(namespace, at.ifindex),
             false,
             namespace,
             at,
@@ -187,7 +177,7 @@ impl XdpReceiver {
             None => {
                 attach_for_any_mtu(XdpMode::Default, &mut ebpf, RECEIVE, namespace, at.ifindex)?
             }
-            Some(other) => other.hand_over(&mut ebpf, namespace, at.ifindex)?,
+            Some(other) => other.hand_over(&mut ebpf, RECEIVE, namespace, at.ifindex)?,
         };
         let finding = finds.then(|| {
             Ok::<_, Error>(Finding {
@@ -388,91 +378,6 @@ impl XdpReceiver {
             .filter(|counters| counters.frames > 0)
             .collect()
     }
-}
-
-impl Attached {
-    /// Puts the receiver's program of another object in the place of this one.
-    fn hand_over(self, to: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<Attached, Error> {
-        let name = RECEIVE[usize::from(self.frags)];
-        let Some(link) = self.link else {
-            return Err(Error::Refused(format!(
-                "{name} is no longer on its interface"
-            )));
-        };
-        let next = bpf::load_xdp(to, name)?;
-        let attached = namespace.enter(|| next.attach_to_link(link))?;
-        let link = taken(next, attached.map_err(|e| not_attached(name, ifindex, e))?)?;
-        Ok(Attached {
-            link: Some(link),
-            ..self
-        })
-    }
-}
-
-/// A veth whose other end has a large MTU, or a card with one, takes only programs that know of frames in several pieces (Linux 5.18).
-pub(super) fn attach_for_any_mtu(
-    mode: XdpMode,
-    ebpf: &mut Ebpf,
-    [name, name_frags]: Names,
-    namespace: &Netns,
-    ifindex: u32,
-) -> Result<Attached, Error> {
-    let (frags, id) = match attach_as(mode, ebpf, name, namespace, ifindex) {
-        Err(e) if e.errno() == Some(libc::ERANGE) => {
-            (true, attach_as(mode, ebpf, name_frags, namespace, ifindex)?)
-        }
-        other => (false, other?),
-    };
-    let name = if frags { name_frags } else { name };
-    let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
-        return Err(Error::Refused(format!("there is no XDP program '{name}'")));
-    };
-    Ok(Attached {
-        frags,
-        link: Some(taken(program, id)?),
-    })
-}
-
-/// The link of a program, which would otherwise go with it.
-fn taken(program: &mut Xdp, id: XdpLinkId) -> Result<XdpLink, Error> {
-    program
-        .take_link(id)
-        .map_err(|e| bpf::program_error("receiver", &e))
-}
-
-pub(super) fn not_attached(program: &str, ifindex: u32, error: ProgramError) -> Error {
-    match error {
-        ProgramError::SyscallError(e) => Error::system(
-            format_args!("attach an XDP program to interface number {ifindex}"),
-            e.io_error,
-        ),
-        _ => bpf::program_error(program, &error),
-    }
-}
-
-/// Loads and attaches the XDP program `name` of an object: in the driver if possible, generic otherwise.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn attach(
-    ebpf: &mut Ebpf,
-    name: &str,
-    namespace: &Netns,
-    ifindex: u32,
-) -> Result<XdpLinkId, Error> {
-    attach_as(XdpMode::Default, ebpf, name, namespace, ifindex)
-}
-
-fn attach_as(
-    mode: XdpMode,
-    ebpf: &mut Ebpf,
-    name: &str,
-    namespace: &Netns,
-    ifindex: u32,
-) -> Result<XdpLinkId, Error> {
-    let program = bpf::load_xdp(ebpf, name)?;
-    let attached = namespace.enter(|| program.attach_to_if_index(ifindex, mode))?;
-    attached.map_err(|e| not_attached(name, ifindex, e))
 }
 
 impl Port for XdpReceiver {
