@@ -1,6 +1,7 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
-use super::{report, tune};
+use super::report;
+use super::tune::record;
 use crate::prelude::*;
 use linerate_import::netbenches::records::{
     Records as NetbenchesRecords, records as imported_records,
@@ -265,7 +266,7 @@ fn one_picture(args: &Picture) -> Exit {
 /// The page of a campaign or a tuning, and where its figures come from, for its pictures.
 fn page_and_origin(directory: &Path) -> Result<(Document, String)> {
     let simulated = |is: bool| when(is, " SIMULATED: not of this machine.");
-    if let Some(tuned) = tune::read(directory)? {
+    if let Some(tuned) = record::read(directory)? {
         let (started, page) = report::page(directory)?;
         let simulated = simulated(tuned.simulated);
         return Ok((

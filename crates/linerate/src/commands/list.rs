@@ -1,6 +1,6 @@
 //! `linerate list`: the recorded campaigns, by the names that other verbs take.
 
-use super::tune;
+use super::tune::record;
 use crate::prelude::*;
 use linerate_report::document::Table;
 
@@ -79,7 +79,7 @@ pub fn run(args: &List) -> Exit {
 }
 
 fn line(handle: String, folder: PathBuf) -> Result<Line> {
-    if let Some(tuned) = tune::read(&folder)? {
+    if let Some(tuned) = record::read(&folder)? {
         let answer = format!("tuning: {}", pages::tuned(&tuned));
         return Ok(Line {
             handle,

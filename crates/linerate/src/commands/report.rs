@@ -1,6 +1,6 @@
 //! `linerate report`: campaigns as one page for a browser.
 
-use super::tune;
+use super::tune::record;
 use crate::prelude::*;
 use linerate_measure::tuning::Tuned;
 use linerate_report::format::Style;
@@ -101,7 +101,7 @@ fn write(file: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// The directory is no record.
 pub(super) fn page(directory: &Path) -> Result<(String, Document)> {
-    if let Some(tuned) = tune::read(directory)? {
+    if let Some(tuned) = record::read(directory)? {
         return tuning(directory, &tuned);
     }
     let stored = output::stored(directory)?;

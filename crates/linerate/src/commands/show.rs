@@ -1,6 +1,7 @@
 //! `linerate show`: the tables of a recorded campaign.
 
-use super::{export, report, tune};
+use super::tune::record;
+use super::{export, report};
 use crate::output::rendered;
 use crate::prelude::*;
 use linerate_report::tables;
@@ -82,7 +83,7 @@ pub fn run(args: &Show) -> Exit {
         );
     }
     let out = args.out.as_deref();
-    if let Some(tuned) = tune::read(directory)? {
+    if let Some(tuned) = record::read(directory)? {
         if let Some(name) = table {
             return one(args, &pages::tuning(&tuned), name);
         }

@@ -1,6 +1,7 @@
 //! `linerate tune`: which of many changes make a DUT faster, and the proof.
 
 mod needs;
+pub(super) mod record;
 
 use super::report;
 use super::run::{self, SKIPPED, Which};
@@ -11,24 +12,21 @@ use clap::Args;
 use linerate_linux::records::{make_folder, write_document};
 use linerate_measure::experiment::{Interest, Trials};
 use linerate_measure::record::{Proof, Slot, Verdict as Proven, Warning};
-use linerate_measure::tuning::{LeftOut, Stage, Tuned, VERSION, confirming_runs, screening_runs};
+use linerate_measure::tuning::{LeftOut, Stage, Tuned, confirming_runs, screening_runs};
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
+use linerate_runner::handle;
 use linerate_runner::interrupt::interrupted;
 use linerate_runner::session::{Measured, Session, Wanted, chosen};
 use linerate_runner::testbed::hosts::{self, Site};
-use linerate_runner::{handle, input};
 use linerate_stats::screening::Runs;
 use needs::Needs;
+use record::RECORD;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
-/// The record of a tuning, in its folder.
-const RECORD: &str = "tuning.json";
-/// Bytes of the record at most.
-const MOST_BYTES: usize = 64 << 20;
 /// The plan of the changes that were kept.
 pub(super) const KEPT: &str = "kept.toml";
 /// The last campaign, and its variants.
@@ -214,29 +212,6 @@ fn untried_on_hosts(plan: &Plan, tuning: &Tuning, site: &Site) -> Result<Vec<(St
         Some((cell.variant.clone(), why.clone()))
     }));
     Ok(lacking)
-}
-
-/// The record of a tuning in a folder, if there is one.
-///
-/// # Errors
-/// The record cannot be read, or is of another version.
-pub fn read(folder: &Path) -> Result<Option<Tuned>> {
-    let path = folder.join(RECORD);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let name = path.display();
-    let bytes = input::read(&path, MOST_BYTES, ["record", ""])?;
-    let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    let tuned: Tuned = serde_json::from_str(text)
-        .with_context(|| format!("{name} is not the record of a tuning"))?;
-    if tuned.version != VERSION || !tuned.is_sound() {
-        bail!(
-            "{name} is the record of another linerate (version {}), or damaged",
-            tuned.version
-        );
-    }
-    Ok(Some(tuned))
 }
 
 /// Time for all trials in nanoseconds, if it bounds them.

@@ -1,7 +1,8 @@
 //! `linerate apply TUNING`: the changes that a tuning kept, carried out on a host.
 
 use super::{Apply, Host, Source, carry_out, configuration};
-use crate::commands::tune::{ENDS, KEPT, read};
+use crate::commands::tune::record::read;
+use crate::commands::tune::{ENDS, KEPT};
 use crate::output::{INTERRUPTED, result};
 use anyhow::{Context, Result, bail};
 use linerate_advise::{Item, Kept, kept};
