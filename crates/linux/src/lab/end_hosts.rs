@@ -319,7 +319,8 @@ mod tests {
         let link = Link::half(20_000_000, Some(1e8));
         let hosts = EndHosts::new(&Setup::of(Dut::Forwarding), link, false).unwrap();
         let before = hosts.counters().unwrap();
-        let times = hosts.handshakes(3, Duration::from_secs(2)).unwrap();
+        // A busy machine delays most of them.
+        let times = hosts.handshakes(12, Duration::from_secs(2)).unwrap();
         let least = *times.iter().min().unwrap();
         // Two frames of 90 bytes and the shortest of 84 take some 7 us each at 100 Mbit/s.
         assert!((20_000_000..30_000_000).contains(&least), "{times:?}");
@@ -330,6 +331,6 @@ mod tests {
             grown(0, "IpExt.OutOctets"),
             hosts.path().unwrap()[0].bytes_in
         );
-        assert!(grown(0, "Tcp.ActiveOpens") == 3 && grown(1, "Tcp.PassiveOpens") <= 3);
+        assert!(grown(0, "Tcp.ActiveOpens") == 12 && grown(1, "Tcp.PassiveOpens") <= 12);
     }
 }

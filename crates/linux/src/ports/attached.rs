@@ -7,6 +7,11 @@ use aya::Ebpf;
 use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode};
 use aya::programs::{Program, ProgramError, Xdp};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// How long an interface may still have the program before: a process that another thread is about to start has the descriptors of
+/// this one until it begins.
+const HELD: Duration = Duration::from_secs(1);
 
 /// A program on an interface, which its end takes off.
 pub(super) struct Attached {
@@ -105,8 +110,16 @@ fn attach_as(
     ifindex: u32,
 ) -> Result<XdpLinkId, Error> {
     let program = bpf::load_xdp(ebpf, name)?;
-    let attached = namespace.enter(|| program.attach_to_if_index(ifindex, mode))?;
-    attached.map_err(|e| not_attached(name, ifindex, e))
+    let began = Instant::now();
+    loop {
+        let attached = namespace.enter(|| program.attach_to_if_index(ifindex, mode))?;
+        match attached.map_err(|e| not_attached(name, ifindex, e)) {
+            Err(e) if e.errno() == Some(libc::EBUSY) && began.elapsed() < HELD => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            attached => return attached,
+        }
+    }
 }
 
 /// A program on an interface that passes all frames, for as long as one of its owners lives.
