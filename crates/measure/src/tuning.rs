@@ -307,6 +307,32 @@ impl Tuned {
         named.all(|change| change < self.changes.len())
     }
 
+    /// The gain of the kept changes together by their confirmed effects; `None` without any, or without an interval. Of its logarithm, the
+    /// half-widths of the effects are added as squares.
+    pub fn confirmed_gain(&self) -> Option<Estimate> {
+        let kept = self.changes.iter().filter(|c| c.verdict == Verdict::Kept);
+        let (mut middle, mut below, mut above) = (0.0, 0.0, 0.0);
+        let mut least = usize::MAX;
+        for change in kept {
+            let Estimate {
+                median,
+                low,
+                high,
+                n,
+            } = change.confirmed?.ratio;
+            middle += median.ln();
+            below += (median / low?).ln().powi(2);
+            above += (high? / median).ln().powi(2);
+            least = least.min(n);
+        }
+        (least < usize::MAX).then(|| Estimate {
+            median: middle.exp(),
+            low: Some((middle - below.sqrt()).exp()),
+            high: Some((middle + above.sqrt()).exp()),
+            n: least,
+        })
+    }
+
     /// The factor of each of these changes: a number that the levels of one factor have in common.
     pub fn factor_of(&self, changes: &[usize]) -> Vec<usize> {
         let first = |change: &usize| {

@@ -185,3 +185,29 @@ fn of_the_levels_that_help_the_best_is_kept() {
         );
     }
 }
+
+#[test]
+fn effects_of_kept_changes_are_multiplied() {
+    let names = ["a", "b", "c"].map(|name| (name.to_string(), Vec::new()));
+    let mut tuned = Tuned::new("t".into(), "p".into(), names);
+    assert_eq!(tuned.confirmed_gain(), None);
+    for change in &mut tuned.changes {
+        let ratio = Estimate {
+            median: 1.1,
+            low: Some(1.08),
+            high: Some(1.12),
+            n: 16,
+        };
+        change.confirmed = Some(Measured { ratio, p: 0.001 });
+    }
+    tuned.changes[0].verdict = Verdict::Kept;
+    tuned.changes[2].verdict = Verdict::Kept;
+    let gain = tuned.confirmed_gain().unwrap();
+    let [low, high] = [gain.low, gain.high].map(Option::unwrap);
+    // 0.02 * sqrt(2) of 1.1 on either side, and not 0.04.
+    assert!((gain.median - 1.21).abs() < 1e-9, "{gain:?}");
+    assert!(
+        (low - 1.179).abs() < 1e-3 && (high - 1.241).abs() < 1e-3,
+        "{gain:?}"
+    );
+}

@@ -52,7 +52,9 @@ fn said(tuned: &Tuned) -> Document {
     if !harmful.is_empty() {
         page.say(format!("Proven to make it slower: {}.", harmful.join(", ")));
     }
-    if let Some(alone) = alone(tuned) {
+    if let Some(disagree) = disagree(tuned) {
+        page.warn(disagree);
+    } else if let Some(alone) = alone(tuned) {
         page.say(alone);
     }
     let broken = named(Verdict::Breaks);
@@ -212,6 +214,36 @@ fn alone(tuned: &Tuned) -> Option<String> {
         only.name,
         percent(alone),
         percent(average)
+    ))
+}
+
+/// The confirmed effects and the gain of the last campaign, where their intervals do not overlap.
+fn disagree(tuned: &Tuned) -> Option<String> {
+    let kept = || tuned.changes.iter().filter(|c| c.verdict == Verdict::Kept);
+    let confirmed = tuned.confirmed_gain()?;
+    let together = tuned.together.as_ref()?.ratio?;
+    let apart = |a: &Estimate, b: &Estimate| a.high.zip(b.low).is_some_and(|(a, b)| a < b);
+    if !apart(&confirmed, &together) && !apart(&together, &confirmed) {
+        return None;
+    }
+    let names: Vec<&str> = kept().map(|change| change.name.as_str()).collect();
+    let of = match names[..] {
+        [name] => format!("{name}: its confirmed effect is"),
+        _ => format!("{}: their confirmed effects together are", names.join(", ")),
+    };
+    let others = tuned
+        .stages
+        .get(1)
+        .is_some_and(|stage| stage.changes.len() > names.len());
+    let because = if others {
+        " A confirmed effect is an average over runs with and without the other changes of the confirmation."
+    } else {
+        " The two are of campaigns one after the other."
+    };
+    Some(format!(
+        "{of} {}, and beside the DUT as it is the gain is {}: the intervals do not overlap.{because}",
+        change(&confirmed),
+        change(&together)
     ))
 }
 
@@ -388,7 +420,7 @@ mod tests {
             ratio: ratio(1.045),
             p: 0.01,
         });
-        tuned.together = Some(Proof::of(ratio(1.089), "r".into()));
+        tuned.together = Some(Proof::of(ratio(1.064), "r".into()));
         let stage = |changes: &[usize]| Stage {
             name: "s".into(),
             records: "r".into(),
@@ -400,7 +432,7 @@ mod tests {
         };
         let (name, reason) = ("budget".into(), "it needs the whole host".into());
         tuned.left_out = vec![LeftOut { name, reason }];
-        let said = "gro-off: alone +8.9 %, on average over the others +4.5 %.";
+        let said = "gro-off: alone +6.4 %, on average over the others +4.5 %.";
         for (confirmed, says) in [(&[0, 1][..], true), (&[0], false)] {
             tuned.stages = vec![stage(&[0, 1]), stage(confirmed)];
             let page = tuning(&tuned).text(crate::format::Style {
@@ -413,6 +445,46 @@ mod tests {
                 "{page}"
             );
         }
+    }
+
+    #[test]
+    fn gains_that_disagree_are_told_with_both_figures() {
+        let names = ["a", "b", "c"].map(|name| (name.to_string(), Vec::new()));
+        let mut tuned = Tuned::new("t".into(), "p".into(), names);
+        let ratio = |median: f64, half: f64| Estimate {
+            median,
+            low: Some(median - half),
+            high: Some(median + half),
+            n: 9,
+        };
+        let measured = |ratio| Some(Measured { ratio, p: 0.01 });
+        tuned.changes[0].verdict = Verdict::Kept;
+        tuned.changes[0].confirmed = measured(ratio(1.1, 0.02));
+        tuned.together = Some(Proof::of(ratio(1.2, 0.02), "r".into()));
+        assert_eq!(
+            disagree(&tuned).unwrap(),
+            "a: its confirmed effect is +10.0 % (95 % interval +8.0..+12.0 %), and beside the DUT as it is the gain is +20.0 % (95 % \
+             interval +18.0..+22.0 %): the intervals do not overlap. The two are of campaigns one after the other."
+        );
+        // Two make 1.1 * 1.1 = 1.21.
+        tuned.changes[1] = tuned.changes[0].clone();
+        assert_eq!(disagree(&tuned), None);
+        tuned.together = Some(Proof::of(ratio(1.12, 0.02), "r".into()));
+        let page = tuning(&tuned).text(crate::format::Style {
+            color: false,
+            width: 400,
+        });
+        assert!(
+            page.contains("their confirmed effects together are +21.0 %")
+                && page.contains("the gain is +12.0 %"),
+            "{page}"
+        );
+        // Without an interval, nothing is shown to disagree.
+        tuned.changes[1].confirmed = measured(Estimate {
+            low: None,
+            ..ratio(1.1, 0.02)
+        });
+        assert_eq!(disagree(&tuned), None);
     }
 
     #[test]

@@ -388,7 +388,7 @@ proptest! {
         let counts = json!([names(linerate_measure::tuning::Verdict::Kept), tuned.changes.len()]);
         let runs: Vec<[usize; 2]> = tuned.stages.iter().map(|stage| [stage.runs.len(), stage.changes.len()]).collect();
         let page = tuning(&tuned);
-        let wrong = contradictions(&sentences(&page), &[value(&tuned), counts, json!(runs)]);
+        let wrong = contradictions(&sentences(&page), &[value(&tuned), value(&tuned.confirmed_gain()), counts, json!(runs)]);
         prop_assert!(wrong.is_empty(), "{wrong:#?}");
         // Without an interval above 1 nothing makes the DUT faster.
         let shown = tuned.together.as_ref().and_then(|proof| proof.ratio?.side_of(1.0));
