@@ -15,7 +15,7 @@ mod setting;
 pub use host::{Demands, Host, version};
 pub use item::{Basis, Item, Lasting, Measured, ROLES, Role, Setting, State, Topic};
 pub use rules::{EXCLUDED, SOURCES, all};
-pub use setting::kept::{Kept, kept};
+pub use setting::kept::{Kept, kept, may_keep};
 
 use linerate_hosts::configuration::{Configuration, Release};
 pub use linerate_hosts::dut_changes::Runtime;

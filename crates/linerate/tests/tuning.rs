@@ -57,7 +57,13 @@ fn takes_minutes_the_change_that_helps_is_found_and_proven() {
     let tune = linerate_line("tune plan.toml --out tuned --json --seed 1")
         .dir(scratch.path())
         .within(120);
-    let tuned: Value = serde_json::from_str(&tune.run().ok().stdout).unwrap();
+    let ended = tune.run().ok();
+    assert!(
+        !ended.stderr.contains("linerate apply"),
+        "no host can keep the rules of a lab: {}",
+        ended.stderr
+    );
+    let tuned: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
         verdicts(&tuned)[0],
         ("short".into(), "kept".into()),

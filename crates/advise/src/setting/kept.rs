@@ -7,6 +7,7 @@ use crate::item::{Basis, Item, Lasting, Setting, State, Topic};
 use crate::setting::Scope;
 use linerate_hosts::configuration::Configuration;
 use linerate_hosts::systems::Kernel;
+use linerate_measure::experiment::System;
 use linerate_plan::card::{CardSetting, CardValue, Linux};
 use linerate_plan::offload::Offload;
 use linerate_plan::placeholders::{PLACEHOLDERS, fill};
@@ -102,6 +103,28 @@ pub fn kept(
         plan: None,
         patch: None,
     }))
+}
+
+/// Whether some host of this system may keep a change with these keys. `ends`: whether the interfaces towards generator and receiver are
+/// known.
+pub fn may_keep(keys: &[String], system: System, ends: bool) -> bool {
+    let is_free_bsd = system.parent().unwrap_or(system) == System::FreeBsd;
+    keys.iter().all(|key| {
+        let path = key.split(" = ").next().unwrap_or_default();
+        let in_braces = |(word, _): &(&str, &str)| path.contains(&format!("{{{word}}}"));
+        let Some(of_card) = path.strip_prefix("interface.") else {
+            return match path.split('.').next() {
+                Some("sysctls") => ends || !PLACEHOLDERS.iter().any(in_braces),
+                Some("boot") => is_free_bsd,
+                _ => false,
+            };
+        };
+        let of_end = ["in.", "out."]
+            .iter()
+            .find_map(|end| of_card.strip_prefix(end));
+        let is_known = |key: &str| key == "rps" || CardSetting::of_key(key).is_some();
+        (ends || of_end.is_none()) && is_known(of_end.unwrap_or(of_card))
+    })
 }
 
 /// The cards that stay as they are, because they carry the ssh session, in words.
@@ -426,5 +449,29 @@ mod tests {
         assert!(why("freebsd", "interface.rx-ring").ends_with(NO_CHANGE));
         let gone = shown("linux", "interface.gro", Some(["eth0", "eth9"])).unwrap_err();
         assert!(gone.ends_with("the host has no interface eth9"), "{gone}");
+    }
+
+    #[test]
+    fn what_no_host_can_keep_is_known_without_a_host() {
+        for (key, on_linux, with_ends) in [
+            ("sysctls.net.core.netdev_budget", true, true),
+            ("sysctls.net.ipv4.conf.{in}.rp_filter", false, true),
+            ("interface.gro", true, true),
+            ("interface.rps", true, true),
+            ("interface.in.gro", false, true),
+            ("interface.no-such", false, false),
+            ("rules.before", false, false),
+            ("commands", false, false),
+            ("boot.isolcpus", false, false),
+        ] {
+            let keys = [format!("{key} = 1")];
+            let may = [false, true].map(|ends| may_keep(&keys, System::Linux, ends));
+            assert_eq!(may, [on_linux, with_ends], "{key}");
+            let kept = shown("linux", key, Some(["eth0", "v1"]));
+            assert_eq!(kept.is_ok(), with_ends, "{key}: {kept:?}");
+        }
+        let both = ["sysctls.a.b = 1", "rules.before = 0"].map(String::from);
+        assert!(!may_keep(&both, System::Linux, true), "whole or not at all");
+        assert!(may_keep(&["boot.hw.x = 1".into()], System::OpnSense, false));
     }
 }

@@ -1,5 +1,6 @@
 //! `linerate tune`: which of many changes make a DUT faster, and the proof.
 
+mod hint;
 mod needs;
 pub(super) mod record;
 
@@ -9,6 +10,7 @@ use crate::args::CampaignArgs;
 use crate::output::{FAILED, INTERRUPTED, faulty, print_place, result, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use hint::Place;
 use linerate_linux::records::{make_folder, write_document};
 use linerate_measure::experiment::{Interest, Trials};
 use linerate_measure::record::{Proof, Slot, Verdict as Proven, Warning};
@@ -141,8 +143,10 @@ pub fn run(args: &Tune) -> Result<ExitCode> {
     for (change, candidate) in tuned.changes.iter_mut().zip(&tuning.changes) {
         change.factor.clone_from(&candidate.factor);
     }
+    let place = Place::of(&plan, args, site.as_ref());
     let mut tuner = Tuner {
         args,
+        place,
         plan,
         kept: None,
         site,
@@ -229,6 +233,8 @@ struct Tuner<'a> {
     kept: Option<(Plan, usize)>,
     /// The hosts, for the first campaign.
     site: Option<Site>,
+    /// Where the result can be applied.
+    place: Option<Place>,
     tuning: Tuning,
     tuned: Tuned,
     needs: Needs,
@@ -408,11 +414,12 @@ impl Tuner<'_> {
             .as_ref()
             .is_some_and(|proof| proof.verdict == Proven::Proven);
         let stays = how.keep && ended.is_ok() && proven && !interrupted();
-        if proven && !stays && !how.quiet && !self.tuned.simulated {
-            tell(format!(
-                "`linerate apply {}` makes the kept changes that a host can have",
-                self.folder.display()
-            ));
+        let place = self.place.as_ref().filter(|_| proven && !stays);
+        let system = self.plan.experiment.system;
+        if let Some(hint) = place.and_then(|place| place.hint(tuned, system, &self.folder))
+            && !how.quiet
+        {
+            tell(hint);
         }
         if let Some((plan, lane)) = self.kept.as_ref().filter(|_| stays) {
             let site = self.args.chosen(false)?.1.context("the lab has no hosts")?;
