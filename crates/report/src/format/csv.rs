@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180), for spreadsheets: first the texts of the page, then each table behind an empty line. A page
 //! without texts is its tables alone.
-//! Numbers have all their digits, an interval has two columns.
+//! Numbers have all their digits, an interval has two columns, and figures with intervals among them have three.
 
 use super::{Format, Style};
 use crate::document::Column;
@@ -51,18 +51,23 @@ fn saying(section: &str, tone: Tone, mark: &str, text: &str) -> String {
 }
 
 fn table(section: &str, table: &Table) -> String {
-    // An interval is that of the figure before it.
     let mut figure = String::new();
     let mut heads = vec!["section".into()];
     for column in &table.columns {
-        let head = column.title();
-        if is_interval(column) {
-            heads.extend(["low", "high"].map(|end| quoted(&format!("{figure} {head} {end}"))));
-            continue;
-        }
         let unit = when(column.cells.iter().any(is_time), " ns");
-        figure = format!("{head}{unit}");
-        heads.push(quoted(&figure));
+        let head = format!("{}{unit}", column.title());
+        // A column that is called an interval is that of the figure before it.
+        let of = if head.contains("interval") {
+            format!("{figure} {head}")
+        } else {
+            figure.clone_from(&head);
+            head
+        };
+        heads.extend(
+            parts(column)
+                .iter()
+                .map(|part| quoted(&format!("{of}{part}"))),
+        );
     }
     // The name of an indented row begins with that of the row above it.
     let mut above = "";
@@ -88,11 +93,17 @@ fn table(section: &str, table: &Table) -> String {
 /// Blanks in front of a row that belongs to the one above it. Numbers of cells have fewer.
 const INDENT: &str = "   ";
 
-fn is_interval(column: &Column) -> bool {
-    column
-        .cells
-        .iter()
-        .any(|cell| matches!(cell, Cell::Interval { .. }))
+/// The columns that a column of the page takes, each with the end of its head: a figure has one, an interval two, and a column with both
+/// has three.
+fn parts(column: &Column) -> &'static [&'static str] {
+    let any = |is: fn(&Cell) -> bool| column.cells.iter().any(is);
+    let intervals = any(|cell| matches!(cell, Cell::Interval { .. }));
+    let figures = any(|cell| matches!(cell, Cell::Number { .. }));
+    match (intervals, figures) {
+        (false, _) => &[""],
+        (true, false) => &[" low", " high"],
+        (true, true) => &["", " low", " high"],
+    }
 }
 
 /// Whether its text has a unit of time: then its value is in nanoseconds.
@@ -105,15 +116,20 @@ fn is_time(cell: &Cell) -> bool {
 }
 
 fn of_cell(column: &Column, cell: &Cell) -> Vec<String> {
+    let parts = parts(column).len();
     let mut values = match cell {
         Cell::Nothing => vec![String::new()],
         Cell::Text(text) | Cell::Long { text, .. } | Cell::Link(Link { text, .. }) => {
             vec![quoted(text)]
         }
         Cell::Number { value, .. } | Cell::Bar { share: value } => vec![number(*value)],
-        Cell::Interval { low, high, .. } => vec![number(*low), number(*high)],
+        Cell::Interval { low, high, .. } => {
+            let figure = (parts == 3).then(String::new);
+            let ends = [number(*low), number(*high)];
+            figure.into_iter().chain(ends).collect()
+        }
     };
-    values.resize(if is_interval(column) { 2 } else { 1 }, String::new());
+    values.resize(parts, String::new());
     values
 }
 

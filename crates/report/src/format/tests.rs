@@ -467,3 +467,30 @@ fn rows_and_columns_of_csv_say_what_they_are() {
     ];
     assert_eq!(text, format!("{}\n", rows.join("\n")));
 }
+
+/// A change is a figure where its interval excludes none, and else the interval alone.
+#[test]
+fn figures_and_intervals_of_one_column_have_heads_of_their_own() {
+    let mut page = Document::default();
+    page.table(
+        Table::of([
+            (9.0, Cell::number(-40.0, "-40")),
+            (8.0, Cell::range(-1.0, 2.0, "-1..2")),
+        ])
+        .column("rate", "kpps", |(rate, _)| Cell::number(*rate, "9"))
+        .column("95 %", "interval", |(rate, _)| {
+            Cell::range(rate - 1.0, rate + 1.0, "")
+        })
+        .column("by flood", "%", |(_, change)| change.clone())
+        .column("of most", "%", |_| Cell::range(1.0, 2.0, "")),
+    );
+    let text = super::csv::Csv
+        .render(&page, Style::default())
+        .replace('\r', "");
+    let rows = [
+        "section,rate kpps,rate kpps 95 % interval low,rate kpps 95 % interval high,by flood %,by flood % low,by flood % high,of most % low,of most % high",
+        ",9,8,10,-40,,,1,2",
+        ",8,7,9,,-1,2,1,2",
+    ];
+    assert_eq!(text, format!("{}\n", rows.join("\n")));
+}
