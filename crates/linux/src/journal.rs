@@ -133,6 +133,10 @@ impl<E: Entry> Journal<E> {
 
 impl<E> Drop for Journal<E> {
     fn drop(&mut self) {
+        // Nothing is to be undone. Whoever waits for the lock of this file sees that it is gone, and makes another.
+        if self.pending.is_empty() && is_at(&self.file, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
         // Said, because a program that another thread is about to start has this descriptor until it begins.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
@@ -238,7 +242,13 @@ mod tests {
         journal.write(undoing(3)).unwrap();
         journal.replace(vec![undoing(3)]).unwrap();
         drop(journal);
-        assert_eq!(open(&path).unwrap().pending(), [undoing(3)]);
+        let mut journal = open(&path).unwrap();
+        assert_eq!(journal.pending(), [undoing(3)]);
+        journal.replace(Vec::new()).unwrap();
+        drop(journal);
+        assert!(!path.exists(), "a journal of nothing is no file");
+        drop(open(&path).unwrap());
+        assert!(!path.exists());
         fs::write(&path, "nonsense\n").unwrap();
         let error = Journal::<Undoing>::open(&path).unwrap_err().to_string();
         assert!(
