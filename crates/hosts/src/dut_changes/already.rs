@@ -1,6 +1,6 @@
 //! Whether a DUT has already what a variant adds.
 
-use super::{Check, Target, steps};
+use super::{Check, Step, Target, steps};
 use linerate_plan::settings::Settings;
 
 /// The questions whether a DUT that is set up as `base` has already all that `variant` sets; `None` where questions cannot tell: only sysctls
@@ -25,7 +25,8 @@ pub fn questions(base: &Settings, variant: &Settings, target: &Target) -> Option
         steps(&asked, None, target).ok()
     };
     let (base, variant) = (asked(base)?, asked(variant)?);
-    let is_new = |step: &&super::Step| !base.steps.contains(step);
+    // Some steps only note what their undoing restores.
+    let is_new = |step: &&Step| !base.steps.contains(step) && step.apply.argv != ["true"];
     let added: Vec<_> = variant.steps.iter().filter(is_new).collect();
     let goes = base.steps.iter().any(|step| {
         let replaced = added.iter().any(|other| other.what == step.what);
