@@ -244,6 +244,8 @@ fn a_change_that_fails_takes_those_before_it_back() {
         &["90-linerate.conf", "the changes before it are taken back"],
     );
     assert_eq!((host.state(), host.written()), (before, 0));
+    let journals = host.scratch.path().join("state/linerate/applied");
+    assert_eq!(fs::read_dir(journals).unwrap().count(), 0);
 }
 
 #[test]
@@ -432,7 +434,23 @@ fn a_tuning_that_kept_nothing_or_proved_nothing_changes_nothing() {
     assert!(nothing.contains("It kept no change"), "{nothing}");
     write(tuned("kept", serde_json::Value::Null));
     linerate("apply last --dry-run").fails(1, &["not proven together"]);
-    linerate("apply last-1").fails(2, &["last-1"]);
+    linerate("apply last-1").fails(2, &["there is no last-1", "has 1 campaign, last"]);
+    for advised in [
+        "last --all",
+        "linerate-results/20260101T000000Z-tune --item a",
+    ] {
+        linerate(&format!("apply {advised}")).fails(2, &["is a tuning", "name a host"]);
+    }
+    linerate("apply nosuch").fails(
+        2,
+        &[
+            "no folder nosuch",
+            "linerate list",
+            "linerate advise nosuch",
+        ],
+    );
+    linerate("apply no/such").fails(2, &["there is no folder no/such", "tuning"]);
+    linerate("apply no/such --all").fails(2, &["there is no folder no/such"]);
     fs::create_dir(scratch.path().join("empty")).unwrap();
     linerate("apply empty").fails(2, &["is no tuning"]);
     linerate("apply root@router.invalid root@other.invalid")

@@ -94,11 +94,12 @@ fn among(what: &str, all: &[PathBuf]) -> Result<PathBuf, String> {
     if let Some(nth) = nth {
         let there = all.len();
         let few = || {
-            if there == 0 {
-                none()
-            } else {
-                format!("{what}: {RESULTS} has {there} campaigns")
-            }
+            let oldest = match there {
+                0 => return none(),
+                1 => "1 campaign, last".to_string(),
+                n => format!("{n} campaigns, the oldest is last-{}", n - 1),
+            };
+            format!("there is no {what}: {RESULTS} has {oldest} (linerate list)")
         };
         return all.get(nth).cloned().ok_or_else(few);
     }
@@ -168,7 +169,15 @@ mod tests {
                 .unwrap_err()
                 .contains("write more of the name")
         );
-        assert!(found("last-4").unwrap_err().contains("has 4 campaigns"));
+        let missing = |what: &str, all: &[PathBuf]| among(what, all).unwrap_err();
+        assert_eq!(
+            missing("last-4", &all),
+            "there is no last-4: linerate-results has 4 campaigns, the oldest is last-3 (linerate list)"
+        );
+        assert_eq!(
+            missing("last-1", &all[..1]),
+            "there is no last-1: linerate-results has 1 campaign, last (linerate list)"
+        );
         assert!(found("nothing").unwrap_err().contains("linerate list"));
         assert!(found("").is_err() && found("last-x").is_err());
         assert!(among("last", &[]).unwrap_err().contains("measure first"));

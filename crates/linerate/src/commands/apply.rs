@@ -138,10 +138,16 @@ pub fn apply(args: &Apply) -> Result<ExitCode> {
         );
     }
     if !args.all && args.purpose.items.is_empty() {
-        let place = args.source.place.iter().map(|place| format!(" {place}"));
+        let place = args.source.place.as_deref();
+        if let Some(place) = place.filter(|place| !place.contains('@')) {
+            bail_usage!(
+                "there is no folder {place}, and no tuning of that name (`linerate list` shows them). If it is a host, say what to change there: --all, or --item with a name that `linerate advise {place}` shows"
+            );
+        }
+        let place = place.map(|place| format!(" {place}"));
         bail_usage!(
             "name recommendations with --item, or take --all: `linerate advise{}` lists them",
-            place.collect::<String>()
+            place.unwrap_or_default()
         );
     }
     let place = Arc::new(args.source.target()?);

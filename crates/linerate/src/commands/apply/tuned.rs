@@ -22,19 +22,31 @@ use std::sync::Arc;
 
 /// The tuning that the arguments name, with its folder; `None` if they name a host, or recommendations.
 pub(super) fn of(args: &Apply) -> Result<Option<(PathBuf, Tuned)>> {
-    let advised = args.all || !args.purpose.items.is_empty();
-    let Some(place) = args.source.place.as_deref().filter(|_| !advised) else {
+    let Some(place) = args.source.place.as_deref() else {
         return Ok(None);
     };
     let is_last = place == "last" || place.starts_with("last-");
-    let folder = match handle::folder(place) {
-        Ok(folder) => folder,
+    let is_path = place.contains('/') || Path::new(place).exists();
+    let advised = args.all || !args.purpose.items.is_empty();
+    // A tuning may have the name of a host.
+    if advised && !is_last && !is_path {
+        return Ok(None);
+    }
+    let (folder, found) = match handle::folder(place) {
+        Ok(folder) => (folder.clone(), read(&folder)?),
         Err(why) if is_last => return Err(usage(why)),
+        // A host, perhaps.
         Err(_) => return Ok(None),
     };
-    match read(&folder)? {
+    match found {
+        Some(_) if advised => bail_usage!(
+            "{place} is a tuning, and --all and --item choose recommendations for a host: leave them out, or name a host"
+        ),
         Some(tuned) => Ok(Some((folder, tuned))),
-        None if is_last || folder.is_dir() => bail_usage!(
+        None if is_path && !folder.exists() => bail_usage!(
+            "there is no folder {place}: name that of a tuning, last, or a name that `linerate list` shows"
+        ),
+        None if is_last || (folder.exists() && !advised) => bail_usage!(
             "{} is no tuning, so it kept no changes: `linerate tune PLAN` makes one",
             folder.display()
         ),

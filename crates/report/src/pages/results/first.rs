@@ -467,8 +467,10 @@ fn limited(table: impl Into<Table>, most: usize) -> Table {
 }
 
 fn more(page: &mut Document, all: usize, most: usize) {
-    if all > most {
-        page.note(format!("{} more rows are on the whole page.", all - most));
+    match all.saturating_sub(most) {
+        0 => {}
+        1 => page.note("1 more row is on the whole page."),
+        n => page.note(format!("{n} more rows are on the whole page.")),
     }
 }
 
@@ -578,4 +580,21 @@ fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
         format!("linerate show {records} --format html -o page.html"),
     ];
     own.chain(others).take(3).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_left_out_are_counted() {
+        let said = |all| {
+            let mut page = Document::default();
+            more(&mut page, all, 3);
+            page.text(crate::format::Style::default())
+        };
+        assert_eq!(said(3).trim(), "");
+        assert_eq!(said(4).trim(), "1 more row is on the whole page.");
+        assert_eq!(said(5).trim(), "2 more rows are on the whole page.");
+    }
 }
