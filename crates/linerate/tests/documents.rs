@@ -92,7 +92,7 @@ fn run(block: &Block, folder: &Path) -> Vec<String> {
         script += "sudo() { \"$@\"; }\n";
     }
     // Campaigns as short as they may be: the form of the output is compared, not its figures.
-    script += "linerate() { case \"$1 $*\" in bench*--simulate*) command linerate \"$@\";; bench*--rate*) command linerate \"$@\" --duration 50ms;; bench*) command linerate \"$@\" --duration 20ms;; 'run run rules'*--quick*) command linerate \"$@\" --budget 3s;; *) command linerate \"$@\";; esac; }\n";
+    script += "linerate() { case \"$1 $*\" in bench*--simulate*) command linerate \"$@\";; bench*--rate*) command linerate \"$@\" --duration 50ms;; bench*) command linerate \"$@\" --duration 20ms;; 'run run rules'*--quick*) command linerate \"$@\" --budget 6s;; *) command linerate \"$@\";; esac; }\n";
     for (command, _) in &block.commands {
         script += &format!("{command}\nprintf '%s\\n' '{MARK}'\n");
     }

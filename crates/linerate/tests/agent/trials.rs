@@ -319,7 +319,7 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
         let members = [sends(&generator), counts(&receiver)];
         let timing = Timing {
             quiet_ns: 200_000_000,
-            ..Timing::slice(200_000_000)
+            ..Timing::slice(600_000_000)
         };
         let load = Load {
             rate: Some(5_000.0),
@@ -345,9 +345,9 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
             // The drivers' stamps, matched by stream and sequence number.
             Some(stamped) if backend == Backend::AfPacket => {
                 assert_eq!(stamped.by_cards, [false; 2]);
-                // A machine that stalls for most of the load's 200 ms loses stamps, too.
+                // A machine that stalls for most of the load loses stamps, too.
                 assert!(
-                    stamped.frames == latency.count() || latency.count() < 500,
+                    stamped.frames == latency.count() || latency.count() < 1500,
                     "{stamped:?} {latency:?}"
                 );
                 assert_eq!(stamped.why, software);

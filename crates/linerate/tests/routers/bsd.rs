@@ -308,10 +308,15 @@ impl Bsd {
         let lines = format!(
             "echo never >{down}
 sleep 0.1
+# One that has just begun may hold the port: until there is none.
+found=yes
+while [ -n \"$found\" ]; do
+found=
 for p in $(grep -al '^[/a-z]*sshd' /proc/[0-9]*/cmdline); do
 p=${{p%/cmdline}}
-[ \"$(readlink $p/ns/net)\" = \"$(readlink /proc/$$/ns/net)\" ] && kill -9 ${{p#/proc/}}
+[ \"$(readlink $p/ns/net)\" = \"$(readlink /proc/$$/ns/net)\" ] && kill -9 ${{p#/proc/}} && found=yes
 done 2>/dev/null
+done
 : >\"$0.gone\"
 echo $(($(cat {booted}) + 50)) >{booted}
 {back}\n",
