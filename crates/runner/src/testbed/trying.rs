@@ -38,7 +38,10 @@ pub fn try_out(prepared: &Prepared, base: &str) -> Result<Vec<(String, String)>>
         .collect();
     let settings = |cell: usize| &plan.lanes[prepared.lane(cell)].settings;
     let is_there = |cell: &&usize| {
-        let asked = questions(settings(*first), settings(**cell), &stands.target());
+        let (base, wanted) = (settings(*first), settings(**cell));
+        // The tester's programs may change offloads of the cards, and they are not attached yet.
+        let of_cards = base.inside != wanted.inside || base.outside != wanted.outside;
+        let asked = questions(base, wanted, &stands.target()).filter(|_| !of_cards);
         asked.is_some_and(|asked| stands.has(&asked))
     };
     let there: Vec<usize> = others.iter().filter(is_there).copied().collect();
