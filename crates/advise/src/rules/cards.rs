@@ -1,6 +1,6 @@
 //! Cards of FreeBSD and Linux: rings, limits, offloads, flow control, slots.
 
-use super::{GUIDE, LAB, PAGE, paper};
+use super::sources::{GUIDE, LAB, PAGE, paper};
 use crate::host::Host;
 use crate::item::Role;
 use crate::item::Topic::{Cards, EndHost};

@@ -1,6 +1,6 @@
 //! CPUs: threads of a core, NUMA, frequency.
 
-use super::{PAGE, paper};
+use super::sources::{PAGE, paper};
 use crate::host::Host;
 use crate::item::Topic::{Cpus, Release};
 use crate::rule::Kind::{ByHand, Measure};

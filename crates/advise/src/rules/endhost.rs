@@ -1,6 +1,6 @@
 //! TCP of an end host: buffers by the bandwidth-delay product. None of this matters for packets that are only forwarded.
 
-use super::GUIDE;
+use super::sources::GUIDE;
 use crate::host::Host;
 use crate::item::Role;
 use crate::item::Topic::EndHost;

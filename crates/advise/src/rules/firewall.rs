@@ -1,6 +1,6 @@
 //! Packet filters: sizes of their tables, and the shape of their rules.
 
-use super::LAB;
+use super::sources::LAB;
 use crate::host::Host;
 use crate::item::Role;
 use crate::item::Topic::Firewall;

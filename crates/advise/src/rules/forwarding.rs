@@ -1,6 +1,6 @@
 //! The way of a packet through FreeBSD: fast path, entropy, redirects.
 
-use super::{P2015, paper};
+use super::sources::{P2015, paper};
 use crate::host::Host;
 use crate::item::Topic::{Queues, Release};
 use crate::rule::Kind::{ByHand, Measure};

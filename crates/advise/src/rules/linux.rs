@@ -1,6 +1,6 @@
 //! Linux as a router: polling, steering, checks of addresses, logging.
 
-use super::GUIDE;
+use super::sources::GUIDE;
 use crate::host::{ALL, Host};
 use crate::item::Role;
 use crate::item::Topic::{EndHost, Queues, Release};

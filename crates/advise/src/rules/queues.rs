@@ -1,6 +1,6 @@
 //! Queues of cards: how many, who serves them, and which flows they get.
 
-use super::{LAB, paper};
+use super::sources::{LAB, paper};
 use crate::host::Host;
 use crate::item::Topic::Queues;
 use crate::rule::Kind::{ByHand, Measure, Undo};
