@@ -16,37 +16,17 @@ pub mod question;
 pub(crate) mod text;
 
 pub use bsd::device;
+pub(crate) use detect::{ALL, BSD, FREEBSD, LINUX, OPENBSD};
 pub use detect::{FILES, Kernel, System, detect};
 pub use facts::{
     Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way,
 };
 pub use linux::Signs;
+pub(crate) use question::NESTED;
 pub use question::Question;
-pub use text::cpu_list;
 pub(crate) use text::is_name;
 pub use text::shown;
-
-/// Every kernel that is known here, and some.
-pub(crate) const ALL: &[Kernel] = &[
-    Kernel::Linux,
-    Kernel::FreeBsd,
-    Kernel::OpenBsd,
-    Kernel::NetBsd,
-];
-pub(crate) const LINUX: &[Kernel] = &[Kernel::Linux];
-pub(crate) const FREEBSD: &[Kernel] = &[Kernel::FreeBsd];
-pub(crate) const OPENBSD: &[Kernel] = &[Kernel::OpenBsd, Kernel::NetBsd];
-pub(crate) const BSD: &[Kernel] = &[Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
-
-/// Counters of an interface: see [`Facts::counters`].
-const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];
-
-/// The name of the jail or network namespace of a nested router, which `crate::dut_changes` makes.
-pub(crate) const NESTED: &str = "linerate";
-/// Bytes of an answer that are looked at.
-pub const MOST_BYTES: usize = 4 << 20;
-/// Interfaces and neighbours that are kept of an answer.
-pub const MOST_ENTRIES: usize = 20_000;
+pub use text::{MOST_BYTES, MOST_ENTRIES, cpu_list};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,10 @@
 //! Facts from the answers to questions.
 
 use super::detect::{self, Kernel};
+use super::facts::{Clock, Disk, Facts, Interface};
 use super::question::{PROGRAMS, Question};
-use super::text::{self, bounded, lines, number, shown};
-use super::{Clock, Disk, Facts, Interface, MOST_ENTRIES, bsd, linux};
+use super::text::{self, MOST_ENTRIES, bounded, lines, number, shown};
+use super::{bsd, linux};
 use std::collections::BTreeMap;
 
 impl Facts {

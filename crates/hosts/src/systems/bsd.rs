@@ -1,7 +1,7 @@
 //! Answers of FreeBSD, OpenBSD and NetBSD: ifconfig(8), arp(8) and ndp(8), route(8), netstat(1).
 
-use super::text::{address, is_name, lines, mac, pairs, shown};
-use super::{COUNTERS, Interface, MOST_ENTRIES, Neighbour, Pause, Way};
+use super::facts::{COUNTERS, Interface, Neighbour, Pause, Way};
+use super::text::{MOST_ENTRIES, address, is_name, lines, mac, pairs, shown};
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;

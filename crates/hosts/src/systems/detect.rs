@@ -1,6 +1,5 @@
 //! Which system a host runs: by uname(1) and the files that appliances have.
 
-use super::ALL;
 use super::text::{bounded, lines, pairs, sections, shown};
 use linerate_measure::experiment;
 use linerate_plan::lab::OperatingSystem;
@@ -15,6 +14,18 @@ pub enum Kernel {
     /// Linux, and systems based on it.
     Linux,
 }
+
+/// Every kernel that is known here, and some.
+pub(crate) const ALL: &[Kernel] = &[
+    Kernel::Linux,
+    Kernel::FreeBsd,
+    Kernel::OpenBsd,
+    Kernel::NetBsd,
+];
+pub(crate) const LINUX: &[Kernel] = &[Kernel::Linux];
+pub(crate) const FREEBSD: &[Kernel] = &[Kernel::FreeBsd];
+pub(crate) const OPENBSD: &[Kernel] = &[Kernel::OpenBsd, Kernel::NetBsd];
+pub(crate) const BSD: &[Kernel] = &[Kernel::FreeBsd, Kernel::OpenBsd, Kernel::NetBsd];
 
 impl Kernel {
     /// Name in records.

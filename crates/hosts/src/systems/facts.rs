@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// Counters of an interface: see [`Facts::counters`].
+pub(super) const COUNTERS: [&str; 4] = ["rx_packets", "rx_missed", "tx_packets", "tx_dropped"];
+
 /// A host's clock, asked between two looks at ours. Seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {

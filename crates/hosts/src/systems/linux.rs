@@ -1,8 +1,8 @@
 //! Linux: `ip -j`, ethtool(8).
 
+use super::facts::{COUNTERS, Interface, Neighbour, Pause, Way};
 use super::procnet::net_dev;
-use super::text::{is_name, mac, pairs, shown};
-use super::{COUNTERS, Interface, MOST_BYTES, MOST_ENTRIES, Neighbour, Pause, Way};
+use super::text::{MOST_BYTES, MOST_ENTRIES, is_name, mac, pairs, shown};
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::HostAddress;
 use serde::Deserialize;

@@ -1,10 +1,12 @@
 //! Questions to a host: a command for each kernel. Commands are vectors of arguments; none changes anything.
 
-use super::NESTED;
 use super::bsd::device;
 use super::detect::{FILES, Kernel};
 use linerate_plan::sysctl::forwarding;
 use std::net::IpAddr;
+
+/// The name of the jail or network namespace of a nested router, which `crate::dut_changes` makes.
+pub(crate) const NESTED: &str = "linerate";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {

@@ -1,5 +1,6 @@
 //! Answers in the forms that the systems give, and everything else.
 
+use super::facts::COUNTERS;
 use super::*;
 use linerate_measure::collector::Counters;
 use linerate_plan::lab::OperatingSystem;

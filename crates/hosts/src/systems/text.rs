@@ -1,10 +1,14 @@
 //! Answers as text: bounded, line by line, word by word; and those that are alike on all systems. Also the scripts that ask for them.
 
-use super::{MOST_BYTES, MOST_ENTRIES};
 use linerate_wire::MacAddr;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// Bytes of an answer that are looked at.
+pub const MOST_BYTES: usize = 4 << 20;
+/// Interfaces and neighbours that are kept of an answer.
+pub const MOST_ENTRIES: usize = 20_000;
 
 /// As much of an answer as is looked at.
 pub fn bounded(bytes: &[u8]) -> Cow<'_, str> {
