@@ -1,6 +1,6 @@
 //! The audit of the trials, and the machine: what someone who was not there needs to believe the figures.
 
-use super::Shown;
+use super::shown::Shown;
 use crate::prelude::*;
 
 /// Failed trials that are listed.

@@ -4,7 +4,8 @@ mod remarks;
 
 use super::super::plan::{departures, terms};
 use super::measured::modifiers;
-use super::{Shown, searches};
+use super::searches;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::experiment::Benchmark;
 use linerate_measure::record::{AtLoad, EventClass, Figures, Maximum, Tested};

@@ -1,7 +1,7 @@
 //! TCP between end hosts: throughput and latency, in the vocabulary of RFC 6349.
 
-use super::Shown;
 use super::figures::limit;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::record::{Goodput, PathOf};
 

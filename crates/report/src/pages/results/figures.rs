@@ -1,6 +1,7 @@
 //! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
 
-use super::{Shown, has_rate, pictures};
+use super::pictures;
+use super::shown::{Shown, has_rate};
 use crate::prelude::*;
 use linerate_measure::record::{DirectionRow, Stamped};
 use linerate_wire::units::LINK_SPEEDS;

@@ -1,6 +1,6 @@
 //! The firewalls that ran on the DUTs of a lab: without `rules` in the plan, a host keeps its own.
 
-use super::Shown;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_hosts::configuration::RuleSet;
 

@@ -1,7 +1,7 @@
 //! Connections that are kept open at the same time: how many, why no more, and how long it took.
 
 use super::changes::{change, change_interval};
-use super::{Shown, has_rate};
+use super::shown::{Shown, has_rate};
 use crate::prelude::*;
 use linerate_measure::record::{KeptRow, Row, Slot};
 

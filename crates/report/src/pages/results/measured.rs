@@ -1,7 +1,8 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
 use super::super::simulated;
-use super::{Shown, lab};
+use super::lab;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::record::{SHARED, States};
 use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};

@@ -2,7 +2,7 @@
 
 mod inside;
 
-use super::Shown;
+use super::shown::Shown;
 use crate::pages::explanation::balance;
 use crate::pages::sets::limits;
 use crate::prelude::*;

@@ -2,7 +2,8 @@
 
 use super::super::difference::takes;
 use super::super::explanation::events;
-use super::{Shown, pictures};
+use super::pictures;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::record::SlotProfile;
 use linerate_profile::{differential_part, flame_graph_part};

@@ -1,7 +1,8 @@
 //! Results of searches: the bounds of each goal, and the loss at each load.
 
 use super::super::plan::{seconds, terms};
-use super::{Shown, pictures};
+use super::pictures;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::experiment::{Method, Trials};
 use linerate_measure::record::{Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};

@@ -9,7 +9,7 @@ use super::super::numbers::words as rate_words;
 use super::super::simulated;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
-use super::{Shown, has_rate};
+use super::shown::{Shown, has_rate};
 use linerate_measure::experiment::{Factor, Interest};
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.

@@ -3,8 +3,8 @@
 use super::super::kernel::{
     Stage, WAITS, distribution, drop_of, followed, powers, stages, waiting,
 };
-use super::Shown;
 use super::profiles::beside;
+use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::record::{Events, SlotProfile, Staged};
 

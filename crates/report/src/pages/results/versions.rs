@@ -1,6 +1,6 @@
 //! Loads of IPv4 and IPv6 together: the frames of each.
 
-use super::Shown;
+use super::shown::Shown;
 use crate::prelude::*;
 
 /// Frames of a cell over its valid trials: sent and received, of IPv4 and of IPv6.

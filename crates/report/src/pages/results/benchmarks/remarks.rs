@@ -1,6 +1,6 @@
 //! The load of 100 %, and where the throughput says little of the DUT.
 
-use super::super::Shown;
+use super::super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::record::{Benchmarked, Figures, Maximum};
 

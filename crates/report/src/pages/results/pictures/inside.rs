@@ -1,6 +1,7 @@
 //! The inside of trials: rates from sample to sample.
 
-use super::{Shown, left_out};
+use super::super::shown::Shown;
+use super::left_out;
 use crate::prelude::*;
 use linerate_measure::trial::{Sample, Shape};
 
