@@ -1,5 +1,6 @@
 //! Faults that remain in a plan of correct form: values that contradict each other, cannot be reached, or would never end.
 
+mod place;
 mod settings;
 mod traffic;
 
@@ -11,8 +12,8 @@ use super::value::Tree;
 use super::{forms, lower};
 use linerate_measure::experiment::{Benchmark, Measure, Method, System};
 use linerate_search::GoalError;
-use linerate_wire::Family;
 use linerate_wire::units::grouped;
+pub(super) use place::Place;
 pub(super) use settings::rules::tools;
 pub(super) use settings::{rule_file, settings};
 pub(super) use traffic::traffic;
@@ -25,35 +26,6 @@ const LONGEST: u64 = 366 * DAY;
 const MOST_CELLS: u128 = 4096;
 /// Trials of a campaign at most.
 const MOST_TRIALS: u128 = 1_000_000;
-
-/// Place of a cell, for its faults.
-pub(super) struct Place<'a> {
-    pub(super) draft: &'a Draft,
-    pub(super) variant: usize,
-    pub(super) system: System,
-    pub(super) embedded: bool,
-    pub(super) levels: &'a [(usize, usize)],
-    /// IP version of its frames.
-    pub(super) family: Family,
-}
-
-impl Place<'_> {
-    fn name(&self) -> &str {
-        &self.draft.variants[self.variant].name
-    }
-
-    fn span(&self) -> Span {
-        self.draft.variants[self.variant].span
-    }
-
-    /// Whether the plan lets the device under test be rebooted.
-    pub(super) fn reboots(&self) -> bool {
-        let trials = self.draft.tree.table("trials");
-        trials
-            .and_then(|t| t.text("reboot"))
-            .is_some_and(|reboot| reboot != "never")
-    }
-}
 
 /// Faults of the plan as a whole.
 pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {

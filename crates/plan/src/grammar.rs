@@ -4,11 +4,10 @@
 //! differ.
 
 use super::diagnostic::{Diagnostic, listed, meant};
+use super::dut::Cpus;
 use super::forms::{self, Form};
 use super::value::label;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use std::fmt;
 
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
@@ -208,25 +207,6 @@ impl Kind {
             None => format!("write {}", self.wants()),
         };
         Diagnostic::new(format!("{found} does not belong here")).remedy(help)
-    }
-}
-
-/// Which CPUs of the device under test forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cpus {
-    /// Every CPU that the lab has for it.
-    All,
-    /// So many.
-    Count(u32),
-}
-
-impl fmt::Display for Cpus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cpus::All => f.write_str("all"),
-            Cpus::Count(n) => write!(f, "{n}"),
-        }
     }
 }
 

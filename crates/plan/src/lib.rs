@@ -14,6 +14,7 @@ pub mod changes;
 mod checks;
 pub mod diagnostic;
 mod draft;
+mod dut;
 mod expand;
 mod forms;
 pub mod goal;

@@ -2,7 +2,7 @@
 
 pub(super) mod rules;
 
-use super::Place;
+use super::place::Place;
 use crate::card::{CardSetting, ROWS};
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;

@@ -1,6 +1,6 @@
 //! Whether the load of a cell can be offered: its frames, its rate, its connections.
 
-use super::Place;
+use super::place::Place;
 use crate::backend::Backend;
 use crate::campaign::{Kind, Origins};
 use crate::diagnostic::{Diagnostic, Problems, Span};

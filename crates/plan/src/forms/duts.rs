@@ -2,8 +2,8 @@
 
 use super::DURATION;
 use crate::diagnostic::{Diagnostic, listed, meant};
+use crate::dut::{DUTS, Dut, Segment};
 use crate::names::Named;
-use crate::settings::{DUTS, Dut, Segment};
 
 /// A kind of DUT.
 pub(in super::super) fn dut(text: &str) -> Result<Dut, Diagnostic> {

@@ -1,6 +1,6 @@
 //! Whether a firewall's rules are possible: those that linerate writes, and those of a file.
 
-use crate::checks::Place;
+use crate::checks::place::Place;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::lower;
 use crate::names::Named;
