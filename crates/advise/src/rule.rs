@@ -7,7 +7,6 @@ pub use crate::setting::{Place, Scope, Set, Want, Worked};
 use crate::Runtime;
 use crate::host::{Demands, Host, Version, driver};
 use crate::item::{Basis, Item, Role, Setting, State, Topic};
-use effects::UNMEASURED;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_hosts::systems::Kernel;
 
@@ -68,6 +67,9 @@ pub enum Kind {
 
 /// Queues of a card that have a setting each.
 const MOST_QUEUES: u32 = 256;
+
+/// How certain a gain is that nobody measured.
+const UNMEASURED: f64 = 0.2;
 
 /// A source, with the effects that it measured: percent (0: no difference proven), and the hardware with what was compared.
 pub type Study = (&'static str, &'static [(f64, &'static str)]);

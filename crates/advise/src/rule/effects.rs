@@ -1,6 +1,6 @@
 //! The gain of a rule on a host, by effects that others measured and their likeness to it.
 
-use super::Rule;
+use super::{Rule, UNMEASURED};
 use crate::host::{Host, driver};
 use crate::item::{Basis, Item, Measured, Setting, State};
 use crate::setting::patch;
@@ -40,8 +40,6 @@ const CARDS: [(&str, &str); 12] = [
 const CERTAINTY: [f64; 4] = [0.3, 0.5, 0.6, 0.9];
 /// One that this host's values show.
 const COMPUTED: f64 = 0.5;
-/// And one that nobody measured.
-pub(super) const UNMEASURED: f64 = 0.2;
 
 impl Rule {
     pub(super) fn judged(
