@@ -24,12 +24,14 @@ mod reproduction;
 mod results;
 mod search_check;
 mod sets;
+mod simulation;
 pub mod site;
 mod trials;
 mod tuning;
 
 use crate::prelude::*;
 use linerate_measure::record::{Figures, Searched, SlotFacts};
+use simulation::{simulated, simulation, warn_of_simulation};
 
 pub use crate::format::{Style, ascii};
 pub use advice::advice;
@@ -253,34 +255,6 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
         all.part(title, page);
     }
     all
-}
-
-/// Simulated figures say so, first and loudly. `of`: whether each campaign on the page is simulated.
-fn warn_of_simulation(page: &mut Document, of: impl IntoIterator<Item = bool>) {
-    if let Some(words) = simulation(of) {
-        page.warn(words);
-        page.gap();
-    }
-}
-
-fn simulation(of: impl IntoIterator<Item = bool>) -> Option<String> {
-    let [mut all, mut simulated] = [0; 2];
-    for is_simulated in of {
-        all += 1;
-        simulated += usize::from(is_simulated);
-    }
-    let which = match simulated {
-        0 => return None,
-        _ if simulated == all => "all figures below are".into(),
-        _ => format!("{simulated} of {all} campaigns on this page are"),
-    };
-    Some(format!(
-        "SIMULATED: {which} of a simulated DUT inside linerate, NOT of this machine."
-    ))
-}
-
-fn simulated(campaign: &Campaign) -> bool {
-    campaign.asked.lab == LabKind::Simulated
 }
 
 #[cfg(test)]

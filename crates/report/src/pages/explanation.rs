@@ -6,6 +6,7 @@ mod short;
 #[cfg(test)]
 mod tests;
 
+use super::simulation::{simulated, warn_of_simulation};
 use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_measure::record::{
@@ -90,7 +91,7 @@ pub fn explanation(
 }
 
 fn begin(page: &mut Document, campaign: &Campaign) {
-    super::warn_of_simulation(page, [super::simulated(campaign)]);
+    warn_of_simulation(page, [simulated(campaign)]);
     page.heading(format!(
         "Why the DUT does not {} more {}s",
         forwards(campaign),

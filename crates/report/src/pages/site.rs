@@ -152,7 +152,7 @@ impl Site {
         (prefix, label): (&str, &str),
     ) {
         let known = |text: &Option<String>| text.clone().unwrap_or_default();
-        let simulated = super::simulated(campaign);
+        let simulated = super::simulation::simulated(campaign);
         let [machine, card, topic, label] = match &campaign.imported {
             Some(origin) => {
                 let own = format!("{prefix}{}", origin.label.as_deref().unwrap_or(label));

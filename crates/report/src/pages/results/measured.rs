@@ -1,6 +1,6 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
-use super::super::simulated;
+use super::super::simulation::simulated;
 use super::lab;
 use super::shown::Shown;
 use crate::prelude::*;

@@ -6,7 +6,7 @@ use linerate_measure::record::{
 };
 
 use super::super::numbers::words as rate_words;
-use super::super::simulated;
+use super::super::simulation::simulated;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
 use super::shown::{Shown, has_rate};

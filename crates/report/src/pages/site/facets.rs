@@ -4,7 +4,7 @@ use super::paged::{MOST_ROWS, Paged, sections};
 use super::times::Times;
 use super::words::{extremes, listed, range, sets_of, shown, some, span, systems, up};
 use super::{Entry, Facet, Site};
-use crate::pages::warn_of_simulation;
+use crate::pages::simulation::warn_of_simulation;
 use crate::prelude::*;
 
 impl Site {

@@ -3,7 +3,7 @@
 use super::facets::facet_table;
 use super::words::{capital, range, span, systems};
 use super::{Facet, INDEX, MOST_LISTED, Site};
-use crate::pages::warn_of_simulation;
+use crate::pages::simulation::warn_of_simulation;
 use crate::prelude::*;
 use linerate_import::reproduce::Reproduction;
 
