@@ -2,7 +2,7 @@
 //! without texts is its tables alone.
 //! Numbers have all their digits, an interval has two columns, and figures with intervals among them have three.
 
-use super::{Format, Style};
+use super::render::{Format, Style, plain};
 use crate::document::Column;
 use crate::prelude::*;
 
@@ -145,7 +145,7 @@ fn line(values: &[String]) -> String {
 
 /// A text as one value. A spreadsheet must not take it for a formula.
 fn quoted(text: &str) -> String {
-    let text = super::plain(text.trim());
+    let text = plain(text.trim());
     let guard = when(text.starts_with(['=', '+', '-', '@']), "'");
     if text.contains([',', '"']) || !guard.is_empty() {
         format!("\"{guard}{}\"", text.replace('"', "\"\""))

@@ -2,7 +2,7 @@
 
 pub(crate) mod svg;
 
-use super::{Format, Style};
+use super::render::{self, Format, Style};
 use crate::document::Column;
 use crate::prelude::*;
 use base64::Engine as _;
@@ -424,5 +424,5 @@ fn verbatim(line: &str) -> String {
 
 /// Text without control characters. Its marks of HTML are escaped where it is written.
 pub(crate) fn plain(text: &str) -> String {
-    super::plain(text.trim_end())
+    render::plain(text.trim_end())
 }

@@ -1,6 +1,6 @@
 //! The blocks as they are, for programs.
 
-use super::{Format, Style};
+use super::render::{Format, Style};
 use crate::document::Document;
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Markdown, as GitHub and most others read it: for reports, issues and mails.
 
-use super::{Format, Style, plain, plots};
+use super::plots;
+use super::render::{Format, Style, plain};
 use crate::prelude::*;
 
 #[derive(Debug)]

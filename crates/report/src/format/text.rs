@@ -1,6 +1,7 @@
 //! The format for terminals: lines and tables of plain ASCII within a width. Colours come after the layout.
 
-use super::{Format, Style, plots};
+use super::plots;
+use super::render::{Format, Style};
 use crate::document::Column;
 use crate::prelude::*;
 
