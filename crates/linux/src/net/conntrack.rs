@@ -1,7 +1,7 @@
 //! The connections that a namespace tracks: how many there are, and their end.
 
+use super::netlink::message::{Body, attribute};
 use super::netlink::socket::{DUMP, Failure, Socket};
-use super::netlink::{Body, attribute};
 use super::{Netns, sysctl};
 use crate::Error;
 use crate::host::memory_bytes;

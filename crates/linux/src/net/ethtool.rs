@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::Netns;
-use super::netlink::{text, u16_at, u32_at, u64_at};
+use super::netlink::message::{text, u16_at, u32_at, u64_at};
 use crate::error::{Doing, Error};
 use crate::sockets::new_socket;
 use linerate_hosts::systems::procnet::under_headings;

@@ -13,8 +13,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::netlink::Route;
 use super::netlink::check_name;
+use super::netlink::message::{Body, attribute, u16_at, u32_at};
 use super::netlink::socket::{DUMP, Failure, Socket};
-use super::netlink::{Body, attribute, u16_at, u32_at};
 use super::{Netns, sysfs};
 use crate::error::{Doing, Error};
 

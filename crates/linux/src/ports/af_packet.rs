@@ -10,7 +10,7 @@ use super::user_receiver::{Account, Kernel, Receive, Shared, UserReceiver};
 use crate::clock::{clock_ns, monotonic_ns};
 use crate::error::{Doing, Error};
 use crate::net::Netns;
-use crate::net::netlink::{u16_at, u32_at};
+use crate::net::netlink::message::{u16_at, u32_at};
 use crate::sockets::{Mapping, bind, get_option, new_socket, set_option, wait_readable};
 use linerate_hosts::stamps::Stamp;
 use linerate_plan::Backend;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::host::changes::{Change, HostChanges};
 use crate::net::Netns;
 use crate::net::ethtool::{Ethtool, RX_ALL, Stamping, TX_ON};
-use crate::net::netlink::{u32_at, u64_at};
+use crate::net::netlink::message::{u32_at, u64_at};
 use crate::sockets::{set_option, wait_readable};
 use linerate_hosts::clock::{Offset, Probe};
 use linerate_hosts::stamps::{Kept, Reading, Stamp};

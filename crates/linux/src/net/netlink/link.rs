@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Route;
-use super::{Body, attribute, attributes, text, u32_at, u64_at};
+use super::message::{Body, attribute, attributes, text, u32_at, u64_at};
 use crate::Error;
 use crate::net::{MacAddr, Netns};
 

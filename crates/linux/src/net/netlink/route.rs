@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::Route;
+use super::message::{Body, attribute, attributes, ip, u16_at, u32_at};
 use super::socket::REPLACE;
-use super::{Body, attribute, attributes, ip, u16_at, u32_at};
 use crate::Error;
 use crate::net::MacAddr;
 

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{Body, align, attribute, text, u16_at, u32_at};
+use super::message::{Body, align, attribute, text, u16_at, u32_at};
 use crate::Error;
 use crate::sockets::set_option;
 use rustix::io::Errno;
