@@ -16,7 +16,9 @@ const PROGRAMS: [&str; 11] = [
     "locks",
     "switches",
 ];
-const HEADERS: [&str; 6] = ["linerate", "stack", "kernel", "segments", "ends", "pace"];
+const HEADERS: [&str; 7] = [
+    "linerate", "stack", "kernel", "numbers", "segments", "ends", "pace",
+];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");

@@ -10,36 +10,9 @@
  * A load ends by itself: no first frame leaves after `deadline_ns`, or once `left` are gone, whatever happens to the process.
  */
 #include "linerate.h"
+#include "numbers.h"
 
 /* Keep the rest in step with ports/connections.rs. */
-#define FLOW_BITS 24
-#define WORDS (1 << (FLOW_BITS - 6)) /* of the bits of a stage */
-#define EPOCH_BITS 4
-#define FLOOD_EPOCH 15 /* of numbers of no connection */
-
-/* Stages: first frame at the server, its answer at the client, and so on. */
-enum stage { OPENED, ANSWERED, ASKED, TOLD, ENDED, CLOSED };
-
-/* The other stages of connections that are kept open. */
-enum stage_kept { K_OPEN = 2, K_ASKED, K_TOLD, K_ENDED, K_PARTED, K_CLOSED, STAGES };
-
-enum exchange { REQUEST, GREETING, RESET, HALF, UDP, KEPT };
-
-/* How both ends behave, for the present load. */
-struct control {
-	u32 exchange;
-	u32 epoch;
-	u32 request;       /* bytes of payload of the client */
-	u32 object;        /* bytes of payload of the server */
-	u32 turn;          /* XDP_TX, or XDP_REDIRECT to the own interface */
-	u32 first_tuple;   /* addresses and ports of connection 0 */
-	u32 client[4];     /* addresses, wire order; the last word is the machine's, and a number is added to it */
-	u32 server[4];
-	u32 stamp_every;   /* connections; a power of 2 */
-	u32 tuples;        /* a mask: pairs of addresses and ports, less 1 */
-	u32 resumed;       /* stage of kept connections that the next frame belongs to: K_ASKED or K_ENDED */
-	u32 floods;        /* whether SYNs of no connection are sent, too */
-};
 
 /* A CPU that opens connections. */
 struct opener {
@@ -107,34 +80,6 @@ SHARED_ARRAY(times, u64, 1);
 MAP(ports, DEVMAP, 4, 4, 1);
 
 const volatile u32 CPUS = 1;
-
-#define MASK28 ((1U << (FLOW_BITS + EPOCH_BITS)) - 1)
-
-/* A permutation of 28 bits: two multiplications by odd numbers around a shift that undoes itself. */
-inline_always u32 scattered(u32 x)
-{
-	x = (x * 0xe3779b1) & MASK28;
-	x ^= x >> 14;
-	return (x * 0x5ebca77) & MASK28;
-}
-
-inline_always u32 gathered(u32 x)
-{
-	x = (x * 0x6c92f47) & MASK28;
-	x ^= x >> 14;
-	return (x * 0xe8b2f51) & MASK28;
-}
-
-/* The server's first sequence number, of the client's. Both have four low bits of 0. */
-inline_always u32 answer_to(u32 c0)
-{
-	u32 x = c0 ^ (c0 >> 16);
-
-	x *= 0x7feb352d;
-	x ^= x >> 15;
-	x *= 0x846ca68b;
-	return (x ^ (x >> 16)) & ~15U;
-}
 
 #include "segments.h"
 

@@ -2,6 +2,8 @@
 /* Both ends of connections: the stage of a frame that arrived, and the next frame. For connections.bpf.c. */
 #pragma once
 
+#include "numbers.h"
+
 /*
  * An end of TCP. `f` has the arrived frame's numbers and flags, and gets those of the next one. Returns the stage of the arrived frame,
  * or a negative number.
