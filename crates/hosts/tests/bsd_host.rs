@@ -464,7 +464,10 @@ fn the_configuration_of_a_real_freebsd_router() {
     assert_eq!(silent, ["ipfw list", "ipfstat -io", "ipfstat -s", "dmesg"]);
     let (on_path, _) = found.on_path(&[]);
     let names: Vec<&str> = on_path.iter().map(|item| item.name.as_str()).collect();
-    assert_eq!(names, ["pf: 1 rule", "states of pf, 2 when asked"]);
+    assert_eq!(
+        names,
+        ["pf: 1 rule", "states of pf, 2 when linerate looked"]
+    );
     assert!(found.not_known_of_path().is_empty());
 }
 

@@ -240,7 +240,7 @@ fn the_configuration_of_a_real_openbsd_router() {
         [
             "pf: 5 rules",
             "2 rules of pf that log",
-            "states of pf, 6 when asked"
+            "states of pf, 6 when linerate looked"
         ]
     );
     assert_eq!(

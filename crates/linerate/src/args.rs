@@ -318,6 +318,7 @@ pub fn mapping(text: &str) -> Result<(String, Meaning), String> {
     let (name, end) = text.rsplit_once('=').unwrap_or((text, ""));
     match Meaning::of_name(end) {
         Some(end) if !name.is_empty() => Ok((name.into(), end)),
+        None if !end.is_empty() => Err(format!("'{end}' is none of in, out and elsewhere")),
         _ => Err(format!(
             "'{text}' does not say what a name is: write eth0=out, 192.168.1.0/24=in or NETWORK=elsewhere"
         )),

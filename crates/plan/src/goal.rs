@@ -42,8 +42,18 @@ pub fn parse(text: &str) -> Result<WantedGoal, Diagnostic> {
     }
     let parts: Vec<&str> = name.split(':').map(str::trim).collect();
     let [loss, last, sum, exceed] = parts[..] else {
+        const FORM: &str = "LOSS:FINAL:SUM:EXCEED, such as 0.5%:1s:21s:0.5";
+        if parts.len() > 1 {
+            let message = format!("'{name}' has {} parts, and a goal has four", parts.len());
+            return Err(Diagnostic::new(message).remedy(format!("write {FORM}")));
+        }
         let help = suggestion(&name, GOALS.iter().map(|(name, ..)| *name));
-        let help = format!("{help}; or LOSS:FINAL:SUM:EXCEED, such as 0.5%:1s:21s:0.5");
+        let end = if help.ends_with('?') {
+            " Or write"
+        } else {
+            "; or"
+        };
+        let help = format!("{help}{end} {FORM}");
         return Err(Diagnostic::new(format!("'{name}' is not a goal")).remedy(help));
     };
     let ratio = |text: &str| {

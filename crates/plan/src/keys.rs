@@ -68,7 +68,7 @@ pub(super) static LAB: Table = Table {
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
         key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Default: what the hosts of a lab file report."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
-            "How the embedded lab sends and receives frames (UDP ports are `ports`). Default: xdp where this process may \
+            "How the embedded lab sends and receives frames (for UDP ports, use `ports`). Default: xdp where this process may \
                 load XDP programs.",
         ),
         key("batch", Kind::count(1, 256)).about(

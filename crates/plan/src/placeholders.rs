@@ -2,12 +2,12 @@
 
 /// The placeholders, with their meanings.
 pub const PLACEHOLDERS: [(&str, &str); 6] = [
-    ("in", "the interface towards the generator: ix0"),
-    ("in.driver", "its driver: ix"),
-    ("in.unit", "its number: 0"),
-    ("out", "the interface towards the receiver: ix1"),
-    ("out.driver", "its driver: ix"),
-    ("out.unit", "its number: 1"),
+    ("in", "the name of the interface towards the generator"),
+    ("in.driver", "that name without its number (ix of ix0)"),
+    ("in.unit", "the number in that name (0 of ix0)"),
+    ("out", "the name of the interface towards the receiver"),
+    ("out.driver", "that name without its number (ix of ix1)"),
+    ("out.unit", "the number in that name (1 of ix1)"),
 ];
 
 /// All of them in their braces.

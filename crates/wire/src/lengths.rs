@@ -136,7 +136,13 @@ impl FromStr for FrameMix {
             (None, None) => parse_len(text).map(Self::single),
         };
         let fits = |mix: &FrameMix| (1..=MAX_PATTERN).contains(&mix.pattern.len());
-        let refusal = || WireError::new(format!("{text:?} is not a frame length or mix: {FORMS}"));
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let refusal = || {
+            WireError::new(match digits {
+                true => format!("{text} is no length of a frame with FCS: 64 to 16000 bytes"),
+                false => format!("{text:?} is not a frame length or mix: {FORMS}"),
+            })
+        };
         mix.filter(fits).ok_or_else(refusal)
     }
 }

@@ -396,8 +396,10 @@ fn announce(file: &RuleFile, quiet: bool) {
     let guessed = guessed.filter_map(|name| Some(format!("{name} is '{}'", file.map.get(name)?)));
     let guessed: Vec<String> = guessed.collect();
     if !guessed.is_empty() && !quiet {
+        let elsewhere = guessed.iter().any(|text| text.ends_with("'elsewhere'"));
+        let elsewhere = when(elsewhere, " ('elsewhere': on neither side of the DUT)");
         tell(format!(
-            "{}: a guess: {}; --map NAME=END says otherwise",
+            "{}: guessed: {}{elsewhere}; to correct a guess, give --map NAME=END",
             file.file,
             guessed.join(", ")
         ));

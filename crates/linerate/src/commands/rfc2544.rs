@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Run the whole suite (some 20 hours), where you choose neither a plan, --quick, tests, sizes nor variants (with --simulate, the \
-    suite needs no --full). In any case, print the whole page, not one screen")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan, --quick, --test, --sizes and --variant, this option also permits the \
+    whole suite (some 20 hours; with --simulate, the suite needs no --full)")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -62,7 +62,7 @@ impl Verb for Options {
   sudo linerate rfc2544 --test throughput            one test, seven frame sizes
   sudo linerate rfc2544 --test latency --sizes 64 --sizes 1518
   sudo linerate rfc2544 --quick --family 6           IPv6 (RFC 5180)
-  sudo linerate rfc2544 --filters 25 --test throughput   a modifier; others: --networks 256, --broadcast
+  sudo linerate rfc2544 --filters 25 --test throughput   with a condition of RFC 2544, section 11; others: --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
   sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
   sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --sizes 64

@@ -168,7 +168,7 @@ fn rules_that_drop_every_frame_are_told_with_what_they_must_pass() {
     let none = with_rule("mine", "counter drop", more, 2);
     let ended = none.run("--full").first().run().status(1);
     let why = format!(
-        "mine dropped every test frame (inside the DUT (no counter says why)): its rules and settings must pass {addresses} between {{in}} and {{out}}."
+        "mine dropped every test frame inside the DUT (no counter says why): its rules and settings must let {addresses} pass between the inside and the outside interface."
     );
     let before = flat(ended.stdout.split("cell").next().unwrap());
     assert!(
@@ -212,7 +212,7 @@ fn the_rule_of_a_file_that_drops_every_frame_is_named() {
         &ended.stdout,
         &[
             "mine dropped every test frame by `",
-            "drop`: its rules and settings must pass 198.18.0.0/15",
+            "drop`: its rules and settings must let 198.18.0.0/15 pass",
         ],
     );
 }

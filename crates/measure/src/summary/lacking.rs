@@ -159,7 +159,7 @@ fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord
     let losses = losses_by_place(trials);
     let place = losses.first().map_or("", |loss| &loss.place);
     let between = match &campaign.planned {
-        Some(_) => "{in} and {out}",
+        Some(_) => "the inside and the outside interface",
         None => "the DUT's two interfaces",
     };
     let drops = |rule: &str| {
@@ -181,13 +181,16 @@ fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord
     } else {
         String::new()
     };
-    let by = by.unwrap_or_else(|| format!(" ({place}{answered})"));
+    let by = by.unwrap_or_else(|| match place.ends_with(')') {
+        true => format!(" {place}{answered}"),
+        false => format!(" ({place}{answered})"),
+    });
     if slot.connections().is_some() {
         return format!(
-            "let no connection pass{by}: its rules and settings must pass connections from {addresses} between {between}"
+            "let no connection pass{by}: its rules and settings must let connections from {addresses} pass between {between}"
         );
     }
     format!(
-        "dropped every test frame{by}: its rules and settings must pass {addresses} between {between}"
+        "dropped every test frame{by}: its rules and settings must let {addresses} pass between {between}"
     )
 }

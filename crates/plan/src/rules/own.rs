@@ -164,8 +164,12 @@ impl RuleFile {
         match given.as_slice() {
             [] => {
                 let (ends, why) = names.guessed_ends(seen, interfaces).ok_or_else(unsure)?;
-                ends.into_iter()
-                    .for_each(|(name, end)| self.guess(&name, end, &why));
+                for (name, end) in ends {
+                    // The reason of the outer interface tells nothing of the inner one.
+                    let of_other = why.starts_with("translated") && end == Meaning::In;
+                    let why = if of_other { OTHER } else { &why };
+                    self.guess(&name, end, why);
+                }
             }
             // Of two, the other one is at the other end.
             [(one, end)] if interfaces.len() == 2 => {
@@ -178,7 +182,7 @@ impl RuleFile {
                 } else {
                     Meaning::In
                 };
-                self.guess(other, end, "it is the only other interface");
+                self.guess(other, end, OTHER);
             }
             _ if interfaces.len() == 1 => {}
             _ => return Err(unsure()),
@@ -325,6 +329,8 @@ impl RuleFile {
     }
 }
 
+/// Why an interface is at the end where the one that was recognised is not.
+const OTHER: &str = "it is the only other interface";
 /// Interfaces that a message lists at most.
 const MOST_NAMED: usize = 8;
 

@@ -316,11 +316,12 @@ fn a_wrong_value_is_not_reported_as_missing_too() {
 
 /// Lines before the trials, keys of the trials, and parts of message and help.
 #[rustfmt::skip]
-const SEARCHES: [(&str, &str, &str, &str); 19] = [
+const SEARCHES: [(&str, &str, &str, &str); 20] = [
     ("", "blocks = 5\ngoals = [\"ndr\"]", "this key needs measure = \"search\"", "measure = \"search\""),
     ("", "measure = \"search\"", "the load waits for the DUT", "mode = \"threaded\""),
     ("lab.file = \"x\"", "measure = \"search\"", "the highest load is missing", "max-load"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"nrd\"]", "'nrd' is not a goal", "ndr"),
+    ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0.1%:500ms:10s\"]", "has 3 parts, and a goal has four", "EXCEED"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"2:1s:21s:0.5\"]", "the loss ratio 2 is not", "LOSS"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0:1s:21s:1.5\"]", "the exceed ratio", "EXCEED"),
     ("lab.mode = \"threaded\"", "measure = \"search\"\ngoals = [\"0:1s:never:0.5\"]", "'never' is not a duration", "SUM"),

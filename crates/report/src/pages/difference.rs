@@ -30,7 +30,14 @@ pub fn difference(difference: &Difference, noun: &str) -> Document {
     let all = part("measured difference", [0.0, measured.median]);
     let row = |part: &Part| (part.clone(), true);
     let rows = taken.map(row).chain([(rest, false), (all, false)]);
-    page.section("By stage", table("stage of a frame's way", rows.collect()));
+    page.section(
+        "By stage",
+        table(
+            "stage of a frame's way",
+            columns(difference),
+            rows.collect(),
+        ),
+    );
     let functions: Vec<(Part, bool)> = difference
         .functions
         .iter()
@@ -44,7 +51,11 @@ pub fn difference(difference: &Difference, noun: &str) -> Document {
     let others = (part("all others", others), true);
     page.section(
         "By function, without the functions that it calls",
-        table("function", functions.into_iter().chain([others]).collect()),
+        table(
+            "function",
+            columns(difference),
+            functions.into_iter().chain([others]).collect(),
+        ),
     );
     locks(&mut page, difference);
     if !difference.counted.is_empty() {
@@ -55,10 +66,8 @@ pub fn difference(difference: &Difference, noun: &str) -> Document {
                 .map(|(name, each)| (name.clone(), each[at]))
                 .collect()
         };
-        let columns = [
-            ("before".to_string(), side(0)),
-            ("after".to_string(), side(1)),
-        ];
+        let [before, after] = columns(difference);
+        let columns = [(before.to_string(), side(0)), (after.to_string(), side(1))];
         page.section(
             "Events of the CPUs that forward, for each frame",
             events(&columns),
@@ -163,6 +172,14 @@ fn sum(page: &mut Document, difference: &Difference) {
     }
 }
 
+/// The heads of the two columns: the names of the two sides, or their places in `linerate explain A B` where both have one name.
+fn columns(difference: &Difference) -> [&str; 2] {
+    match &difference.names {
+        [a, b] if a == b => ["A", "B"],
+        names => names.each_ref().map(String::as_str),
+    }
+}
+
 fn locks(page: &mut Document, difference: &Difference) {
     let Some(locks) = &difference.locks else {
         return page.note("Waits for locks were not measured in both.");
@@ -172,16 +189,17 @@ fn locks(page: &mut Document, difference: &Difference) {
     }
     let rows = locks.functions.iter().take(WAITING).chain([&locks.all]);
     let cell = |ns: f64| number(ns, 2);
+    let [before, after] = columns(difference);
     let table = Table::of(rows)
         .column("waits for locks, by function", "", |part| part.name.clone())
-        .column("before", "ns", |part| cell(part.ns[0]))
-        .column("after", "ns", |part| cell(part.ns[1]))
+        .column(before, "ns", |part| cell(part.ns[0]))
+        .column(after, "ns", |part| cell(part.ns[1]))
         .column("differ-", "ence", |part| signed(part.longer(), 1));
     page.section("Waits for locks", table);
     page.note("By trials of their own. They are a part of the times above: a wait is time of the function that waits.");
 }
 
-fn table(head: &str, rows: Vec<(Part, bool)>) -> Table {
+fn table(head: &str, [before, after]: [&str; 2], rows: Vec<(Part, bool)>) -> Table {
     let side = |at: usize| {
         move |(part, both): &(Part, bool)| {
             if *both {
@@ -195,8 +213,8 @@ fn table(head: &str, rows: Vec<(Part, bool)>) -> Table {
     let longer = |(part, _): &(Part, bool)| signed(part.longer(), 0);
     let table = Table::of(rows).column(head, "", |(part, _)| part.name.clone());
     table
-        .column("before", "ns", side(0))
-        .column("after", "ns", side(1))
+        .column(before, "ns", side(0))
+        .column(after, "ns", side(1))
         .column("differ-", "ence", longer)
         .column("standard", "error", error)
         .into()

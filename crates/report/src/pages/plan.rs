@@ -221,8 +221,14 @@ pub fn plan(
         })
         .column("load", "", |(_, cell)| cell.rate.to_string())
         .column("lane", "", |(_, cell)| cell.lane + 1)
-        .optional("ceiling", "", |(_, cell)| cell.ceiling.map(|c| c + 1));
+        .optional("tester", "alone", |(_, cell)| cell.ceiling.map(|c| c + 1));
     page.section("What is measured", cells);
+    page.note("A lane is one configuration of the DUT.");
+    if campaign.cells.iter().any(|cell| cell.ceiling.is_some()) {
+        page.note(
+            "tester alone: the cell that measures the tester with these frames, without a DUT.",
+        );
+    }
     schedule::schedule(&mut page, campaign, blocks);
     comparisons(&mut page, campaign);
     let black_box = site.and_then(|(_, lab)| lab.black_box.as_ref());
@@ -441,6 +447,18 @@ fn changed(page: &mut Document, campaign: &Campaign, is_black_box: bool) {
     if is_embedded {
         page.say("A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.");
     }
+    let text = all
+        .iter()
+        .chain(&unset)
+        .flat_map(|h| &h.changes)
+        .map(|c| format!("{}{}", c.what, c.to))
+        .collect::<String>();
+    for (name, meaning) in PLACEHOLDERS
+        .iter()
+        .filter(|(name, _)| text.contains(&format!("{{{name}}}")))
+    {
+        page.note(format!("{{{name}}} stands for {meaning}."));
+    }
     for (host, lane) in unset.iter().filter_map(|host| Some((host, host.lane?))) {
         let (number, names) = (lane + 1, campaign.lanes[lane].variants.join(", "));
         page.warn(format!("Lane {number} is not measured: {names}. linerate sets nothing on a black box, and this needs:"));
@@ -467,18 +485,6 @@ fn changed(page: &mut Document, campaign: &Campaign, is_black_box: bool) {
         } else {
             "Nothing, on no host."
         });
-    }
-    let text = all
-        .iter()
-        .chain(&unset)
-        .flat_map(|h| &h.changes)
-        .map(|c| format!("{}{}", c.what, c.to))
-        .collect::<String>();
-    for (name, meaning) in PLACEHOLDERS
-        .iter()
-        .filter(|(name, _)| text.contains(&format!("{{{name}}}")))
-    {
-        page.item("  ", format!("{{{name}}} is {meaning}, say"), Tone::Note);
     }
 }
 

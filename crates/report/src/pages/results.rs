@@ -28,6 +28,7 @@ pub(crate) use tables::{JUDGEMENTS, decisive};
 
 use super::{Records, explanation};
 use crate::prelude::*;
+use linerate_measure::record::Warning;
 use linerate_standards::{CONDITIONALLY, Compliance};
 use linerate_stats::ministat::{Dataset, MAX_SETS, Options, block};
 
@@ -84,7 +85,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
             skipped(page, shown);
         }
     }
-    page.warnings(warned(shown));
+    page.warnings(warned(shown, 3));
     measured::measured(page, shown);
     if !shown.is_whole() {
         return;
@@ -236,17 +237,25 @@ pub(super) fn ministat_block(page: &mut Document, family: &str, sets: &[Dataset]
     page.code(&block(sets, &Options::default()), Tone::Plain);
 }
 
-/// Warnings. One that applies to several cells appears once, with the figures of the first.
-fn warned(shown: &Shown<'_>) -> Vec<String> {
+/// Warnings. One that applies to several cells appears once, with the figures of the first, and with the names of so many cells at
+/// most: those with a DUT first.
+fn warned(shown: &Shown<'_>, most: usize) -> Vec<String> {
     let said = shown.summary.warnings.iter().map(|w| {
         let words: String = w.text.chars().filter(|c| !c.is_ascii_digit()).collect();
         ((w.slot.is_some(), words), w)
     });
     let told = together(said);
     let told = told.iter().map(|(_, said)| {
+        let alone = |w: &&Warning| {
+            w.slot
+                .and_then(|slot| shown.slot(slot))
+                .is_some_and(Slot::is_calibration)
+        };
+        let (alone, others): (Vec<&Warning>, Vec<&Warning>) = said.iter().copied().partition(alone);
+        let said: Vec<&Warning> = others.into_iter().chain(alone).collect();
         let names = said.iter().filter_map(|w| Some(shown.name(w.slot?)));
         let names: Vec<String> = names.collect();
-        let who = when(!names.is_empty(), format!("{}: ", listed(&names)));
+        let who = when(!names.is_empty(), format!("{}: ", some(names, most, "; ")));
         format!("{who}{}", said[0].text)
     });
     told.collect()

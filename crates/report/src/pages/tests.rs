@@ -308,7 +308,7 @@ fn normal() {
              3 tester-baseline IPv6 84 B    9.856     9.856     0     8.20     6.62     101      -  no DUT
              4 forwarding IPv6 84 B         1.438     1.438     0     1.20    0.966     695    594     DUT
 
-            As papers print it: factor family
+            Compared by ministat: factor family
             setup       family IPv4  family IPv6          ministat
                                Mpps         Mpps
             forwarding        1.498        1.438  -4.03% +/- 0.27%
@@ -318,6 +318,7 @@ fn normal() {
                simple IMIX, same frame rate  458  45.8  18.3  11.4  4.58
              4 forwarding IPv6 84 B          120  12.0  4.79  2.99  1.20
                simple IMIX, same frame rate  439  43.9  17.6  11.0  4.39
+            Above 100: more than a link of this speed carries.
 
             Latency from generator to receiver
                                               p50      p99    p99.9      PDV
@@ -473,7 +474,7 @@ fn threaded_with_losses() {
              4 forwarding IPv6 84 B         4.425     1.208  72.7     1.00    0.812     828     DUT
             ns per frame: the time divided by the frames that the DUT took in, forwarded or dropped.
 
-            As papers print it: factor family
+            Compared by ministat: factor family
             setup       family IPv4  family IPv6                                  ministat
                                Mpps         Mpps
             forwarding        1.207        1.208  No difference proven at 95.0% confidence
@@ -483,6 +484,7 @@ fn threaded_with_losses() {
                simple IMIX, same frame rate   369  36.9  14.7  9.21  3.69
              4 forwarding IPv6 84 B           100  10.0  4.02  2.51  1.00
                simple IMIX, same frame rate   369  36.9  14.8  9.22  3.69
+            Above 100: more than a link of this speed carries.
 
             Latency from generator to receiver
                                               p50      p99    p99.9      PDV

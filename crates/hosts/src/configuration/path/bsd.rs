@@ -86,7 +86,7 @@ pub(super) fn met(found: &Configuration, ways: &[&Way]) -> Vec<Item> {
         }
         if set.tracks() {
             let entries = found.table(&set.filter).and_then(|table| table.entries);
-            let entries = entries.map_or(String::new(), |n| format!(", {n} when asked"));
+            let entries = entries.map_or(String::new(), |n| format!(", {n} when linerate looked"));
             all.push(Item::new(
                 Met::ConnectionTracking,
                 &set.filter,

@@ -277,7 +277,7 @@ fn connections(found: &Configuration) -> Vec<Item> {
     }
     let entries = found.table("conntrack").and_then(|table| table.entries);
     let name = match entries {
-        Some(n) if n > 0 => format!("conntrack, {n} entries when asked"),
+        Some(n) if n > 0 => format!("conntrack, {n} entries when linerate looked"),
         _ => "conntrack".into(),
     };
     let mut all = vec![Item::new(Met::ConnectionTracking, "conntrack", name)];

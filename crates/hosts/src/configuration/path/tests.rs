@@ -192,7 +192,7 @@ fn firewalls_are_told_with_sets_and_extensions() {
             "nftables set blocked (ipv4_addr, interval)",
             "NFQUEUE 3",
             "ip_vs_in_hook @ prerouting",
-            "conntrack, 7 entries when asked",
+            "conntrack, 7 entries when linerate looked",
             "conntrack: helpers",
             "net.netfilter.nf_conntrack_acct = 1 (default 0)",
         ]

@@ -59,7 +59,9 @@ impl Place {
         let which = match (stay.count(), kept().count()) {
             (0, _) => return None,
             (some, all) if some == all => "the kept changes".to_string(),
-            (some, all) => format!("{some} of {all} kept changes, which a host can have,"),
+            (some, all) => {
+                format!("those {some} of {all} kept changes that are possible outside the lab")
+            }
         };
         let (argument, name, folder) = (&self.argument, &self.name, folder.display());
         Some(format!(
@@ -88,7 +90,7 @@ mod tests {
         tuned.changes[0].verdict = Verdict::Kept;
         assert_eq!(
             hint(&tuned).unwrap(),
-            "`linerate apply dir --lab LAB.toml` makes 1 of 2 kept changes, which a host can have, on r1"
+            "`linerate apply dir --lab LAB.toml` makes those 1 of 2 kept changes that are possible outside the lab on r1"
         );
         tuned.changes[1].verdict = Verdict::NoEffect;
         assert!(

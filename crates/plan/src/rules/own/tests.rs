@@ -80,7 +80,7 @@ fn two_interfaces_are_guessed_and_more_are_asked_for() {
         (Meaning::Out, Meaning::In)
     );
     assert!(
-        two.notes()[0].contains("eth0 is 'out' (a guess: translated frames leave by eth0)"),
+        two.notes()[0].contains("eth0 is 'out' (a guess: translated frames leave by eth0); eth1 is 'in' (a guess: it is the only other interface)"),
         "{:?}",
         two.notes()
     );

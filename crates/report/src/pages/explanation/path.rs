@@ -41,8 +41,10 @@ pub(super) fn path(
             }
             // A line for each cell.
             (Some(_), _) => {
-                let entries = some(path.entries.iter().map(said), 2, "; ");
-                page.entry("- ", format!("{name}{entries}"));
+                let more = path.entries.len().saturating_sub(2);
+                let more = when(more > 0, format!("; {more} more on this path with --full"));
+                let entries = path.entries.iter().take(2).map(said).joined("; ");
+                page.entry("- ", format!("{name}{entries}{more}"));
             }
         }
     }
@@ -96,7 +98,10 @@ fn not_known(page: &mut Document, asked: &[(&Explanation, &OnPath)], reasons: bo
         }),
     );
     if !said.is_empty() {
-        page.note(format!("Not known: {}.", said.join("; ")));
+        page.note(format!(
+            "linerate could not find out about: {}.",
+            said.join("; ")
+        ));
     }
 }
 
@@ -164,7 +169,7 @@ mod tests {
             - htb, 1 class, out0 (queueing discipline): 22.0 % of a frame's time, 220 ns\n\
             - tbf, out0 (queueing discipline): no share seen\n\
             - odd, out0 (queueing discipline): no functions of its own\n\
-            Not known: tracing.\n";
+            linerate could not find out about: tracing.\n";
         assert_eq!(said, expected);
         let unprofiled = OnPath {
             profiled: false,

@@ -86,7 +86,7 @@ fn trial(trials: &Trials, whole_ns: u64) -> String {
         Reboot::EachTrial => ", rebooted before each trial",
     };
     let (duration, whole) = (precise(trials.duration_ns), precise(whole_ns));
-    format!("{duration}{pause}{reboot}; {whole} with all around it")
+    format!("{duration}{pause}{reboot}; {whole} with set-up and pauses")
 }
 
 /// The first blocks, with the order of their cells.

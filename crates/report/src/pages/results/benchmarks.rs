@@ -320,7 +320,7 @@ fn back_to_back(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>]) {
         .column("step", "frames", figure!(BackToBack, f, count(f.step)));
     page.table(table);
     let verify = shown.planned.experiment.trials.verify;
-    page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts.", when(verify > 0, format!(" with loss verification ({verify} further trials)"))));
+    page.note(format!("N binary searches{}. implied = mean / maximum rate; corrected = implied x (1 - throughput / maximum rate); actual = corrected x maximum rate / measured rate of the bursts; limit = the longest burst allowed; step = the distance of the two lengths that ended a search.", when(verify > 0, format!(" with loss verification ({verify} further trials)"))));
 }
 
 fn recovery(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {

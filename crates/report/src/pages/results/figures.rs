@@ -142,12 +142,19 @@ fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
             (imix, &row.line_share_imix),
         ]
     });
+    let lines: Vec<_> = lines.collect();
+    let above = lines
+        .iter()
+        .any(|(_, shares)| shares.values().any(|s| *s > 1.0));
     let table = Table::of(lines).column("% of line rate", "", |(name, _)| name.clone());
     page.table(LINK_SPEEDS.iter().fold(table, |table, (speed, _)| {
         table.column(speed, "", |(_, shares)| {
             shares.get(*speed).map(|s| share(*s))
         })
     }));
+    if above {
+        page.note("Above 100: more than a link of this speed carries.");
+    }
 }
 
 /// Latency of the stamped frames.

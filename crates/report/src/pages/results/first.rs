@@ -85,7 +85,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page.gap();
     if shown.summary.benchmarks.is_empty() && shown.summary.searches.is_empty() {
         page.fact("limit", limits(shown));
-        page.fact(shown.word("open in", "latency"), latency(shown));
+        page.fact(shown.word("to open", "latency"), latency(shown));
         page.fact("table", flood::lasting(shown));
         page.fact("memory", kept::memory(shown));
     }
@@ -203,7 +203,7 @@ fn warnings(shown: &Shown<'_>) -> Vec<String> {
         .into_iter()
         .chain(tests)
         .chain(super::skips(shown))
-        .chain(super::warned(shown))
+        .chain(super::warned(shown, 1))
         .collect()
 }
 
@@ -354,7 +354,7 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
         })
         .when(shown.opens_connections(), |table| {
             table
-                .if_any("open in", "p50", |r| {
+                .if_any("time to", "open p50", |r| {
                     r.latency_ns.get("p50").map(|ns| span(*ns as f64))
                 })
                 .if_any("", "p99", |r| {
@@ -377,7 +377,7 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
     page.fact("changes", references(shown, &rows[..most.min(rows.len())]));
 }
 
-/// The references of the changes, where rows have different ones: `row 2 to size 64 B; rows 3, 4 to demux 1`.
+/// The references of the changes, where rows have different ones: `row 2 of the table is compared with flows 1; rows 3, 4 with demux 1`.
 fn references(shown: &Shown<'_>, rows: &[&Row]) -> String {
     let numbered = rows.iter().zip(1..);
     let told = numbered
@@ -386,9 +386,13 @@ fn references(shown: &Shown<'_>, rows: &[&Row]) -> String {
     if told.len() < 2 {
         return String::new();
     }
-    let words = told.iter().map(|(reference, rows)| {
-        let rows_word = if rows.len() == 1 { "row" } else { "rows" };
-        format!("{rows_word} {} to {reference}", rows.join(", "))
+    let words = told.iter().enumerate().map(|(at, (reference, rows))| {
+        let (word, are) = match rows.len() {
+            1 => ("row", "is"),
+            _ => ("rows", "are"),
+        };
+        let verb = when(at == 0, format!(" of the table {are} compared"));
+        format!("{word} {}{verb} with {reference}", rows.join(", "))
     });
     short(&words.joined("; "))
 }
@@ -399,6 +403,9 @@ fn goals(page: &mut Document, shown: &Shown<'_>, most: usize) {
     let rows = table.rows();
     page.table(limited(table, most));
     more(page, rows, most);
+    if rows > 0 {
+        page.note(searches::CONDITIONAL);
+    }
 }
 
 /// The results of RFC 2544's tests, a row for each frame length.
@@ -526,7 +533,7 @@ fn cause(shown: &Shown<'_>) -> String {
     first.map_or(String::new(), |(slot, found)| {
         let more = match others {
             0 => String::new(),
-            _ => format!(" ({others} more: explain)"),
+            _ => format!(" ({others} more: linerate explain)"),
         };
         short(&format!("{}: {}", shown.name(slot), found.statement)) + &more
     })

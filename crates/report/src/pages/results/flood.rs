@@ -87,7 +87,7 @@ pub fn lasting(shown: &Shown<'_>) -> String {
     let flood = if floods { ", flood included," } else { "," };
     first.map_or(String::new(), |(lasts, limit, rate)| {
         format!(
-            "at this rate{flood} {} entries are full after {} (linerate calc conntrack --rate {rate:.0})",
+            "at this rate{flood} the connection table ({} entries) is full after {} (linerate calc conntrack --rate {rate:.0})",
             grouped(limit as u64),
             time(1e9 * lasts),
         )
@@ -251,7 +251,7 @@ mod tests {
         let first = first.unwrap().text(WIDE);
         // 60,004 connections and 250 SYNs that pass, each second.
         for said in [
-            "at this rate, flood included, 262,144 entries are full after 4.35 s",
+            "at this rate, flood included, the connection table (262,144 entries) is full after 4.35 s",
             "flood 1 kpps: 3 of 7 rules reached",
         ] {
             assert!(first.contains(said), "{said}\n{first}");

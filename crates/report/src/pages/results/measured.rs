@@ -207,7 +207,12 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         ),
         each(slots.iter().map(|slot| slot.family.clone())),
         each(slots.iter().map(|slot| slot.transport.clone())),
-        each(flows.clone().map(grouped)) + if flows.eq([1]) { " flow" } else { " flows" },
+        each(flows.clone().map(grouped))
+            + if flows.clone().all(|flows| flows == 1) {
+                " flow"
+            } else {
+                " flows"
+            },
         format!(
             "flow order {}",
             each(slots.iter().map(|slot| slot.order.clone()))

@@ -10,6 +10,9 @@ use linerate_search::Irregular;
 
 /// Most searches whose loads are listed.
 const MOST: usize = 4;
+/// The meaning of the bounds, and of the conditional throughput.
+pub const CONDITIONAL: &str =
+    "Bounds are loads; conditional throughput is the lower bound less the loss there.";
 /// A PDR above the NDR by this factor is a wide gap.
 const WIDE: f64 = 1.1;
 
@@ -51,9 +54,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     }
     page.note("A load counts as offered if the tester kept it within 0.5 %.");
     if goals().next().is_some() {
-        page.note(
-            "Bounds are loads; conditional throughput is the lower bound less the loss there.",
-        );
+        page.note(CONDITIONAL);
     }
     if goals().any(|goal| goal.interval != [None; 2]) {
         page.note("The 95 % interval, from all full trials, is that of the load where the goal begins to be missed. Another search ends within it, unless the machine changes.");
@@ -101,7 +102,7 @@ pub fn table<'a>(shown: &Shown<'a>) -> Rows<(&'a Searched, &'a SearchedGoal)> {
                 .conditional
                 .map(|load| rate(load, unit.scale, 4))
         })
-        .optional("apart", "%", |(_, goal)| {
+        .optional("upper less", "lower, %", |(_, goal)| {
             let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
             Some(share((high - low) / high))
         })
@@ -232,7 +233,7 @@ fn so_far(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
         String::new()
     } else {
         format!(
-            ". By too few trials to decide, the goal is {} {}s a second",
+            ". After too few trials to be sure: {} {}s a second",
             known.join(", and "),
             shown.noun()
         )

@@ -43,6 +43,16 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
         })
         .optional("", "limit", |r| limit(r.limit));
     page.table(table);
+    let slots = shown.slots().filter(|slot| slot.is_calibration());
+    for slot in slots.filter(|slot| slot.name.contains('#')) {
+        let flows = slot.flows.map_or(String::new(), |flows| {
+            format!(" ({})", counted(flows as usize, "flow"))
+        });
+        let name = shown.name(slot.id);
+        page.note(format!(
+            "{name}: the tester alone once more, with frames of another kind{flows}."
+        ));
+    }
 }
 
 /// The rate of the tester alone, the share of it, and its interval.
@@ -155,11 +165,11 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
         .rate(&side(rows[0].against.than), unit, |c| {
             shown.rate(c.against.than)
         })
-        .rate(if same_b { &b } else { "this setup" }, unit, |c| {
+        .rate(if same_b { &b } else { "its rate" }, unit, |c| {
             shown.rate(c.of)
         })
         .column("ministat", "", |c| ministat(shown, c));
-    page.section(format!("As papers print it: {title}"), table);
+    page.section(format!("Compared by ministat: {title}"), table);
 }
 
 /// As ministat words it, behind it the mark of a footnote.

@@ -15,6 +15,9 @@ pub const PROBE_NS: u64 = 20_000_000;
 /// Chosen where no other is clearly faster: the same number in nearly all campaigns, because the tester's rate depends on it.
 const USUAL: usize = 2;
 
+/// The size of [`USUAL`].
+pub const USUAL_BATCH: u32 = CANDIDATES[USUAL];
+
 /// A candidate loses a round against another if it has less than this part of its rate.
 const GOOD: f64 = 0.96;
 

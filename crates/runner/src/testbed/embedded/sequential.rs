@@ -1,5 +1,6 @@
 //! The labs of a plan one after another: each is built when one of its cells is measured next.
 
+use super::batch::USUAL_BATCH;
 use super::{Embedded, PACED_BATCH, kinds};
 use crate::testbed::prepare::{Prepared, TrafficKind, distinct};
 use crate::testbed::{Request, Testbed, TrialOutcome};
@@ -68,13 +69,21 @@ impl SequentialLabs {
             .measured()
             .find(fastest)
             .filter(|_| known.is_none());
-        let batch = known.unwrap_or(if to_try.is_some() { 64 } else { PACED_BATCH });
+        let batch = known.unwrap_or(if to_try.is_some() {
+            USUAL_BATCH
+        } else {
+            PACED_BATCH
+        });
         let mut labs = Self::of(prepared, batch);
         if let Some(cell) = to_try {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
+            let why = match batch {
+                USUAL_BATCH => "no other size was 4 % faster in each round".to_string(),
+                _ => format!("4 % faster than {USUAL_BATCH} in each round"),
+            };
             prepared.notes.push(format!(
-                "batch size {batch}: 64, unless another is 4 % faster in each round (medians {measured})"
+                "batch size {batch} frames: {why} (medians {measured})"
             ));
         }
         Ok(labs)

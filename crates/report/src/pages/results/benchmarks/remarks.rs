@@ -52,7 +52,7 @@ pub fn medium(shown: &Shown<'_>, all: &[Benchmarked]) -> String {
             kept, tester_fps, ..
         } = slot.maximum?;
         Some(format!(
-            " Beside the busy DUT, the tester could not keep that for {}: it offered {} frames/s at least in three trials that failed, and the highest load is 95 % of this, {}.",
+            " While the DUT was busy with {}, the tester reached only {} frames/s (the least of three trials that failed): the highest load is 95 % of this, {}.",
             shown.name(slot.slot),
             words(kept?, 3),
             words(tester_fps, 3)

@@ -104,7 +104,9 @@ fn the_first_page_names_the_references_of_changes() {
         width: 80,
     });
     assert!(
-        text.contains("changes  row 2 to flows 1; rows 3, 4 to demux 1"),
+        text.contains(
+            "changes  row 2 of the table is compared with flows 1; rows 3, 4 with demux 1"
+        ),
         "{text}"
     );
     // Comparisons come before commands to go on with.
