@@ -44,7 +44,7 @@ const STAGES: [(&str, &[&str]); 16] = [
         ],
     ),
     (
-        "frame memory",
+        "frame buffers",
         &[
             "veth_xdp_rcv_skb",
             "__xdp_build_skb_from_frame",

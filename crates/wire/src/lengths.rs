@@ -379,7 +379,10 @@ mod tests {
             assert!(parse_sizes(bad).is_err(), "{bad}");
         }
         let error = parse_sizes("63").unwrap_err().to_string();
-        assert!(error.contains("64 to 16000"), "{error}");
+        assert_eq!(
+            error,
+            "63 is no length of a frame with FCS: 64 to 16000 bytes"
+        );
     }
 
     proptest! {

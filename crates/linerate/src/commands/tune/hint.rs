@@ -7,6 +7,7 @@ use linerate_measure::tuning::{Tuned, Verdict};
 use linerate_plan::campaign::{Campaign as Plan, Lab};
 use linerate_plan::lab::Reach;
 use linerate_runner::testbed::hosts::{Site, folder};
+use linerate_wire::words::when;
 use std::path::Path;
 
 /// A host that a result can be applied to.
@@ -64,8 +65,9 @@ impl Place {
             }
         };
         let (argument, name, folder) = (&self.argument, &self.name, folder.display());
+        let sudo = when(argument.is_empty(), "sudo ");
         Some(format!(
-            "`linerate apply {folder}{argument}` makes {which} on {name}"
+            "`{sudo}linerate apply {folder}{argument}` makes {which} on {name}"
         ))
     }
 }

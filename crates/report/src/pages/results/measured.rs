@@ -207,7 +207,7 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         ),
         each(slots.iter().map(|slot| slot.family.clone())),
         each(slots.iter().map(|slot| slot.transport.clone())),
-        each(flows.clone().map(grouped))
+        some(distinct(flows.clone().map(grouped)), MOST, " and ")
             + if flows.clone().all(|flows| flows == 1) {
                 " flow"
             } else {
