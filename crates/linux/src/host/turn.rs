@@ -6,7 +6,6 @@ use crate::ports::monotonic_ns;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -17,6 +16,8 @@ const LOOK: Duration = Duration::from_millis(3);
 const LONG_NS: u64 = 2_000_000_000;
 /// Bytes of a name.
 const MOST_BYTES: usize = 100;
+/// The end of a name: the rest of a longer one may follow it for a moment.
+const END: char = '\n';
 
 /// The turn of a linerate on some CPUs, until it is dropped.
 #[derive(Debug, Default)]
@@ -37,10 +38,12 @@ pub struct Taken {
 impl Taken {
     /// Who is waited for.
     pub fn words(&self) -> String {
-        format!(
-            "another linerate ({}), which measures on CPU {}",
-            self.by, self.cpu
-        )
+        // A name is empty until the first linerate that ever had this CPU has written it.
+        let by = match self.by.as_str() {
+            "" => String::new(),
+            by => format!(" ({by})"),
+        };
+        format!("another linerate{by}, which measures on CPU {}", self.cpu)
     }
 }
 
@@ -144,13 +147,14 @@ fn all(state: &Path, of: &str, cpus: &BTreeSet<u32>) -> Result<Turn, Taken> {
 }
 
 /// Locks a CPU's file for all that have this name. The one that comes first writes the name, while nobody else has a lock.
-fn lock(mut file: &File, of: &str) -> rustix::io::Result<()> {
+fn lock(file: &File, of: &str) -> rustix::io::Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
+            // Written in one piece over the name from before, because others read while this is done.
+            let name = format!("{of}{END}");
             let _ = file
-                .set_len(0)
-                .and_then(|()| file.rewind())
-                .and_then(|()| file.write_all(of.as_bytes()));
+                .write_all_at(name.as_bytes(), 0)
+                .and_then(|()| file.set_len(name.len() as u64));
         }
         Err(rustix::io::Errno::WOULDBLOCK) if holder(file) == of => {}
         Err(error) => return Err(error),
@@ -168,7 +172,8 @@ fn lock(mut file: &File, of: &str) -> rustix::io::Result<()> {
 fn holder(file: &File) -> String {
     let mut name = vec![0; MOST_BYTES];
     let read = file.read_at(&mut name, 0).unwrap_or(0);
-    String::from_utf8_lossy(&name[..read]).into_owned()
+    let text = String::from_utf8_lossy(&name[..read]);
+    text.split(END).next().unwrap_or_default().into()
 }
 
 #[cfg(test)]
@@ -222,6 +227,25 @@ mod tests {
             drop(first);
             assert!(second.join().unwrap() > 0);
         });
+    }
+
+    #[test]
+    fn no_name_is_mixed_with_another_or_shown_as_empty_brackets() {
+        let locks = Locks::new("names");
+        fs::create_dir_all(&locks.0).unwrap();
+        let path = locks.0.join("cpu-1");
+        let file = File::create(&path).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let told = || locks.try_once("process 9", &[1]).unwrap_err();
+        assert_eq!(told(), "another linerate, which measures on CPU 1");
+        fs::write(&path, "process 1\nof a longer one").unwrap();
+        assert_eq!(
+            told(),
+            "another linerate (process 1), which measures on CPU 1"
+        );
+        drop(file);
+        drop(locks.try_once("process 9", &[1]).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "process 9\n");
     }
 
     #[test]
