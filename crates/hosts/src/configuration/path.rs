@@ -141,13 +141,14 @@ fn enter<T>(all: &mut Vec<T>, one: T) {
 }
 
 impl Configuration {
-    /// Things that frames meet beyond plain routing, and the ways of these addresses in words. Without addresses, those that were asked for.
+    /// Things that frames of these addresses meet beyond plain routing, and the ways of the addresses in words. Without addresses, frames of
+    /// both IP versions, and the ways that were asked for.
     pub fn on_path(&self, addresses: &[IpAddr]) -> (Vec<Item>, Vec<String>) {
         let wanted: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let is_wanted = |way: &&Way| wanted.is_empty() || wanted.contains(&way.address);
         let ways: Vec<&Way> = self.path.ways.iter().filter(is_wanted).collect();
         let mut items = match self.system.kernel.as_str() {
-            "linux" => met::of_linux(self, &ways),
+            "linux" => met::of_linux(self, &ways, addresses),
             _ => bsd::met(self, &ways),
         };
         items.truncate(MOST);

@@ -4,6 +4,7 @@ use super::{Attached, Configuration, Filter, Program, Traced, Way};
 use crate::configuration::RuleSet;
 use linerate_measure::record::Met;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// One thing on the way of frames.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,12 +98,18 @@ const OF_FRAMES: [&str; 12] = [
 /// Events, probes and functions that are named one by one.
 const NAMED: usize = 8;
 
-pub(super) fn of_linux(found: &Configuration, ways: &[&Way]) -> Vec<Item> {
+/// `addresses`: those of the frames, whose IP version decides which tables of packet filters they pass. None: of both.
+pub(super) fn of_linux(found: &Configuration, ways: &[&Way], addresses: &[IpAddr]) -> Vec<Item> {
     let cards = found.cards.iter().filter(|card| card.found);
     let from = cards.map(|card| card.name.clone());
     let on_way = found.closure(from.chain(ways.iter().flat_map(|way| way.devices.clone())));
     let mut all = routing(found, ways);
-    all.extend(packet_filters(found));
+    let passes = |family: &str| match family {
+        "ip" => addresses.is_empty() || addresses.iter().any(IpAddr::is_ipv4),
+        "ip6" => addresses.is_empty() || addresses.iter().any(IpAddr::is_ipv6),
+        _ => true,
+    };
+    all.extend(packet_filters(found, passes));
     all.extend(connections(found));
     all.extend(devices(found, &on_way));
     all.extend(traffic_control(found, &on_way));
@@ -149,10 +156,10 @@ fn routing(found: &Configuration, ways: &[&Way]) -> Vec<Item> {
 }
 
 /// Hooks by their packet filter and table, with the number of rules.
-fn packet_filters(found: &Configuration) -> Vec<Item> {
+fn packet_filters(found: &Configuration, passes: impl Fn(&str) -> bool) -> Vec<Item> {
     let mut all = Vec::new();
     for set in &found.path.packet_filters {
-        all.extend(tables(set));
+        all.extend(tables(set, &passes));
         let logging: u64 = set.forwarding().iter().map(|chain| chain.logging).sum();
         if logging > 0 {
             all.push(Item::new(
@@ -208,10 +215,10 @@ fn packet_filters(found: &Configuration) -> Vec<Item> {
     all
 }
 
-/// `nftables inet t: 1 base chain, 2 rules`; of iptables, the tables whose modules have hooks.
-fn tables(set: &RuleSet) -> Vec<Item> {
+/// `nftables inet t: 1 base chain, 2 rules`; of iptables, the tables whose modules have hooks. Only tables of families that frames pass.
+fn tables(set: &RuleSet, passes: impl Fn(&str) -> bool) -> Vec<Item> {
     let mut tables: BTreeMap<(&str, &str), (BTreeSet<&str>, u64, u64)> = BTreeMap::new();
-    for chain in &set.chains {
+    for chain in set.chains.iter().filter(|chain| passes(&chain.family)) {
         let (hooks, bases, rules) = tables.entry((&chain.family, &chain.table)).or_default();
         *rules += chain.rules;
         if let Some(hook) = chain

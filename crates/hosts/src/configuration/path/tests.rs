@@ -211,6 +211,26 @@ fn firewalls_are_told_with_sets_and_extensions() {
 }
 
 #[test]
+fn frames_pass_no_table_of_the_other_ip_version() {
+    let table = |family: &str| {
+        format!(
+            "table {family} t {{\n\tchain c {{\n\t\ttype filter hook forward priority filter; policy accept;\n\t}}\n}}\n"
+        )
+    };
+    let rules = ["ip", "ip6", "inet"].map(table).concat();
+    let met = |addresses: &[&str]| -> Vec<String> {
+        let addresses: Vec<_> = addresses.iter().map(|at| at.parse().unwrap()).collect();
+        let (items, _) = found(&[("nft", &rules)]).on_path(&addresses);
+        items.into_iter().map(|item| item.name).collect()
+    };
+    let [ip, ip6, inet] =
+        ["ip", "ip6", "inet"].map(|family| format!("nftables {family} t: 1 base chain, no rules"));
+    assert_eq!(met(&["198.18.0.1"]), [inet.clone(), ip.clone()]);
+    assert_eq!(met(&["2001:2::1"]), [inet.clone(), ip6.clone()]);
+    assert_eq!(met(&[]), [inet, ip, ip6]);
+}
+
+#[test]
 fn tracing_is_told_by_name_where_frames_meet_it() {
     let answer = "==> current_tracer <==\nfunction\n==> set_event <==\nfib:fib_table_lookup\nsched:sched_switch\nsched:sched_waking\n\
         ==> enabled_functions <==\nhead: cannot open 'enabled_functions' for reading: Operation not permitted\n";
