@@ -1,6 +1,6 @@
 //! The variants that come with linerate: a plan takes one over with `from`, and `--variant` names one.
 
-use super::diagnostic::{Span, listed};
+use super::diagnostic::{Span, suggestion};
 use super::settings::{DUTS, Dut, Settings};
 use super::value::{Node, Tree, Value};
 use super::{forms, lower};
@@ -58,10 +58,8 @@ impl FromStr for BuiltIn {
                 return wrong.to_string();
             }
             let names: Vec<&str> = Self::list().map(|(name, _)| name).collect();
-            format!(
-                "'{text}' is not a variant: there are {}",
-                listed(&names, "and")
-            )
+            let help = suggestion(text, names.iter().copied());
+            format!("'{text}' is not a variant: {help}")
         })?;
         let settings = lower::settings(&tree);
         match settings.dut {

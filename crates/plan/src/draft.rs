@@ -2,7 +2,7 @@
 
 mod factors;
 
-use super::built_in;
+use super::built_in::{self, BuiltIn};
 use super::diagnostic::{Diagnostic, Problems, Span, listed, meant, suggestion};
 use super::names::Named;
 use super::source::Keyed;
@@ -242,18 +242,23 @@ impl Draft {
             let Some(name) = from.node.text() else {
                 continue;
             };
-            let is_it = |variant: &VariantDraft| variant.name == name;
-            // A variant may have the name of the built-in one that it is from.
-            if self
-                .variants
-                .iter()
-                .position(is_it)
-                .is_none_or(|parent| parent == at)
-                && let Some(mut tree) = built_in::tree(name, from.node.span)
-            {
-                tree.overlay(&self.variants[at].tree, Lists::Extend);
-                self.variants[at].tree = tree;
-                continue;
+            let mut others = self.variants.iter().enumerate();
+            if !others.any(|(other, variant)| other != at && variant.name == name) {
+                // A variant may have the name of the built-in one that it is from.
+                if let Some(mut tree) = built_in::tree(name, from.node.span) {
+                    tree.overlay(&self.variants[at].tree, Lists::Extend);
+                    self.variants[at].tree = tree;
+                    continue;
+                }
+                let names = self.variants.iter().map(|variant| variant.name.as_str());
+                let built_in = BuiltIn::list().map(|(name, _)| name);
+                let known = names.filter(|other| *other != name).chain(built_in);
+                if let Some(near) = meant(name, known) {
+                    let help = format!("did you mean \"{near}\"?");
+                    let fault = format!("there is no variant '{name}'");
+                    problems.fault(from.node.span, fault, help);
+                    continue;
+                }
             }
             self.variants[at].parent = self.variant(name, from.node.span, problems);
         }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use tokens::{Token, TokenKind, tokens};
 
 /// The remedy where nothing shows a rule file's firewall.
-pub const SAY_TOOL: &str = "say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"";
+pub const SAY_TOOL: &str = "begin a file of nftables with the line #!/usr/sbin/nft -f; in a plan, add tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\" to its [variants.NAME.rules]";
 
 /// Most bytes of a rule file. Readers of files enforce it.
 pub const MOST_BYTES: usize = 4 << 20;

@@ -13,13 +13,15 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 100] = [
+const BAD: [(&str, &str, &str); 102] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
     ("[variants.a]\n[traffic]\nqueues = 1", "has no key 'queues'", "it belongs in [variants.NAME.interface]"),
     ("[variants.a]\nfrom = \"b\"", "there is no variant 'b'", "there are a"),
     ("[variants.forward]\n[variants.b]\nfrom = \"forwrad\"", "there is no variant 'forwrad'", "did you mean \"forward\"?"),
+    ("[variants.nft-statefull]\nfrom = \"nft-statefull\"", "there is no variant 'nft-statefull'", "did you mean \"nft-stateful\"?"),
+    ("[variants.a]\nfrom = \"nft-statefull\"", "there is no variant 'nft-statefull'", "did you mean \"nft-stateful\"?"),
     ("[variants.a]\n[compare]\nwith = \"c\"", "there is no variant 'c'", "there are a"),
     ("[variants.tester-baseline]", "'tester-baseline' is the tester", "dut = \"tester-baseline\""),
     ("[variants.a]\n[variants.a]", "duplicate", "a name can be given once"),
