@@ -103,15 +103,47 @@ fn bench(campaign: &Campaign) -> String {
             "linerate bench --connections {exchange}{}",
             staying(campaign)
         ),
-        None => format!("linerate bench{}", staying(campaign)),
+        None => format!(
+            "linerate bench{}{}",
+            staying(campaign),
+            given(campaign, &OF_FRAMES)
+        ),
     }
 }
 
-/// Options of the campaign that stay with another load: its rule files, and what comes with its connections.
-const STAYING: [&str; 5] = ["--rules", "--map", "--flood", "--servers", "--object"];
+/// Options of the campaign that stay with another load: its DUTs, and what comes with its connections.
+const STAYING: [&str; 7] = [
+    "--variant",
+    "--rules",
+    "--map",
+    "--family",
+    "--flood",
+    "--servers",
+    "--object",
+];
+/// Options of the campaign that describe its frames.
+const OF_FRAMES: [&str; 12] = [
+    "--sizes",
+    "--size",
+    "--flows",
+    "--order",
+    "--states",
+    "--ports",
+    "--addresses",
+    "--source-macs",
+    "--ipv6-share",
+    "--extension-headers",
+    "--direction",
+    "--transport",
+];
 
-/// These options, as they were given.
+/// The options that stay, as they were given.
 fn staying(campaign: &Campaign) -> String {
+    given(campaign, &STAYING)
+}
+
+/// Those of these options that the campaign has, as they were given.
+fn given(campaign: &Campaign, options: &[&str]) -> String {
     let given = &campaign.asked.command;
     let following = given.iter().skip(1).map(Some).chain([None]);
     let option = |(word, next): (&String, Option<&String>)| {
@@ -119,7 +151,7 @@ fn staying(campaign: &Campaign) -> String {
             .split_once('=')
             .map_or((word.as_str(), false), |(name, _)| (name, true));
         match next {
-            _ if !STAYING.contains(&name) => None,
+            _ if !options.contains(&name) => None,
             _ if joined => Some(format!(" {word}")),
             Some(value) => Some(format!(" {word} {value}")),
             None => None,
@@ -152,7 +184,9 @@ fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let half = half_of_slowest(duts.iter().map(|r| (r.valid_trials, r.received.median)))?;
     (campaign.asked.mode == Mode::Inline && campaign.asked.rate == "max").then(|| {
         let bench = bench(campaign);
-        format!("loss and latency at a load that does not wait for the DUT: {bench} --mode threaded --rate {half}pps")
+        let opens = campaign.slots.iter().any(|slot| slot.connections().is_some());
+        let unit = if opens { " (pps are connections a second here)" } else { "" };
+        format!("loss and latency at a load that does not wait for the DUT{unit}: {bench} --mode threaded --rate {half}pps")
     })
 }
 
@@ -204,6 +238,14 @@ mod tests {
             bench(&campaign),
             "linerate bench --flood none,200kpps --rules=a.nft --servers 2"
         );
+        let command =
+            "linerate bench --variant nat --sizes=64,512 --variant xdp --cpus 0 --flows 9";
+        campaign.asked.command = command.split(' ').map(String::from).collect();
+        assert_eq!(
+            bench(&campaign),
+            "linerate bench --variant nat --variant xdp --sizes=64,512 --flows 9"
+        );
+        assert_eq!(staying(&campaign), " --variant nat --variant xdp");
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Vec<Said> {
             "stop them, or give the lab other CPUs with --cpus"
         }
         (false, _) => {
-            "stop them, or give the lab other CPUs with generator-cpus and dut-cpus in [lab] of the plan"
+            "stop them, or give the lab other CPUs with generator-cpus and dut-cpus in [lab] of the plan (of one that comes with linerate, in a copy: linerate plan example NAME)"
         }
     };
     let said = |(whose, taken): (String, f64)| {
