@@ -342,7 +342,7 @@ fn about_intervals(comparison: &Comparison) -> Option<String> {
             100.0 * confidence
         )),
         (Some(_), Method::PairedT) => Some(format!(
-            "{other}: fewer than {ENOUGH_FOR_ORDER} blocks: the interval assumes that the ratios are near normal; more blocks need no such assumption",
+            "{other}: fewer than {ENOUGH_FOR_ORDER} blocks: the change is the mean of the ratios (`linerate show` has their median), and the interval assumes that they are near normal; more blocks need no such assumption",
         )),
         _ => None,
     }

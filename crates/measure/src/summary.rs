@@ -154,17 +154,19 @@ pub fn summarise(
     }
     let seconds = trials.iter().map(TrialRecord::ended_ns).max().unwrap_or(0) as f64 / 1e9;
     let load: u64 = trials.iter().map(|t| t.timing.load_ns()).sum();
+    let waited: u64 = trials.iter().map(|t| t.waited_ns).sum();
+    let share = |ns: u64| match seconds > 0.0 {
+        true => ns as f64 / 1e9 / seconds,
+        false => 0.0,
+    };
     let benchmarks = benchmarks::benchmarked(&ratios.benchmarks(), trials);
     let mut summary = Summary {
         version: VERSION,
         stopped,
         seconds,
         reboots: trials.iter().map(|t| t.reboots).sum(),
-        load_share: if seconds > 0.0 {
-            load as f64 / 1e9 / seconds
-        } else {
-            0.0
-        },
+        load_share: share(load),
+        waited_share: share(waited),
         peak_memory,
         unmeasured: match searches.is_empty() {
             true => lacking::unmeasured(campaign, &rows, trials, stopped),

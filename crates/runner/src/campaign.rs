@@ -55,15 +55,8 @@ impl Finished {
     /// # Errors
     /// The summary cannot be written again.
     pub fn put_back(&mut self, took: Duration, reboots: u32) -> Result<()> {
-        let summary = &mut self.summary;
-        let loaded = summary.load_share * summary.seconds;
-        summary.seconds += took.as_secs_f64();
-        summary.load_share = if summary.seconds > 0.0 {
-            loaded / summary.seconds
-        } else {
-            0.0
-        };
-        summary.reboots += reboots;
+        self.summary.lengthen(took.as_secs_f64());
+        self.summary.reboots += reboots;
         self.store
             .write_summary(&self.summary)
             .context("writing the records")

@@ -26,6 +26,9 @@ pub struct Summary {
     pub reboots: u32,
     /// Share of that time under load.
     pub load_share: f64,
+    /// Share of that time in which trials waited for another linerate; absent: none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub waited_share: f64,
     /// Most memory that linerate itself held at once, in bytes.
     pub peak_memory: u64,
     /// One row per slot.
@@ -56,6 +59,23 @@ pub struct Summary {
     /// Results of RFC 2544's tests, if they were carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub benchmarks: Vec<Benchmarked>,
+}
+
+/// Whether a share is no part of anything.
+fn is_none(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl Summary {
+    /// Makes the time longer, by seconds that are neither load nor a wait for another linerate.
+    pub fn lengthen(&mut self, by: f64) {
+        let before = self.seconds;
+        self.seconds += by;
+        if self.seconds > 0.0 {
+            self.load_share *= before / self.seconds;
+            self.waited_share *= before / self.seconds;
+        }
+    }
 }
 
 /// The search for the rate of a slot.

@@ -197,11 +197,31 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         comparisons.iter().any(|c| c.change_of_share.is_some()),
         " Relative: divided by the tester's own rate; p is the larger of both changes' p.",
     );
-    page.note(format!("Changes and intervals: {methods}. {ps}.{of_share}"));
+    // A search has an interval and no p.
+    let tests = comparisons.iter().filter(|c| c.p.is_some()).map(test);
+    let tests: BTreeSet<&str> = tests.collect();
+    let verdicts = when(
+        !tests.is_empty(),
+        format!(
+            " Verdicts follow from the intervals alone; p is that of {}, which needs more values to be small.",
+            tests.into_iter().joined(" and ")
+        ),
+    );
+    page.note(format!(
+        "Changes and intervals: {methods}. {ps}.{verdicts}{of_share}"
+    ));
 }
 
 fn interval(change: &Change) -> Cell {
     change_interval(&change.ratio).unwrap_or("too few".into())
+}
+
+/// The test that gives p.
+fn test(comparison: &Comparison) -> &'static str {
+    match comparison.blocks {
+        Some(_) => "Wilcoxon's signed-rank test",
+        None => "Mann and Whitney's test",
+    }
 }
 
 fn method(method: Method) -> &'static str {

@@ -341,8 +341,9 @@ fn normal() {
             trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
                      xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
-                     weaken the intervals. All rates include the tester's time.
+            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. ministat compares
+                     averages, so its figures can differ: the changes are the result. Stopping early does not weaken the intervals.
+                     All rates include the tester's time.
 
             Where to look next
             - how the rate scales over all CPUs: linerate bench --cpus 0-3
@@ -511,8 +512,8 @@ fn threaded_with_losses() {
             trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
                      xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
-                     weaken the intervals.
+            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. ministat compares
+                     averages, so its figures can differ: the changes are the result. Stopping early does not weaken the intervals.
 
             Where to look next
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful

@@ -385,7 +385,9 @@ fn together(tuned: &Tuned, interaction: &Interaction) -> String {
         .of
         .map(|change| tuned.changes[change].name.as_str());
     let effect = change(&interaction.measured.ratio);
-    format!("{a} and {b} together: {effect} beyond their own effects.")
+    format!(
+        "{a} and {b}: where one of them is made, the factor of the other (rate with it by rate without it) changes by {effect}."
+    )
 }
 
 fn words(stage: &Stage) -> String {
@@ -527,12 +529,17 @@ mod tests {
                 change.confirmed = measured;
             }
         }
+        tuned.interactions.push(Interaction {
+            of: [2, 3],
+            measured: measured(1.05),
+        });
         let page = tuning_report(&tuned, Vec::new());
         let text = page.text(crate::format::Style {
             color: false,
             width: 400,
         });
         for said in [
+            "- ring-4096 and budget-600: where one of them is made, the factor of the other (rate with it by rate without it) changes by +5.0 % (95 % interval +4.0..+6.0 %).",
             "- interface.rx-ring: ring-4096 is kept, +10.0 % (95 % interval +9.0..+11.0 %) against interface.rx-ring as it is. ring-256: helps, not kept (95 % interval +4.0..+6.0 %); ring-1024: costs (95 % interval -11.0..-9.0 %). Of levels",
             "- budget: none is kept. budget-600: no effect seen (95 % interval -0.8..+1.2 %); budget-1200: no effect seen (95 % interval -1.2..+0.8 %).",
         ] {

@@ -102,9 +102,24 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
 /// How many comparisons are open.
 pub fn open(shown: &Shown<'_>) -> Option<String> {
     let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
-    let open = shown.summary.comparisons.iter().filter(open).count();
-    let comparisons = counted(open, "comparison");
-    (open > 0).then(|| match shown.summary.stopped {
+    let all = shown.summary.comparisons.iter();
+    let open: Vec<&Compared> = all.filter(open).collect();
+    // A row has one change; a cell may be compared with several.
+    let in_table = |c: &&&Compared| {
+        let row = shown.row(c.of);
+        row.and_then(|row| row.baseline)
+            .is_some_and(|baseline| baseline.than == c.against.than)
+    };
+    let beside: Vec<&&Compared> = open.iter().filter(|c| !in_table(c)).collect();
+    let mut comparisons = counted(open.len(), "comparison");
+    if let ([first, ..], true) = (&beside[..], beside.len() < open.len()) {
+        let [of, than] = [first.of, first.against.than].map(|cell| shown.name(cell));
+        comparisons += &match beside.len() {
+            1 => format!(" (also of {of} with {than})"),
+            n => format!(" ({n} of them are no row's change, such as {of} with {than})"),
+        };
+    }
+    (!open.is_empty()).then(|| match shown.summary.stopped {
         Stopped::Interrupted => {
             format!("Interrupted too early for {comparisons}: `linerate run --resume DIR` goes on.")
         }

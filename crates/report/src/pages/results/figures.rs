@@ -205,9 +205,11 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         .filter(|stamped| stamped.frames > 0)
         .map(stamped_by);
     let by = by.as_deref().unwrap_or(shown.word("Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer", "Frames with a time stamp"));
-    page.note(format!(
-        "{by}, {clocks}. PDV (RFC 5481) is a frame's latency minus the least latency of the trial. {part}"
-    ));
+    let pdv = shown.word(
+        "a connection's time minus the least time of the trial",
+        "a frame's latency minus the least latency of the trial",
+    );
+    page.note(format!("{by}, {clocks}. PDV (RFC 5481) is {pdv}. {part}"));
     let shorter = |r: &&&Row| {
         r.latency_ns
             .get("p50")

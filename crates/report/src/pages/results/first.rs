@@ -89,7 +89,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         page.fact("table", flood::lasting(shown));
         page.fact("memory", kept::memory(shown));
     }
-    page.fact("cause", cause(shown));
+    page.fact("cause", cause(shown, records));
     if let Some(filters) = super::filters::filters(shown).filter(|words| words != "none") {
         page.fact("filter", short(&filters));
     }
@@ -516,14 +516,27 @@ fn latency(shown: &Shown<'_>) -> String {
 }
 
 /// The strongest finding that the records show, and how many others there are.
-fn cause(shown: &Shown<'_>) -> String {
+fn cause(shown: &Shown<'_>, records: &str) -> String {
     let all = shown
         .summary
         .explanations
         .iter()
         .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)))
-        .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())) // trust has those
-        .filter(|(_, found)| found.strength > Strength::Possible);
+        .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())); // trust has those
+    let possible = all.clone().count();
+    let all = all.filter(|(_, found)| found.strength > Strength::Possible);
+    if all.clone().next().is_none() {
+        return match (possible, shown.summary.profiles.len()) {
+            (0, 0) => String::new(),
+            (0, _) => {
+                format!("none of the known ones; where time goes: linerate explain {records}")
+            }
+            (n, _) => {
+                let causes = counted(n, "possible cause");
+                format!("{causes}, none certain: linerate explain {records}")
+            }
+        };
+    }
     let others = all.clone().count().saturating_sub(1);
     let first = all.max_by(|a, b| {
         a.1.strength

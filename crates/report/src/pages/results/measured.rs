@@ -4,7 +4,7 @@ use super::super::simulation::simulated;
 use super::lab;
 use super::shown::Shown;
 use crate::prelude::*;
-use linerate_measure::record::{SHARED, States};
+use linerate_measure::record::{Compared, SHARED, States};
 use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};
 
 /// Levels of the traffic that are listed one by one at most.
@@ -75,10 +75,15 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         _ if shown.opens_connections() => "connections that closed, a second",
         _ => "received frames/s",
     };
+    let held = |c: &Compared| c.ministat.is_some();
+    let ministat = when(
+        shown.summary.comparisons.iter().any(held),
+        " ministat compares averages, so its figures can differ: the changes are the result.",
+    );
     if !searched {
         page.fact(
         "figures",
-        format!("rates are medians of {rates}; changes are medians of ratios paired by block. Stopping early does not weaken the intervals.{tester}"),
+        format!("rates are medians of {rates}; changes are medians of ratios paired by block.{ministat} Stopping early does not weaken the intervals.{tester}"),
         );
     }
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);
@@ -355,8 +360,7 @@ fn ended(shown: &Shown<'_>) -> String {
     );
     if summary.seconds > 0.0 {
         let load = 100.0 * summary.load_share.clamp(0.0, 1.0);
-        let waited: u64 = shown.trials.iter().map(|trial| trial.waited_ns).sum();
-        let waited = (waited as f64 / 1e7 / summary.seconds).clamp(0.0, 100.0 - load);
+        let waited = (100.0 * summary.waited_share).clamp(0.0, 100.0 - load);
         let others = when(
             waited >= 0.05,
             format!(", waiting for another linerate {waited:.1} %"),

@@ -207,6 +207,26 @@ fn the_whole_page_begins_with_the_table_of_the_first() {
     assert!(!drawn(&c).contains("calculated"));
 }
 
+/// Time in which trials waited for another linerate is told apart from the overhead.
+#[test]
+fn waits_are_no_overhead() {
+    let c = campaign(plan!("firewalls"), true);
+    let mut trials = blocks(&c, firewalls);
+    let words = |trials: &[TrialRecord]| {
+        let mut found = summarise(&c, trials, Stopped::Budget, 0);
+        found.lengthen(found.seconds);
+        let text = summary(&c, &host(), &found).text(WIDE);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, text) = text.split_once("of this time, ").unwrap();
+        text.split_once(" %.").unwrap().0.to_string()
+    };
+    assert!(words(&trials).starts_with("overhead "));
+    // Of a campaign that is twice as long once the lab is put back.
+    let seconds = summarise(&c, &trials, Stopped::Budget, 0).seconds;
+    trials[0].waited_ns = (seconds * 0.02 * 1e9) as u64;
+    assert!(words(&trials).starts_with("waiting for another linerate 1.0 %, overhead "));
+}
+
 /// A reader who asked for a variant learns first that it is not there.
 #[test]
 fn a_variant_that_was_asked_for_and_not_measured_is_told_first() {
@@ -525,14 +545,14 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
     );
     let few = text(&c, &blocks(&c, firewalls)[..16], WIDE);
     assert!(
-        few.contains("\nToo short for 8 comparisons: use a longer --budget.\n"),
+        few.contains("\nToo short for 8 comparisons (2 of them are no row's change, such as nft-stateful with nft-stateless): use a longer"),
         "{few}"
     );
     let stopped = summarise(&c, &blocks(&c, firewalls)[..16], Stopped::Interrupted, 0);
     let stopped = summary(&c, &host(), &stopped).text(WIDE);
     assert!(
         stopped.contains(
-            "Interrupted too early for 8 comparisons: `linerate run --resume DIR` goes on."
+            "Interrupted too early for 8 comparisons (2 of them are no row's change, such as nft-stateful with nft-stateless):"
         ) && !stopped.contains("--budget"),
         "{stopped}"
     );

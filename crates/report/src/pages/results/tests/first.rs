@@ -4,7 +4,9 @@ use super::super::first::LINES;
 use super::{blocks, campaign};
 use crate::pages::tests::host;
 use crate::pages::{Style, first as page};
-use linerate_measure::record::{Stopped, Warning};
+use linerate_measure::record::{
+    Explanation, Finding, SlotProfile, Stopped, Strength, Summary, Warning,
+};
 use linerate_measure::summary::summarise;
 
 /// Whatever a campaign has, its first page is one screen, and nothing on it is cut at the right.
@@ -114,4 +116,51 @@ fn the_first_page_names_the_references_of_changes() {
         assert!(text.contains(sentence), "no {sentence}\n{text}");
     }
     assert!(text.lines().count() <= LINES, "{text}");
+}
+
+/// A profile without a known cause, and causes that are possible at most, are told: the reader asked for them.
+#[test]
+fn the_first_page_tells_what_is_known_of_causes() {
+    let c = campaign(plan!("forwarding"), false);
+    let trials = blocks(&c, |_| 1e6);
+    let told = |change: &dyn Fn(&mut Summary)| {
+        let mut found = summarise(&c, &trials, Stopped::Budget, 0);
+        change(&mut found);
+        let text = page(&c, &host(), &found, &[], "X").unwrap().text(Style {
+            color: false,
+            width: 80,
+        });
+        let line = text.lines().find(|line| line.starts_with("cause"));
+        line.map(|line| line.trim_start_matches("cause").trim().to_string())
+    };
+    assert_eq!(told(&|_| {}), None);
+    let profiled = told(&|found| found.profiles.push(SlotProfile::default()));
+    assert_eq!(
+        profiled.as_deref(),
+        Some("none of the known ones; where time goes: linerate explain X")
+    );
+    let finding = |strength| Finding {
+        cause: "rules".into(),
+        statement: "Frames pass a long list of rules.".into(),
+        strength,
+        ..Finding::default()
+    };
+    let with = |strength| {
+        told(&|found| {
+            found.explanations = vec![Explanation {
+                slot: 1,
+                findings: vec![finding(strength)],
+                ..Explanation::default()
+            }];
+        })
+    };
+    assert_eq!(
+        with(Strength::Possible).as_deref(),
+        Some("1 possible cause, none certain: linerate explain X")
+    );
+    assert!(
+        with(Strength::Inferred)
+            .unwrap()
+            .ends_with("Frames pass a long list of rules.")
+    );
 }
