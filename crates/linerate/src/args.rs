@@ -196,7 +196,7 @@ pub struct CampaignArgs {
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
-    /// Write a page for a browser at the end, beside the records (as `linerate show --format html` does)
+    /// Write a page for a browser at the end, beside the records (report.html; the page that `linerate show --format html` prints)
     #[arg(long)]
     pub report: bool,
 

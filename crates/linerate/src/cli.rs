@@ -84,7 +84,7 @@ pub enum Command {
     /// Write campaigns and tunings as one page for a browser
     ///
     /// The page has the verdict, pictures with every trial as a point, all tables, warnings, and how it was measured. It is one file that
-    /// loads nothing and needs no script.
+    /// loads nothing and is complete without its script.
     #[command(hide = true)]
     Report(report::Report),
     /// A site of many campaigns, or of an archive

@@ -389,6 +389,13 @@ fn open_site(choice: &Choice, file: &Path, named: &str, plan: &Plan) -> Result<S
         .lab
         .clone()
         .unwrap_or_else(|| hosts::folder(file).join(named));
+    if choice.lab.is_none() && !lab.exists() {
+        bail!(
+            "cannot read the lab file {}, which {} names: this plan needs real hosts, so give --lab FILE (`linerate lab example` prints one to begin with)",
+            lab.display(),
+            file.display()
+        );
+    }
     Site::open(choice.approach.clone(), file, &lab, &plan.experiment.trials)
 }
 

@@ -40,7 +40,8 @@ another machine than the one that was measured. It runs no experiment that chang
 
 Exit status: 0 explained; 1 an error; 2 bad arguments; 5 with --prove: no experiment was run; 130 interrupted.")]
 pub struct Explain {
-    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them. A campaign is a folder, last, last-1, or a name that `linerate
+    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them. A variant with several cells needs a cell: the beginning of its name
+    /// ('X:forwarding IPv6'), or its number in `linerate show --full` (X:2). A campaign is a folder, last, last-1, or a name that `linerate
     /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,
@@ -102,10 +103,12 @@ impl Read {
         match self.open.slots()[..] {
             [slot] => Ok(slot),
             ref slots => {
-                let (name, one) = (&self.open.name, slots.last().map_or("", |slot| &slot.name));
+                let one = slots.last().map(|slot| self.open.argument(slot));
                 Err(usage(format!(
-                    "{name} has {} cells: name one of them, such as '{name}:{one}'",
-                    slots.len()
+                    "{} has {} cells: name one of them, such as {}",
+                    self.open.name,
+                    slots.len(),
+                    one.unwrap_or_default()
                 )))
             }
         }

@@ -32,10 +32,13 @@ struct Line {
 /// Runs the verb.
 ///
 /// # Errors
-/// The list cannot be written as JSON.
+/// There is no such folder, or the list cannot be written as JSON.
 pub fn run(args: &List) -> Exit {
     let folders = handle::all(&args.directory);
     let is_usual = args.directory == Path::new(handle::RESULTS);
+    if !is_usual && !args.directory.is_dir() {
+        bail_usage!("there is no folder {}", args.directory.display());
+    }
     let mut lines = Vec::new();
     for (at, folder) in folders.into_iter().enumerate() {
         let handle = match at {

@@ -157,14 +157,10 @@ pub fn run(args: &Rfc2544) -> Exit {
     run::begin(&args.campaign);
     let chooses = !args.keys.is_empty() || !args.size.is_empty() || !args.variants.is_empty();
     let is_bare = args.plan.is_none() && !chooses && args.campaign.simulate.is_none();
-    if is_bare && !(args.which.quick || args.campaign.full || args.estimate) {
-        bail_usage!(
-            "all tests with all frame sizes take some 20 hours: --quick for a look in some 2 minutes, --full for all of them, --test and --sizes to choose, --estimate for the times"
-        );
-    }
+    let is_long = is_bare && !(args.which.quick || args.campaign.full || args.estimate);
     let (choice, offline) = (
         args.which.choice(),
-        args.campaign.simulate.is_some() || args.estimate,
+        args.campaign.simulate.is_some() || args.estimate || is_long,
     );
     let (plan, site) = match &args.plan {
         Some(file) => chosen(&choice, file, offline, |plan| {
@@ -173,6 +169,12 @@ pub fn run(args: &Rfc2544) -> Exit {
         })?,
         None => of_arguments(&choice, offline, own(args)?)?,
     };
+    // After the faults of the arguments, which no shorter form would mend.
+    if is_long {
+        bail_usage!(
+            "all tests with all frame sizes take some 20 hours: --quick for a look in some 2 minutes, --full for all of them, --test and --sizes to choose, --estimate for the times"
+        );
+    }
     if args.estimate {
         let (mut plan, mut supposed) = (plan, None);
         let (speed, most) = (

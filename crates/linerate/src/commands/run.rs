@@ -171,6 +171,14 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Exit {
     if let Some(short) = pages::too_short(plan).filter(|_| !args.quiet) {
         tell(short);
     }
+    let parent = args.out.as_ref().and_then(|out| out.parent());
+    let missing = |parent: &&Path| !parent.as_os_str().is_empty() && !parent.exists();
+    if let Some(parent) = parent.filter(missing).filter(|_| !args.quiet) {
+        tell(format!(
+            "--out: makes {}, which is not there",
+            parent.display()
+        ));
+    }
     let Some(Measured {
         campaign,
         facts,

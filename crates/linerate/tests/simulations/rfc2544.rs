@@ -322,4 +322,8 @@ fn an_estimate_sends_nothing_and_names_each_test() {
     linerate_line("rfc2544 --test reset --event link-down --simulate ok")
         .run()
         .fails(2, &["the test reset", "a simulated DUT cannot have events"]);
+    // A fault comes before the advice to take a shorter form, which has the fault as well.
+    let told = linerate_line("rfc2544 --event reboot").run();
+    let told = told.fails(2, &["reboot"]).stderr;
+    assert!(!told.contains("20 hours"), "{told}");
 }

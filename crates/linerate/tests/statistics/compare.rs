@@ -172,6 +172,17 @@ fn what_cannot_be_compared_is_named() {
     linerate(["compare", folder, &format!("{folder}:bridge")])
         .run()
         .fails(2, &["no such variant", "nat IPv4"]);
+    // The cell that `explain` suggests is one that it takes.
+    let [one, all] = [format!("{folder}:nat"), folder.to_string()];
+    let told = linerate(["explain", &one, &all]).run().status(2).stderr;
+    let suggested = told
+        .split("such as ")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{told}"));
+    let suggested = suggested.trim().trim_matches('\'');
+    linerate(["compare", &format!("{folder}:forwarding"), suggested])
+        .run()
+        .ok();
     let scratch = Scratch::new();
     std::fs::write(scratch.path().join("x"), "1\n2\n3\n").unwrap();
     linerate(["compare", &scratch.file("x"), folder])
@@ -480,6 +491,13 @@ fn campaigns_beside_the_usual_folder_are_found_and_files_have_formats_by_their_n
     assert!(here(&["list"]).ok().stdout.contains(hint));
     here(&["show"]).fails(2, &[hint]);
     assert!(!here(&["list", "."]).ok().stdout.contains("no campaign"));
+    here(&["list", "nodir"]).fails(2, &["there is no folder nodir"]);
+    let nested = line.replace("--out q1", "--out new/q");
+    let told = here(&nested.split(' ').collect::<Vec<_>>()).ok().stderr;
+    assert!(
+        told.contains("--out: makes new, which is not there"),
+        "{told}"
+    );
     for (file, begins) in [
         ("p.html", "<!"),
         ("p.json", "{"),

@@ -151,7 +151,7 @@ impl OpenCampaign {
     }
 
     /// The argument that names one of its slots: by its variant, if no other slot has this variant.
-    pub(super) fn argument(&self, slot: &Slot) -> String {
+    pub fn argument(&self, slot: &Slot) -> String {
         let (folder, _) = split(&self.name);
         let own = chosen(&self.stored.campaign, Some(&slot.variant));
         let named = match &own[..] {
