@@ -115,7 +115,7 @@ pub fn open(shown: &Shown<'_>) -> Option<String> {
     if let ([first, ..], true) = (&beside[..], beside.len() < open.len()) {
         let [of, than] = [first.of, first.against.than].map(|cell| shown.name(cell));
         comparisons += &match beside.len() {
-            1 => format!(" (also of {of} with {than})"),
+            1 => format!(" (one of them is no row's change: {of} with {than})"),
             n => format!(" ({n} of them are no row's change, such as {of} with {than})"),
         };
     }
