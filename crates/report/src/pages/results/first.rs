@@ -473,7 +473,8 @@ fn limited(table: impl Into<Table>, most: usize) -> Table {
     table
 }
 
-fn more(page: &mut Document, all: usize, most: usize) {
+/// A note of rows that are left out.
+pub(super) fn more(page: &mut Document, all: usize, most: usize) {
     match all.saturating_sub(most) {
         0 => {}
         1 => page.note("1 more row is on the whole page."),
@@ -600,21 +601,4 @@ fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
         format!("linerate show {records} --format html -o page.html"),
     ];
     own.chain(others).take(3).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_are_left_out_are_counted() {
-        let said = |all| {
-            let mut page = Document::default();
-            more(&mut page, all, 3);
-            page.text(crate::format::Style::default())
-        };
-        assert_eq!(said(3).trim(), "");
-        assert_eq!(said(4).trim(), "1 more row is on the whole page.");
-        assert_eq!(said(5).trim(), "2 more rows are on the whole page.");
-    }
 }

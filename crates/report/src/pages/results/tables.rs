@@ -263,7 +263,9 @@ fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Po
             Some(rate(ceiling(p)?, unit.scale, 4))
         })
         .if_any("% of", "tester", |p| {
-            Some(share(shown.rate(p.cell)? / ceiling(p)?))
+            // The same figure as in the table of cells: of ratios paired by block.
+            let paired = shown.row(p.cell)?.ceiling?.ratio?;
+            ceiling(p).map(|_| share(paired.median))
         })
         .optional("", "rate", |p| Cell::Bar {
             share: shown.rate(p.cell).filter(|_| most > 0.0).unwrap_or(0.0) / most,

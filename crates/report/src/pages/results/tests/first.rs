@@ -1,7 +1,8 @@
 //! The first page, on one screen.
 
-use super::super::first::LINES;
+use super::super::first::{LINES, more};
 use super::{blocks, campaign};
+use crate::document::Document;
 use crate::pages::tests::host;
 use crate::pages::{Style, first as page};
 use linerate_measure::record::{
@@ -163,4 +164,16 @@ fn the_first_page_tells_what_is_known_of_causes() {
             .unwrap()
             .ends_with("Frames pass a long list of rules.")
     );
+}
+
+#[test]
+fn rows_that_are_left_out_are_counted() {
+    let said = |all| {
+        let mut page = Document::default();
+        more(&mut page, all, 3);
+        page.text(Style::default())
+    };
+    assert_eq!(said(3).trim(), "");
+    assert_eq!(said(4).trim(), "1 more row is on the whole page.");
+    assert_eq!(said(5).trim(), "2 more rows are on the whole page.");
 }
