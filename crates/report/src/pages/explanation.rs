@@ -418,6 +418,20 @@ fn forwards(campaign: &Campaign) -> &'static str {
     }
 }
 
+/// A sentence for the stage that takes most of the time.
+fn longest(explanation: &Explanation) -> String {
+    let stages = explanation.stages.iter();
+    let stage = stages.max_by(|a, b| a.ns.total_cmp(&b.ns));
+    stage.map_or_else(String::new, |stage| {
+        format!(
+            " The largest part of this time is '{}', {:.0} ns{}.",
+            stage.name,
+            stage.ns,
+            avoids(&stage.name)
+        )
+    })
+}
+
 /// `forwarding: 0.626 Mpps. The DUT was the limit: a frame takes 1597 ns, including the tester's share. CPU 1, which forwards, was full.`
 ///
 /// A search ends at a load, and not at the time that a frame takes.
@@ -481,27 +495,13 @@ fn limit(
         Limit::Path => "The path was the limit.".into(),
         Limit::Calibration | Limit::Unknown => String::new(),
     };
-    let most = explanation
-        .stages
-        .iter()
-        .max_by(|a, b| a.ns.total_cmp(&b.ns));
-    let most = most.map(|stage| {
-        format!(
-            " The largest part of this time is '{}', {:.0} ns{}.",
-            stage.name,
-            stage.ns,
-            avoids(&stage.name)
-        )
-    });
+    let most = longest(explanation);
     let found = match explanation.findings.len() {
         0 => " No known cause was found.",
         _ => "",
     };
     let (number, name) = (explanation.slot + 1, campaign.name_of(explanation.slot));
-    format!(
-        "cell {number}, {name}: {rate}. {limit}{busy}{}{found}",
-        most.unwrap_or_default()
-    )
+    format!("cell {number}, {name}: {rate}. {limit}{busy}{most}{found}")
 }
 
 /// How frames avoid a stage that a firewall adds on purpose.

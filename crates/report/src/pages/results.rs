@@ -18,6 +18,7 @@ mod searches;
 mod shown;
 mod tables;
 mod telemetry;
+mod trust;
 mod versions;
 
 pub use first::first;

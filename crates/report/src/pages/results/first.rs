@@ -3,6 +3,7 @@
 use super::super::plan::{departures, titled};
 use super::answer;
 use super::changes::{change, change_interval};
+use super::trust::trust;
 use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches};
 use crate::format::Style;
 use crate::prelude::*;
@@ -251,65 +252,13 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Why the figures can be trusted, or not: the machine, the trials, and the tester.
-fn trust(shown: &Shown<'_>) -> String {
-    let summary = shown.summary;
-    let mut spoils: Vec<&str> = summary
-        .warnings
-        .iter()
-        .filter_map(|w| w.spoils.as_deref())
-        .collect();
-    spoils.dedup();
-    let machine = match (shown.campaign.asked.lab, spoils.first()) {
-        (LabKind::Simulated, _) => "simulated".to_string(),
-        (_, None) => "quiet".into(),
-        (_, Some(why)) if why.starts_with("other programs") && !summary.programs.is_empty() => {
-            let names = summary
-                .programs
-                .iter()
-                .map(|p| p.name.as_str())
-                .joined(", ");
-            format!("disturbed: {why} ({names})")
-        }
-        (_, Some(why)) => format!("disturbed: {why}"),
-    };
-    let count = |of: fn(&Row) -> usize| summary.rows.iter().map(of).sum::<usize>();
-    let (valid, all) = (count(|row| row.valid_trials), count(|row| row.trials));
-    // In searches and tests, trials are to lose frames.
-    let of_rates = summary.searches.is_empty() && summary.benchmarks.is_empty();
-    let trials = of_rates.then(|| {
-        format!(
-            "{} of {} valid",
-            grouped(valid as u64),
-            counted(all, "trial")
-        )
-    });
-    let of_tester = of_rates && shown.campaign.asked.lab != LabKind::Simulated;
-    // Of two rates that were asked for, neither says how fast something is.
-    let measured = |row: &&Row| {
-        let slot = shown.slot(row.slot);
-        of_tester && slot.is_some_and(|slot| !slot.is_paced(shown.campaign.asked.mode))
-    };
-    let tester = shown.with_dut().filter(measured).find_map(|row| {
-        let ceiling = shown.row(row.ceiling?.than).filter(|row| has_rate(row))?;
-        let times = ceiling.received.median / row.received.median;
-        times
-            .is_finite()
-            .then(|| format!("tester {times:.1} times as fast as the DUT"))
-    });
-    [Some(machine), trials, tester]
-        .into_iter()
-        .flatten()
-        .joined("; ")
-}
-
-/// The table of rates.
 /// The trust and the table of the first page, for the whole page.
 pub fn top(page: &mut Document, shown: &Shown<'_>) {
     page.fact("trust", trust(shown));
     cells(page, shown, usize::MAX);
 }
 
+/// The table of rates.
 fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
     let unit = shown.unit();
     let mut rows: Vec<&Row> = shown.with_dut().collect();
