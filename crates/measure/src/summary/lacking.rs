@@ -181,7 +181,7 @@ fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord
     } else {
         String::new()
     };
-    let by = by.unwrap_or_else(|| match place.ends_with(')') {
+    let by = by.unwrap_or_else(|| match place.starts_with("inside ") {
         true => format!(" {place}{answered}"),
         false => format!(" ({place}{answered})"),
     });
