@@ -142,7 +142,7 @@ fn staying(campaign: &Campaign) -> String {
     given(campaign, &STAYING)
 }
 
-/// Those of these options that the campaign has, as they were given.
+/// The options of these that the campaign has, as they were given.
 fn given(campaign: &Campaign, options: &[&str]) -> String {
     let given = &campaign.asked.command;
     let following = given.iter().skip(1).map(Some).chain([None]);

@@ -129,7 +129,7 @@ impl Tuning {
         })
     }
 
-    /// What `linerate tune` would say against a plan whose variants are all changes of the first one, as warnings: `linerate run` takes it.
+    /// Warnings of what `linerate tune` would say against a plan whose variants are all changes of the first one: `linerate run` takes it.
     pub fn warnings(plan: &Campaign) -> Vec<Diagnostic> {
         let (Ok(author), cells) = (Author::of(plan), duts(plan)) else {
             return Vec::new();

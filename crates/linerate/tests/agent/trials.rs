@@ -350,7 +350,10 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
                     stamped.frames == latency.count() || latency.count() < 1500,
                     "{stamped:?} {latency:?}"
                 );
-                assert_eq!(stamped.why, software);
+                let none =
+                    "no frame was stamped at both ends: latency is by the generator's program";
+                let why: Vec<&String> = stamped.why.iter().filter(|why| *why != none).collect();
+                assert_eq!(why, software.each_ref());
             }
             Some(stamped) => {
                 assert_eq!((stamped.frames, &stamped.why[0]), (0, &software[0]));

@@ -482,7 +482,7 @@ mod tests {
             given_up: 10,
             ..trial([990; 6])
         };
-        // What to do comes first: pages cut long sentences off.
+        // The remedy comes first: pages cut long sentences off.
         let fault = &idle.faults(&spec, 1_000_000)[0];
         assert!(
             fault.starts_with("use --mode threaded --rate 990kpps, as many as closed here: "),

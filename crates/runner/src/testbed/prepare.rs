@@ -378,7 +378,7 @@ impl Prepared {
     /// The setup of a lane, as lane `number` of a lab.
     ///
     /// # Errors
-    /// It has faults.
+    /// The plan has faults.
     pub fn setup(&self, lane: usize, number: usize) -> Result<Setup> {
         let (name, settings) = (
             self.plan.lanes[lane].variants.join(", "),

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A host that a result can be applied to.
 pub(super) struct Place {
-    /// Its argument of `linerate apply`.
+    /// The argument of `linerate apply`.
     argument: String,
     name: String,
     /// Whether its interfaces towards generator and receiver are known.

@@ -263,7 +263,7 @@ fn sweep<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Po
             Some(rate(ceiling(p)?, unit.scale, 4))
         })
         .if_any("% of", "tester", |p| {
-            // The same figure as in the table of cells: of ratios paired by block.
+            // As in the table of cells: of ratios paired by block.
             let paired = shown.row(p.cell)?.ceiling?.ratio?;
             ceiling(p).map(|_| share(paired.median))
         })
