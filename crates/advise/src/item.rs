@@ -108,6 +108,12 @@ impl Item {
         self.gain * self.certainty
     }
 
+    /// Whether some of its settings are shared by all network namespaces of a machine.
+    pub fn is_of_machine(&self) -> bool {
+        let mut changes = self.settings.iter().filter_map(|of| of.runtime.as_ref());
+        changes.any(Runtime::is_of_machine)
+    }
+
     /// The command that measures it.
     pub fn test(&self) -> Option<String> {
         let lab = |plan: &str| {

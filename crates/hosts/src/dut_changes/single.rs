@@ -8,6 +8,7 @@ use crate::configuration::mask_of;
 use crate::systems::Kernel;
 use linerate_measure::experiment::System;
 use linerate_plan::settings::cpu_list;
+use linerate_plan::sysctl::is_namespaced;
 use serde::{Deserialize, Serialize};
 
 /// Writes a value into these files.
@@ -78,6 +79,18 @@ pub fn file(path: &str, text: String) -> Result<Step, String> {
 }
 
 impl Runtime {
+    /// Whether all network namespaces of Linux share what is changed. Files of interfaces, and interrupts, are of a card, which one
+    /// namespace has.
+    pub fn is_of_machine(&self) -> bool {
+        match self {
+            Runtime::Sysctl { name, .. } => !is_namespaced(name),
+            Runtime::File { path, .. } => !["/sys/class/net/", "/proc/irq/"]
+                .iter()
+                .any(|of_card| path.starts_with(of_card)),
+            Runtime::Ethtool { .. } | Runtime::Ifconfig { .. } | Runtime::CpuSet { .. } => false,
+        }
+    }
+
     /// The program with its arguments.
     ///
     /// # Errors
@@ -203,5 +216,34 @@ fn of_ethtool(arguments: &[String]) -> Result<Step, String> {
             "the present value of `ethtool {}` cannot be read",
             arguments.join(" ")
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_share_the_settings_of_the_machine_and_have_their_own_cards() {
+        let sysctl = |name: &str| Runtime::Sysctl {
+            name: name.into(),
+            value: "1".into(),
+        };
+        let file = |path: &str| Runtime::File {
+            path: path.into(),
+            value: "1".into(),
+        };
+        let shared = [
+            sysctl("kernel.timer_migration"),
+            sysctl("net.core.netdev_budget"),
+            file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        ];
+        assert!(shared.iter().all(Runtime::is_of_machine));
+        let own = [
+            sysctl("net.ipv4.ip_forward"),
+            file("/sys/class/net/eth1/queues/rx-*/rps_cpus"),
+            file("/proc/irq/31/smp_affinity_list"),
+        ];
+        assert!(!own.iter().any(Runtime::is_of_machine));
     }
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use linerate_advise::{Item, State, lines};
 use linerate_hosts::dut_changes::{Check, Read, Step, content, content_of, file};
 use linerate_hosts::systems::Kernel;
+use linerate_measure::tuning::LeftOut;
 use linerate_remote::{Changes, ExecutionTarget, Order, mark};
 use linerate_report::pages::{self, Applied, FileChange, Recommended, ValueChange};
 use linerate_runner::interrupt;
@@ -179,11 +180,20 @@ fn carry_out(
     shown: Applied,
 ) -> Result<ExitCode> {
     let until_boot = args.until_boot(source);
+    // A namespace shares the settings of the machine with all others.
+    let (shared, own): (Vec<&Item>, Vec<&Item>) = chosen
+        .iter()
+        .partition(|item| source.namespace.is_some() && item.is_of_machine());
+    let chosen = &own;
+    let not_kept = shared.into_iter().map(|item| LeftOut {
+        name: item.id.clone(),
+        reason: "it is a setting of the whole machine, and not of a network namespace".into(),
+    });
     let (steps, applied) = host.planned(until_boot, chosen)?;
     let applied = Applied {
         left_out: shown.left_out,
         tuning: shown.tuning,
-        not_kept: shown.not_kept,
+        not_kept: shown.not_kept.into_iter().chain(not_kept).collect(),
         dry_run: args.dry_run,
         in_namespace: source.namespace.is_some(),
         ..applied

@@ -13,7 +13,7 @@ pub struct Applied {
     /// The tuning that kept the changes, if they are of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tuning: Option<String>,
-    /// Changes of the tuning that the host cannot keep, with the reasons.
+    /// Changes that the host cannot keep, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<LeftOut>,
     /// Whether they are only shown.
@@ -164,9 +164,11 @@ fn nothing(applied: &Applied) -> &'static str {
         applied.items.is_empty(),
         applied.not_kept.is_empty(),
     ) {
-        (None, ..) => "Everything is as recommended: there is nothing to change.",
+        (None, false, _) | (None, _, true) => {
+            "Everything is as recommended: there is nothing to change."
+        }
         (_, true, true) => "It kept no change: there is nothing to change.",
-        (_, true, false) => "The host can keep none of its changes: there is nothing to change.",
+        (_, true, false) => "The host can keep none of the changes: there is nothing to change.",
         (_, false, _) => "The host has these settings already: there is nothing to change.",
     }
 }
