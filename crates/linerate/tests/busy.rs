@@ -39,7 +39,7 @@ fn the_session_that_measures_goes_first_and_is_put_back_whatever_ends_it() {
     let scratch = Scratch::new();
     let line = format!(
         "end() {{ $linerate {BENCH} --budget 60s --out $out.$1 & p=$!
-until grep -q 'nice -20' /proc/self/autogroup; do sleep 0.05; done
+until grep -q 'nice -20' /proc/self/autogroup && [ -s $out.$1/trials.jsonl ]; do sleep 0.05; done
 kill -$1 $p; wait $p; }}
 end INT; cat /proc/self/autogroup
 end KILL; until grep -q 'nice 0' /proc/self/autogroup; do sleep 0.05; done
