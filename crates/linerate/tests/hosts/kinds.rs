@@ -40,7 +40,7 @@ const KINDS: [(&str, &str); 3] = [
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn frames_pass_kinds_and_all_comes_back() {
+fn takes_minutes_frames_pass_kinds_and_all_comes_back() {
     pass(&KINDS[..2]);
 }
 
