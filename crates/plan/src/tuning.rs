@@ -129,7 +129,8 @@ impl Tuning {
         })
     }
 
-    /// Warnings of what `linerate tune` would say against a plan whose variants are all changes of the first one: `linerate run` takes it.
+    /// The faults for which `linerate tune` refuses a plan whose variants are all changes of the first one. They are warnings, because
+    /// `linerate run` takes the plan.
     pub fn warnings(plan: &Campaign) -> Vec<Diagnostic> {
         let (Ok(author), cells) = (Author::of(plan), duts(plan)) else {
             return Vec::new();

@@ -61,7 +61,7 @@ pub struct Summary {
     pub benchmarks: Vec<Benchmarked>,
 }
 
-/// Whether a share is no part of anything.
+/// Whether a share is 0: records leave it out.
 fn is_none(share: &f64) -> bool {
     *share == 0.0
 }
