@@ -131,6 +131,12 @@ fn campaign(text: &str, profile: &str, more: &[&str]) -> (Vec<Explained>, Vec<St
                 .collect(),
         });
     let explained: Vec<Explained> = explained.collect();
+    let slots = campaign["slots"].as_array().unwrap().iter();
+    let duts = slots
+        .filter(|slot| slot["plan_variant"] != "tester-baseline")
+        .count();
+    // A variant without a valid trial has no explanation; the page says why.
+    assert_eq!(explained.len(), duts, "{}{}", ended.stdout, ended.stderr);
     // Every rule is named once for each slot: found, absent or not examined.
     let all = &summary["explanations"][0];
     let named = |list: &str| all[list].as_array().unwrap().clone();
@@ -161,11 +167,8 @@ fn plain_causes_are_found() {
         .split_once(quick)
         .map(|(b, a)| (b.to_string(), a.to_string()))
         .unwrap();
-    let plan = format!("{before}variants = [\"clean\", \"linear-rules\", {after}")
-        .replace("50 ms", "20 ms")
-        .replace("blocks = 2", "blocks = 1");
+    let plan = format!("{before}variants = [\"clean\", \"linear-rules\", {after}");
     let (explained, causes) = campaign(&plan, "300 ms", &["--quick"]);
-    assert_eq!(explained.len(), 4);
     let [clean, put_in] = [true, false].map(|clean| {
         let of = |one: &&Explained| (one.variant == "clean") == clean;
         explained.iter().filter(of).collect::<Vec<_>>()
@@ -186,7 +189,6 @@ fn plain_causes_are_found() {
 #[ignore = "needs root, nft, tc and a quiet machine"]
 fn figures_the_cause_that_was_put_in_is_found_first() {
     let (explained, causes) = campaign(&text("inline"), "300 ms", &["--quick"]);
-    assert_eq!(explained.len(), 6);
     let missed = missed(&explained, &causes);
     assert!(missed.is_empty(), "{missed:#?}");
 }

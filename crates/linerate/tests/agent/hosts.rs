@@ -149,7 +149,8 @@ pub fn counted(namespace: &str, link: &str) -> LinkStats {
 /// The folder of linerate's state.
 const STATE: &str = "/run/linerate";
 
-/// That folder of a host: hosts stand for machines, and so have turns of their own on the CPUs.
+/// That folder of a host. Its loads, which come before other programs, take turns with those of this machine, unless the folder has locks
+/// with a holder.
 pub fn state(namespace: &str) -> PathBuf {
     std::env::temp_dir().join(format!("linerate-host-{namespace}"))
 }
@@ -179,7 +180,12 @@ fn by(namespace: &str, words: &[&str]) -> Command {
         std::fs::create_dir_all(folder).unwrap();
     }
     // `ip netns exec` gives its command a mount table of its own.
-    let bind = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
+    let bind = r#"set -e
+        for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+            lock=cpu-${cpu##*/cpu}; : >>"$2/$lock"
+            [ -s "$1/$lock" ] || { : >>"$1/$lock"; mount --bind "$2/$lock" "$1/$lock"; }
+        done
+        mount --rbind "$1" "$2"; shift 2; exec "$@""#;
     let mut command = Command::new("ip");
     command
         .args(["netns", "exec", namespace, "sh", "-c", bind, "sh"])

@@ -6,6 +6,7 @@ use super::hosts::{
 };
 use crate::common::{lab::ip, wait_for};
 use linerate_hosts::agent::message::Role;
+use linerate_linux::host::cpu::online_cpus;
 use linerate_linux::host::turn::Turn;
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::record::Direction;
@@ -211,12 +212,17 @@ fn other_programs_on_the_cpus_of_a_load_are_counted() {
 fn a_load_waits_for_another_linerate_on_its_host() {
     static TOLD: Mutex<String> = Mutex::new(String::new());
     let hosts = Hosts::routed();
-    let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
-    receiver.prepare(counter(Backend::Xdp)).unwrap();
-    generator.prepare(sender(Backend::Xdp)).unwrap();
     let other = |host: &str| {
         Turn::below(&state(host), "process 7 of elsewhere", &[0], |_, _| false).unwrap()
     };
+    // From now on, these hosts have turns of their own.
+    for host in [&hosts.generator, &hosts.receiver] {
+        let cpus = online_cpus().unwrap();
+        Turn::below(&state(host), "nobody", &cpus, |_, _| false).unwrap();
+    }
+    let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
+    receiver.prepare(counter(Backend::Xdp)).unwrap();
+    generator.prepare(sender(Backend::Xdp)).unwrap();
     let held = other(&hosts.receiver);
     let members = [sends(&generator), counts(&receiver)];
     let timing = Timing {

@@ -74,12 +74,14 @@ fn rules_pass_a_known_part_of_a_flood() {
         commands = [{ run = "nft -f limited.nft", undo = "nft delete table ip fw" }]
     "#;
     let load = "connections = \"request\", rate = \"1 kpps\", flood = \"20 kpps\"";
-    let text = plan(load, variants).replace("duration = \"60 ms\"", "duration = \"500 ms\"");
+    let text = plan(load, variants)
+        .replace("duration = \"60 ms\"", "duration = \"500 ms\"")
+        .replace("blocks = 1", "blocks = 2");
     let experiment = Experiment::new(&text, "");
-    // A trial in which connections fail is valid.
+    // A trial in which connections fail is valid, and one is enough: a busy machine may offer too few in the other.
     let ended = experiment.run("").run().ok();
     for (name, trial) in trials(&experiment) {
-        if name.contains("tester") {
+        if name.contains("tester") || trial["audit"]["valid"] != true {
             continue;
         }
         let (sent, arrived) = (flood(&trial, "sent"), flood(&trial, "arrived"));
