@@ -1,7 +1,7 @@
 //! Whatever happens to a connection or to its ends: the load ends, and the remaining side gets a message.
 
 use super::hosts::{Held, Hosts, counter, counts, greet, order, sender, sends, serve};
-use crate::common::LINERATE;
+use crate::common::{LINERATE, wait_for};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::message::Reply;
 use linerate_linux::ports::monotonic_ns;
@@ -23,10 +23,11 @@ const STANDSTILL: Duration = Duration::from_millis(300);
 fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.prepare(sender(means)).unwrap();
     let offset = agent.compare_clocks().unwrap();
-    agent
-        .arm(vec!["out".into()], order(60_000, 20_000.0))
-        .unwrap()
-        .unwrap();
+    // Another test's load may have its turn.
+    wait_for("its turn", || {
+        let order = order(60_000, 20_000.0);
+        agent.arm(vec!["out".into()], order).unwrap().ok()
+    });
     let number = agent.go(offset.there(monotonic_ns())).unwrap();
     loop {
         let said = agent
@@ -38,7 +39,7 @@ fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
         }
     }
     let began = hosts.sent();
-    crate::common::wait_for("frames", || (hosts.sent() > began + 100).then_some(()));
+    wait_for("frames", || (hosts.sent() > began + 100).then_some(()));
 }
 
 /// The interface's count stands still from a second after `cut` on.
@@ -59,7 +60,7 @@ fn ends(hosts: &Hosts, within: Option<Instant>) {
     if let Some(cut) = within {
         return ends_within_a_second(hosts, cut);
     }
-    crate::common::wait_for("the end of the load", || {
+    wait_for("the end of the load", || {
         let then = hosts.sent();
         std::thread::sleep(STANDSTILL);
         (hosts.sent() == then).then_some(())
@@ -146,7 +147,7 @@ fn controller_is_frozen(soon: bool) {
         frozen.signal(libc::SIGSTOP);
         ends(&hosts, soon.then(Instant::now));
         // The agent has given its reason and ended.
-        let lost = crate::common::wait_for("the agent's end", || agent.lost());
+        let lost = wait_for("the agent's end", || agent.lost());
         assert!(
             lost.contains("nothing was heard of the controller"),
             "{lost}"
@@ -168,7 +169,7 @@ fn signals_end_a_load(soon: bool) {
         set_going(held.agent(), &hosts, Backend::Xdp);
         held.signal(signal);
         ends(&hosts, soon.then(Instant::now));
-        let lost = crate::common::wait_for("word of it", || held.agent().lost());
+        let lost = wait_for("word of it", || held.agent().lost());
         let word = match signal {
             libc::SIGSTOP => "nothing was heard of the agent",
             libc::SIGKILL => "the connection ended",
@@ -204,7 +205,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
-            crate::common::wait_for("frames", || (hosts.sent() > 500).then_some(()));
+            wait_for("frames", || (hosts.sent() > 500).then_some(()));
             receiver.signal(libc::SIGKILL);
         });
         trial.run(&AtomicBool::new(false), &|_| {}).unwrap_err()
@@ -249,7 +250,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     let interrupted = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
-            crate::common::wait_for("frames", || (hosts.sent() > 100).then_some(()));
+            wait_for("frames", || (hosts.sent() > 100).then_some(()));
             interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         trial.run(&interrupted, &|_| {}).unwrap()
