@@ -264,7 +264,7 @@ pub fn pcie(slot: Option<Slot>, payload: f64, link: Option<f64>, ports: u32) -> 
         "bits",
         "payload",
         "64-byte frames",
-        "full link",
+        "largest link",
     ];
     columns.extend(link.map(|_| "carried"));
     let page = Calculation::new("Bandwidth of a slot")

@@ -184,10 +184,10 @@ pub fn harvest_mask(mask: Mask, without: &[&str]) -> Result {
         .result_text("mask_bin", reduced.binary())
         .result_text("mask_symbolic", reduced.to_string())
         .result_text("/etc/rc.conf", format!("harvest_mask=\"{}\"", reduced.0))
-        .formula(&["mask = sum of 2^bit of the sources that are on"])
+        .formula(&["mask = sum of the values of the sources that are on"])
         .source(format!("{PAPER_2018}, section II.E, illustrations 8 and 9")).source("FreeBSD, sys/sys/random.h; random(4)")
-        .note("Before FreeBSD 11 the settings are kern.random.sys.harvest.*; bits above 10 differ from release to release.")
-        .table(&["bit", "source", "now", "then", "events"], rows))
+        .note("Before FreeBSD 11 the settings are kern.random.sys.harvest.*; values above 1024 differ from release to release.")
+        .table(&["value", "source", "now", "then", "events"], rows))
 }
 
 #[cfg(test)]

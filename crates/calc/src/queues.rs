@@ -100,7 +100,7 @@ pub fn queues(card: Card) -> Result {
         "queues",
         "slots of each",
         "busiest queue",
-        "rate of even queues",
+        "share of an even spread",
     ];
     page = page.table(&columns, counts.iter().map(row).collect());
     Ok(page
@@ -108,7 +108,7 @@ pub fn queues(card: Card) -> Result {
         .formula(&[
             "queues = the largest power of two that cores and driver allow",
             "share of the busiest queue = ceil(slots / queues) / slots",
-            "rate of even queues = 1 / (queues x share of the busiest)",
+            "share of an even spread = 1 / (queues x share of the busiest)",
             "queues needed = ceil(rate wanted / rate of one queue)",
         ])
         .source(format!("{PAPER_2018}, sections II.G, II.H and II.K")).source("cxgbe(4) warns: \"expect uneven traffic distribution\"")

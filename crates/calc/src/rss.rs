@@ -313,7 +313,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
         .formula(&[
             "hash = XOR of the 32 bits of the key from each bit on that is 1 in: source address, destination address, ports",
             "queue = table[hash modulo slots]",
-            "rate of even queues = flows / (queues x flows of the busiest queue), where all flows have the same rate",
+            "share of an even spread = flows / (queues x flows of the busiest queue), where all flows have the same rate",
         ])
         .source("Microsoft, \"RSS hashing functions\" and \"Verifying the RSS hash calculation\"")
         .source("Linux, Documentation/networking/scaling.rst")
@@ -357,7 +357,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
         .result("flows of the busiest queue", most, Count)
         .result("flows of the idlest queue", least, Count)
         .result("share of the busiest queue", most / flows, Unit::Share)
-        .result("rate of even queues", even, Unit::Share)
+        .result("share of an even spread", even, Unit::Share)
         .table(&["queue", "slots", "flows", "share"], shares.iter().map(row).collect()))
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How a result is printed.
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
-    /// Format of the result: json has all that the page rests on, csv the tables; the others are pages to read
+    /// Format of the result: json has all data of the page, csv its tables; the others are pages to read
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
@@ -112,7 +112,7 @@ pub struct AtInterface {
     #[arg(long = "namespace", alias = "netns", value_name = "NAME")]
     pub netns: Option<String>,
 
-    /// Confirms that this interface is part of an isolated lab. `receive` drops all frames that arrive there
+    /// Confirms that this interface is part of an isolated lab. `receive` counts the test frames that arrive there, and hides all frames from the host
     #[arg(long, value_name = "IFACE")]
     pub isolated_lab: Vec<String>,
 
@@ -220,7 +220,7 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with = "full")]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory: `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
+    /// Simulate the DUT in memory; variants then are no more than names: `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
     /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]

@@ -443,7 +443,7 @@ pub(super) static COLLECT: Table = Table {
 
 /// Names for `collect.what`, with their meanings.
 pub static COLLECTORS: [(&str, &str); 4] = [
-    ("cpus", "how busy each CPU was (always collected)"),
+    ("cpus", "the load of each CPU (always collected)"),
     ("latency", "how long stamped frames took"),
     ("queues", "frames by receive queue (always collected)"),
     ("interrupts", "interrupts by CPU (always collected)"),

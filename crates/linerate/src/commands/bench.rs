@@ -83,8 +83,8 @@ impl Verb for Options {
   linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing alone: measured first, as the baseline. If you name it yourself, or a variant
-                       known-..., the first --variant is the baseline
+  forwarding           the kernel's routing alone: the baseline, unless you name it or a variant known-... yourself; then the
+                       first --variant is the baseline
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
   nat                  nftables masquerade (`nft-nat` in the plans)

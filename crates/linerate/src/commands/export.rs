@@ -25,7 +25,7 @@ pub enum Form {
     /// JUnit XML for CI: test cases that a campaign can pass or fail
     ///
     /// There is a test case for each expectation of the plan and, with --fail-if-slower, for each variant against its baseline. Each
-    /// cell has one for its audit, and one for whether its rate is the DUT's, which never fails; the campaign has one for whether it
+    /// cell has one for its audit, and one, which never fails, for whether the DUT was its limit; the campaign has one for whether it
     /// came to its end. A failed test case shows its figures. A test case is skipped, with the reason, where the trials do not decide
     /// or something was not measured.
     #[command(after_help = "Examples:

@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan, --quick, --test, --sizes and --variant, this option also permits the \
-    whole suite (some 20 hours; with --simulate, the suite needs no --full)")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Also required for the whole suite (some 20 hours), which runs if you give no plan, \
+    --quick, --test, --sizes or --variant. With --simulate, the whole suite runs without this option")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

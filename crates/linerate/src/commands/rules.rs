@@ -87,7 +87,7 @@ pub struct Rules {
     #[arg(long, value_name = "PART", default_value = "rules", value_parser = |name: &str| Part::parse_name(name, "a part"))]
     part: Part,
 
-    /// Write no comments: BSD sets are then those of the archive, byte for byte
+    /// Write no comments: BSD sets are then those of netbenches, the public archive, byte for byte
     #[arg(long)]
     plain: bool,
 

@@ -39,10 +39,7 @@ fn the_page_has_what_the_documents_ask_of_a_report() {
             "9971-4.3",
             "load offered forwarded sent lost loss % kpps kpps frames frames %",
         ),
-        (
-            "9971-4.4.3",
-            "departs from what RFC 2544 recommends (sections 9, 23,",
-        ),
+        ("9971-4.4.3", "departs from RFC 2544 (sections 9, 23,"),
         ("9971-4.6.5", "bounds within 0.50 % of the upper one"),
     ] {
         assert!(shown.contains(said), "{row}: no '{said}' in {shown}");

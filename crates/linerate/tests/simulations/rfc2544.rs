@@ -50,7 +50,7 @@ fn tests_of_rfc_2544_find_what_is_known_of_a_dut() {
         .ok()
         .stdout;
     let says = [
-        "quick: departs from what RFC 2544 recommends (sections 9, 23, 24, 26.4, 26.5)",
+        "quick: departs from RFC 2544 (sections 9, 23, 24, 26.4, 26.5)",
         "theoretical rate of the slower link",
         "corrected",
         "all tests are complete",
@@ -148,7 +148,7 @@ fn a_dut_that_is_faster_than_the_tester_has_no_burst_and_no_load_that_is_too_hig
     for (said, times) in [
         ("no burst is too long", 1),
         ("no load is too high", 1),
-        ("quick: departs from what RFC 2544 recommends", 1),
+        ("quick: departs from RFC 2544", 1),
     ] {
         assert_eq!(words.matches(said).count(), times, "{said}: {shown}");
     }

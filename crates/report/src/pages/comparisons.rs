@@ -203,7 +203,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
     let verdicts = when(
         !tests.is_empty(),
         format!(
-            " Verdicts follow from the intervals alone; p is that of {}, which needs more values to be small.",
+            " Verdicts follow from the intervals alone; p is that of {}; with few values it cannot be small.",
             tests.into_iter().joined(" and ")
         ),
     );

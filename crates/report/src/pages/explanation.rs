@@ -484,7 +484,11 @@ fn limit(
             campaign.noun(),
             row.ns_per_frame
         ),
-        Limit::Dut | Limit::DutDrops => "The DUT was the limit.".into(),
+        Limit::DutDrops => format!(
+            "The DUT drops {} % of the frames that it takes in.",
+            percent(row.dropped)
+        ),
+        Limit::Dut => "The DUT was the limit.".into(),
         Limit::Tester if row.ceiling.is_none() => NO_CEILING.into(),
         Limit::Tester => "The tester was the limit.".into(),
         Limit::Noisy => NOISY.into(),
@@ -496,8 +500,9 @@ fn limit(
         Limit::Calibration | Limit::Unknown => String::new(),
     };
     let most = longest(explanation);
-    let found = match explanation.findings.len() {
-        0 => " No known cause was found.",
+    let found = match (explanation.findings.len(), explanation.absent.len()) {
+        (0, 0) => " No cause could be examined.",
+        (0, _) => " No known cause was found.",
         _ => "",
     };
     let (number, name) = (explanation.slot + 1, campaign.name_of(explanation.slot));

@@ -223,7 +223,7 @@ pub fn plan(
         .column("lane", "", |(_, cell)| cell.lane + 1)
         .optional("tester", "alone", |(_, cell)| cell.ceiling.map(|c| c + 1));
     page.section("What is measured", cells);
-    page.note("A lane is one configuration of the DUT.");
+    page.note("A lane is one configuration of the DUT, or the tester alone.");
     if campaign.cells.iter().any(|cell| cell.ceiling.is_some()) {
         page.note(
             "tester alone: the cell that measures the tester with these frames, without a DUT.",
@@ -287,7 +287,7 @@ pub(super) fn departures(experiment: &Experiment, sizes: usize) -> String {
         "By the sizes, times, waits and repeats of RFC 2544.".into()
     } else {
         format!(
-            "{form}departs from what RFC 2544 recommends (sections {})",
+            "{form}departs from RFC 2544 (sections {})",
             departs.join(", ")
         )
     }
@@ -376,7 +376,7 @@ fn collected(page: &mut Document, campaign: &Campaign) {
     fact(
         page,
         "collected",
-        format!("counters of every frame, {}", collected.join(", ")),
+        format!("frame counters, {}", collected.join(", ")),
     );
     for (commands, when) in [
         (&campaign.collect.commands, ""),
@@ -412,7 +412,7 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
         Interest::Variants => "variants with the baseline, at the same levels".to_string(),
         Interest::Levels(factor) => {
             format!(
-                "levels of {} with its first",
+                "levels of {}, each with the first",
                 campaign.experiment.factors[factor].name
             )
         }
@@ -430,8 +430,8 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
     let told = groups.into_iter().map(|(name, decides)| {
         let decide = match decides.iter().filter(|decides| **decides).count() {
             0 => "reported only".to_string(),
-            n if n == decides.len() => "the stopping rule waits for them".to_string(),
-            n => format!("the stopping rule waits for {n} of them"),
+            n if n == decides.len() => "the campaign goes on until these are precise".to_string(),
+            n => format!("the campaign goes on until {n} of them are precise"),
         };
         format!("{name}: {} ({decide})", decides.len())
     });

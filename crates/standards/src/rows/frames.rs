@@ -42,7 +42,7 @@ pub const SECTIONS: &[Section] = &[
                 |case| {
                     case.each(
                         case.slots.iter().copied(),
-                        "slots whose frames are listed below, to the octet",
+                        "cells whose frames are listed below, to the octet",
                         |slot| {
                             slot.traffic
                                 .is_none()

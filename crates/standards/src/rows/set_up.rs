@@ -388,7 +388,7 @@ pub fn connected(case: &Case<'_>) -> Outcome {
     match case.slots.iter().all(|slot| known(&slot)) {
         true => case.each(
             &case.slots,
-            "slots whose destinations are in networks of the DUT's interfaces",
+            "cells whose destinations are in networks of the DUT's interfaces",
             |slot| {
                 let settings = case
                     .facts

@@ -172,7 +172,7 @@ pub(in super::super) fn terms(goal: &Goal, trials: &Trials) -> String {
         );
     }
     let exceed = match goal.exceed_ratio() {
-        0.0 => "in every trial".into(),
+        0.0 => "in any trial".into(),
         0.5 => "in half of the trials' time".into(),
         ratio => format!("in {} % of the trials' time", percent(1.0 - ratio)),
     };
@@ -181,7 +181,7 @@ pub(in super::super) fn terms(goal: &Goal, trials: &Trials) -> String {
         format!(", first trials of {}", seconds(goal.initial_ns)),
     );
     format!(
-        "{loss} {exceed}; trials of {}{first}, {} for each load; {apart}",
+        "{loss} {exceed}; trials of {}{first}, {} in all at a load that decides; {apart}",
         seconds(goal.final_ns),
         seconds(goal.sum_ns)
     )

@@ -115,8 +115,8 @@ pub fn open(shown: &Shown<'_>) -> Option<String> {
     if let ([first, ..], true) = (&beside[..], beside.len() < open.len()) {
         let [of, than] = [first.of, first.against.than].map(|cell| shown.name(cell));
         comparisons += &match beside.len() {
-            1 => format!(" (one of them is no row's change: {of} with {than})"),
-            n => format!(" ({n} of them are no row's change, such as {of} with {than})"),
+            1 => format!(" (one is not in the column change: {of} against {than})"),
+            n => format!(" ({n} are not in the column change, such as {of} against {than})"),
         };
     }
     (!open.is_empty()).then(|| match shown.summary.stopped {
@@ -502,7 +502,8 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
     match shown.summary.comparisons.iter().find(of_these) {
         Some(c) if c.against.proven || c.against.cost.is_some() => pair(shown, c, &of, &than),
         _ => Some(format!(
-            "{name}: no difference between {than} and any other is decided."
+            "{name}: no difference from {factor} {} is decided.",
+            first.level
         )),
     }
 }

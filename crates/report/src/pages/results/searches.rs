@@ -57,7 +57,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         page.note(CONDITIONAL);
     }
     if goals().any(|goal| goal.interval != [None; 2]) {
-        page.note("The 95 % interval, from all full trials, is that of the load where the goal begins to be missed. Another search ends within it, unless the machine changes.");
+        page.note("The 95 % interval, from all trials of full length, is for the load at which the goal begins to be missed.");
     }
     searches
         .iter()

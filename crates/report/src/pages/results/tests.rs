@@ -545,14 +545,14 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
     );
     let few = text(&c, &blocks(&c, firewalls)[..16], WIDE);
     assert!(
-        few.contains("\nToo short for 8 comparisons (2 of them are no row's change, such as nft-stateful with nft-stateless): use a longer"),
+        few.contains("\nToo short for 8 comparisons (2 are not in the column change, such as nft-stateful against nft-stateless): use a longer"),
         "{few}"
     );
     let stopped = summarise(&c, &blocks(&c, firewalls)[..16], Stopped::Interrupted, 0);
     let stopped = summary(&c, &host(), &stopped).text(WIDE);
     assert!(
         stopped.contains(
-            "Interrupted too early for 8 comparisons (2 of them are no row's change, such as nft-stateful with nft-stateless):"
+            "Interrupted too early for 8 comparisons (2 are not in the column change, such as nft-stateful against nft-stateless):"
         ) && !stopped.contains("--budget"),
         "{stopped}"
     );

@@ -43,7 +43,7 @@ pub fn medium(shown: &Shown<'_>, all: &[Benchmarked]) -> String {
     let what = match maximum.map(|maximum| maximum.medium) {
         Some(true) => "100 % of the load is the theoretical rate of the slower link.",
         Some(false) => {
-            "Virtual link: without a medium there is no theoretical rate. 100 % of the load is the reference rate (tester's ceiling), the highest load that the tester keeps: 95 % of the rate that it sends and receives without a DUT."
+            "Virtual link: without a medium there is no theoretical rate. 100 % of the load is the reference rate: 95 % of the tester's ceiling, the rate that it sends and receives without a DUT."
         }
         None => "The tester's own rate is not known.",
     };
