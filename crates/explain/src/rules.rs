@@ -2,10 +2,12 @@
 
 mod cpus;
 mod filters;
+mod hooks;
 mod limits;
 mod links;
 mod path;
 mod queues;
+mod tracking;
 
 use crate::case::Case;
 use crate::spent::Spent;
@@ -123,6 +125,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         path::RULES,
         cpus::RULES,
         links::RULES,
+        hooks::RULES,
+        tracking::RULES,
     ]
     .into_iter()
     .flatten()

@@ -7,6 +7,8 @@ mod counters;
 mod cpus;
 #[path = "rules/evidence.rs"]
 mod evidence;
+#[path = "rules/met.rs"]
+mod met;
 #[path = "rules/stacks.rs"]
 mod stacks;
 
@@ -40,13 +42,17 @@ fn counted(cpus: &[CpuShare], folded: &str, counters: &[(&str, u64)]) -> Explana
 fn explanation(made: &Made) -> Explanation {
     let mut all = explain(&made.records());
     assert_eq!(all.len(), 1);
-    let tried = |finding: &Finding| finding.patch.is_some() != finding.untried.is_some();
     assert!(
         all[0].findings.iter().all(tried),
         "an experiment, or why there is none: {:?}",
         all[0].findings
     );
     all.remove(0)
+}
+
+/// Whether a finding has an experiment, or says why there is none.
+fn tried(finding: &Finding) -> bool {
+    finding.patch.is_some() != finding.untried.is_some()
 }
 
 fn first(explanation: &Explanation) -> Option<&str> {

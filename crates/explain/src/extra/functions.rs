@@ -243,6 +243,7 @@ const OF_FIREWALLS: &[&str] = &[
     "__nf_conntrack_*",
     "nf_ct_get_tuple*",
     "nf_ct_delete*",
+    "__nf_ct_delete*",
     "nf_ct_destroy",
     "nf_ct_invert_tuple",
     "nf_ct_ext_*",

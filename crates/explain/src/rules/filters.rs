@@ -4,6 +4,7 @@ use super::Look::By;
 use super::On::With;
 use super::Setting::{self, Asked};
 use super::Try::{InLab, Keys, Not};
+use super::hooks::many;
 use super::path::SLOW_PATHS;
 use super::{Found, Looked, RULE, Rule, Try, Ways, cost, in_lab, joined, judged, percent};
 use crate::case::Case;
@@ -243,6 +244,10 @@ fn linear_rules(case: &Case<'_>) -> Looked {
     const LEAST: f64 = 0.2;
     /// A list of so many rules is long.
     const MANY: u64 = 50;
+    // The number of the chains is the cause, and not that of the rules.
+    if matches!(many(case), Ok(Some(_))) {
+        return Ok(None);
+    }
     let setting = Asked(&["nft", "iptables"], |found| {
         let longest = found
             .rule_sets

@@ -178,6 +178,18 @@ const REASONS: &[Reason] = &[
         ),
     },
     Reason {
+        parts: &["in ip_error", "in ip6_pkt_prohibit", "in dst_discard"],
+        why: "the route to their destination is one that drops (blackhole, unreachable, prohibit)",
+        ways: (
+            &[[
+                "Linux",
+                "ip route del blackhole NETWORK (or unreachable, prohibit), with a route by a gateway instead",
+                "ip route add blackhole NETWORK",
+            ]],
+            MISSING_ROUTE,
+        ),
+    },
+    Reason {
         parts: &["s_noroute"],
         why: NO_ROUTE,
         ways: (

@@ -4,13 +4,15 @@ use super::*;
 use linerate_plan::sysctl::is_asked;
 
 /// The files of the rules, whose functions give values their names.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
     include_str!("cpus.rs"),
     include_str!("filters.rs"),
+    include_str!("hooks.rs"),
     include_str!("limits.rs"),
     include_str!("links.rs"),
     include_str!("path.rs"),
     include_str!("queues.rs"),
+    include_str!("tracking.rs"),
 ];
 
 fn texts(rule: &Rule) -> Vec<&str> {
@@ -46,7 +48,7 @@ fn rules_are_complete_and_each_has_its_own_cause() {
     let number = causes.len();
     causes.sort_unstable();
     causes.dedup();
-    assert_eq!((causes.len(), number), (38, 38));
+    assert_eq!((causes.len(), number), (44, 44));
     for rule in all() {
         assert!(
             texts(rule).iter().all(|text| !text.is_empty()),

@@ -220,6 +220,11 @@ fn each_evidence_clears_its_own_causes() {
         "lock-contention",
         "entropy-harvest",
         "mitigations",
+        "bridge-flooding",
+        "tracing",
+        "connection-tracking",
+        "address-translation",
+        "new-connections",
     ];
     assert_eq!(cleared(&profiled), of_profile);
     // A profile without a sample shows nothing, and says why it has none.

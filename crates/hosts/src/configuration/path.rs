@@ -38,7 +38,7 @@ pub struct Path {
     /// Hooks of netfilter that are no chains of nftables, with their functions.
     hooks: BTreeSet<(String, String)>,
     /// All base chains of packet filters, with or without rules.
-    packet_filters: Vec<RuleSet>,
+    pub packet_filters: Vec<RuleSet>,
     sets: Vec<Set>,
     /// Parts of rules that have a cost of their own: `ct helper`, `queue`.
     parts: BTreeSet<&'static str>,

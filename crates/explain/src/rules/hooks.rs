@@ -1,0 +1,150 @@
+//! What hangs at the hooks of a frame's way: chains without rules, copies by a bridge, tracing.
+
+use super::Look::{By, Cost};
+use super::On::Embedded;
+use super::Try::{InLab, Not};
+use super::{Looked, RULE, Rule, Setting, joined, judged};
+use crate::case::Case;
+use crate::extra::functions::is_called;
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        cause: "many-chains",
+        look: By(chains),
+        says: "Many base chains hang at the hooks of a frame's way, most of them without rules.",
+        mechanism: "Each base chain is called for each frame, also where it has no rule that decides. Tables of programs that manage containers, virtual machines and firewalls add up.",
+        changes: &[[
+            "Linux (nftables)",
+            "nft delete chain FAMILY TABLE CHAIN for base chains without rules; one base chain for each hook, which jumps to other chains",
+            "(echo flush ruleset; cat OLD-RULES) | nft -f -",
+        ]],
+        otherwise: InLab(WITHOUT_CHAINS),
+        ..RULE
+    },
+    Rule {
+        cause: "bridge-flooding",
+        look: By(flooding),
+        says: "A bridge copies frames to several ports, because it does not know the port of their destination.",
+        mechanism: "Each port gets a copy of the frame, which is allocated, sent and freed. Unknown is an address whose machine has not sent for 300 s, or behind a port that does not learn.",
+        changes: &[
+            [
+                "Linux (an address)",
+                "bridge fdb add ADDRESS dev PORT master static; bridge link set dev PORT learning on",
+                "bridge fdb del ADDRESS dev PORT master; bridge link set dev PORT learning off",
+            ],
+            [
+                "Linux (a port)",
+                "bridge link set dev PORT flood off, at ports behind which all machines are known",
+                "bridge link set dev PORT flood on",
+            ],
+        ],
+        tries: &[(Embedded, InLab(NO_FLOOD))],
+        otherwise: Not(super::BY_HAND),
+        ..RULE
+    },
+    Rule {
+        cause: "tracing",
+        look: Cost(
+            &[
+                "trace_event_raw_event_*",
+                "trace_event_buffer_*",
+                "perf_trace_*",
+                "perf_tp_event*",
+                "bpf_trace_run*",
+                "__bpf_trace_*",
+                "__traceiter_*",
+                "trace_call_bpf*",
+                "bpf_trampoline_*",
+                "kprobe_*",
+                "kretprobe_*",
+                "optimized_callback",
+                "fprobe_*",
+                "function_trace_call",
+                "function_graph_*",
+                "ftrace_*",
+                "arch_ftrace_*",
+            ],
+            0.02,
+            Setting::None,
+        ),
+        says: "The kernel traces what happens to each frame.",
+        mechanism: "Events, probes and tracers write an entry for each call of a function or tracepoint. They are the whole machine's: also a program that traces something else, or a forgotten instance of tracefs, takes time from each frame.",
+        changes: &[[
+            "Linux",
+            "cat /sys/kernel/tracing/set_event /sys/kernel/tracing/instances/*/set_event /sys/kernel/tracing/kprobe_events shows events and probes; echo > /sys/kernel/tracing/set_event; echo nop > /sys/kernel/tracing/current_tracer; bpftool link and bpftool perf name the programs",
+            "the former lines into the same files",
+        ]],
+        otherwise: Not("tracing is the whole machine's: end it by hand, and measure again"),
+        ..RULE
+    },
+];
+
+/// Takes the base chains out that have no rule and no policy but `accept`.
+const WITHOUT_CHAINS: &str = "nft list ruleset | awk '$1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2; rules = 0; base = 0; next } \
+    $1 == \"type\" && / hook / { base = /policy accept/; next } $1 == \"}\" { if (chain && base && !rules) print \"delete chain\", table, chain; chain = \"\"; next } \
+    { rules++ }' | nft -f -";
+
+/// Ports that the test does not need get no copies.
+const NO_FLOOD: &str = "for port in /sys/class/net/*/brport; do dev=${port%/brport}; dev=${dev##*/}; [ $dev = {in} ] || [ $dev = {out} ] || bridge link set dev $dev flood off; done";
+
+/// The base chains of a frame's way in words, if they are many and have few rules.
+pub fn many(case: &Case<'_>) -> Result<Option<String>, String> {
+    /// A system with a firewall, containers and virtual machines has some at each hook.
+    const MANY: usize = 10;
+    let other = if case.slot.family == "IPv6" {
+        "ip"
+    } else {
+        "ip6"
+    };
+    case.configured(&["nft"], |found| {
+        let sets = found.path.packet_filters.iter();
+        let chains = sets.flat_map(|set| set.forwarding());
+        let (base, rules) = chains
+            .filter(|chain| chain.family != other)
+            .fold((0, 0), |(base, rules), chain| {
+                let is_base = usize::from(chain.hook.is_some());
+                (base + is_base, rules + chain.rules as usize)
+            });
+        (base >= MANY && rules <= base).then(|| {
+            format!("{base} base chains hang at the hooks of forwarded frames; all have {rules} rules together")
+        })
+    })
+}
+
+fn chains(case: &Case<'_>) -> Looked {
+    let many = many(case);
+    if matches!(many, Ok(None)) {
+        return Ok(None);
+    }
+    let spent = case.spent_usually(&["nft_do_chain*"], &["nf_conntrack_*", "nf_nat_*"]);
+    // Without the number of chains, their time tells nothing.
+    match many {
+        Err(why) if spent.is_ok() => Err(why),
+        many => judged(spent, 0.05, many),
+    }
+}
+
+fn flooding(case: &Case<'_>) -> Looked {
+    const FLOODS: [&str; 2] = ["br_flood", "br_multicast_flood"];
+    let profile = case.profile()?;
+    // A frame for one port is not copied.
+    let is_copy = |stack: &str| {
+        let mut below = stack
+            .split(';')
+            .skip_while(|name| !FLOODS.iter().any(|flood| is_called(name, flood)));
+        below.any(|name| is_called(name, "skb_clone") || is_called(name, "deliver_clone"))
+    };
+    let copies = profile.stacks().filter(|(stack, _)| is_copy(stack));
+    let copies = case.part(copies.map(|(_, samples)| samples).sum(), profile);
+    if !copies.is_clear(0.01) {
+        return Ok(None);
+    }
+    let cards = case.configuration().map_or(&[][..], |found| &found.cards);
+    let masters = cards.iter().filter_map(|card| card.master.as_deref());
+    let masters: std::collections::BTreeSet<&str> = masters.collect();
+    let setting = match masters.is_empty() {
+        true => None,
+        false => Some(format!("bridge: {}", joined(masters, ", "))),
+    };
+    judged(case.spent(&FLOODS), 0.02, Ok(setting))
+}

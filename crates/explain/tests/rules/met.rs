@@ -1,0 +1,146 @@
+//! Causes that administrators meet: what the profile of a DUT has, and that of plain forwarding has not.
+
+use super::{first, tried};
+use crate::common::Made;
+use linerate_explain::explain;
+use linerate_hosts::configuration::{label, questions};
+use linerate_hosts::systems::Kernel;
+use linerate_measure::experiment::{Experiment, System, Trials};
+use linerate_measure::record::{Collected, Explanation, Planned, SlotFacts};
+use linerate_profile::Profile;
+use serde_json::{Value, json};
+
+/// The way of all frames.
+const WAY: &str = "do_softirq;net_rx_action;veth_poll;ip_rcv;ip_forward";
+
+/// Explains a DUT with these settings of the plan and these answers about nft, beside plain forwarding.
+fn beside_plain(stacks: &str, settings: &Value, nft: Option<&str>) -> Explanation {
+    let lane = |settings: &Value| json!({ "settings": settings });
+    let plan = json!({
+        "cells": [{ "lane": 0 }, { "lane": 1 }],
+        "lanes": [lane(&json!({ "dut": "forwarding" })), lane(settings)],
+    });
+    let experiment = Experiment {
+        title: String::new(),
+        question: String::new(),
+        source: None,
+        system: System::Linux,
+        quick: false,
+        link_speed: None,
+        factors: Vec::new(),
+        comparisons: Vec::new(),
+        expectations: Vec::new(),
+        trials: Trials::default(),
+    };
+    let mut made = Made::new(&[1e6, 5e5], |campaign, _| {
+        campaign.planned = Some(Box::new(Planned {
+            file: None,
+            source: None,
+            experiment,
+            plan,
+            skipped: Vec::new(),
+        }));
+    });
+    let plain = format!("{WAY} 1000\n");
+    made.stacks.insert(0, Profile::of_folded(&plain));
+    let stacks = stacks.replace("WAY", WAY);
+    made.stacks
+        .insert(1, Profile::of_folded(&format!("{plain}{stacks}\n")));
+    let interfaces = ["in0", "out0"].map(String::from);
+    let answers = questions(Kernel::Linux, &interfaces);
+    let answers = answers.iter().map(|argv| label(argv)).map(|command| {
+        let output = Ok(match command.as_str() {
+            "nft" => nft.unwrap_or_default().to_string(),
+            _ => String::new(),
+        });
+        Collected { command, output }
+    });
+    made.facts.extend(nft.map(|_| SlotFacts {
+        kernel: Kernel::Linux.name().into(),
+        interfaces: interfaces.to_vec(),
+        answers: answers.collect(),
+        version: 1,
+        slot: 1,
+    }));
+    let mut all = explain(&made.records());
+    assert_eq!(all[0].findings, [], "plain forwarding");
+    assert!(all[1].findings.iter().all(tried), "{:?}", all[1].findings);
+    all.remove(1)
+}
+
+/// The first finding about a router with commands of its own.
+fn of_commands(stacks: &str) -> Explanation {
+    let commands = json!([{ "run": "some", "undo": "true" }]);
+    let settings = json!({ "dut": "forwarding", "commands": commands });
+    beside_plain(stacks, &settings, None)
+}
+
+#[test]
+fn tracking_is_told_by_what_it_does() {
+    let hook = "WAY;nf_hook_slow";
+    let looked_up = format!("{hook};nf_conntrack_in;__nf_conntrack_find_get 100\n");
+    let cause = |stacks: &str| first(&of_commands(stacks)).map(String::from);
+    assert_eq!(cause(&looked_up).as_deref(), Some("connection-tracking"));
+    let translated = format!("{looked_up}{hook};nf_nat_ipv4_out;nf_nat_manip_pkt 100");
+    assert_eq!(cause(&translated).as_deref(), Some("address-translation"));
+    let opened = format!("{translated}\n{hook};nf_conntrack_in;init_conntrack.isra.0 100");
+    assert_eq!(cause(&opened).as_deref(), Some("new-connections"));
+    // A firewall of the plan is what the plan asks about.
+    let firewall = json!({ "dut": "forwarding", "rules": { "kind": "stateful" } });
+    assert_eq!(beside_plain(&opened, &firewall, None).findings, []);
+}
+
+#[test]
+fn chains_without_rules_are_told_from_long_lists() {
+    let stacks = "WAY;nf_hook_slow;nft_do_chain_ipv4;nft_do_chain 400";
+    let chain = |n: u32| {
+        format!(
+            "\tchain c{n} {{\n\t\ttype filter hook forward priority {n}; policy accept;\n\t}}\n"
+        )
+    };
+    let of = |chains: u32| {
+        let chains: String = (0..chains).map(chain).collect();
+        let table = format!("table ip own {{\n{chains}}}\n");
+        beside_plain(
+            stacks,
+            &json!({ "dut": "forwarding", "commands": [1] }),
+            Some(&table),
+        )
+    };
+    let many = of(40);
+    assert_eq!(first(&many), Some("many-chains"), "{:?}", many.findings);
+    assert!(many.findings[0].evidence[1].starts_with("40 base chains"));
+    assert!(many.absent.contains(&"linear-rules".into()));
+    let few = of(2);
+    assert_eq!(first(&few), Some("linear-rules"), "{:?}", few.findings);
+    assert!(few.absent.contains(&"many-chains".into()));
+}
+
+#[test]
+fn a_bridge_that_copies_floods() {
+    let bridge = "WAY;br_handle_frame;br_handle_frame_finish;br_flood;maybe_deliver";
+    let copied = of_commands(&format!(
+        "{bridge};skb_clone 100\n{bridge};__br_forward 300"
+    ));
+    assert_eq!(
+        first(&copied),
+        Some("bridge-flooding"),
+        "{:?}",
+        copied.findings
+    );
+    let one_port = of_commands(&format!("{bridge};__br_forward 300"));
+    assert_eq!(first(&one_port), Some("bridge"), "{:?}", one_port.findings);
+    assert!(one_port.absent.contains(&"bridge-flooding".into()));
+}
+
+#[test]
+fn tracing_is_found_by_its_functions() {
+    for function in [
+        "trace_event_raw_event_fib_table_lookup",
+        "bpf_trace_run5",
+        "function_trace_call",
+    ] {
+        let found = of_commands(&format!("WAY;{function};ring_buffer_lock_reserve 100"));
+        assert_eq!(first(&found), Some("tracing"), "{:?}", found.findings);
+    }
+}
