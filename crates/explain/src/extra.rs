@@ -1,18 +1,20 @@
 //! Time that plain forwarding does not take, and that no rule knows: functions that neither plain forwarding nor a usual firewall calls, with
-//! the place where they hang.
+//! the place where they hang. Comments explain those that administrators often meet.
 
+mod comments;
 pub(crate) mod functions;
 
 use crate::case::{Case, PROGRAM};
 use crate::rules::{Found, RULE, Rule, Try, percent};
 use crate::spent::Spent;
+use comments::{Comment, is_program, ways_of_program};
 use functions::{ANY_WAY, DISPATCHERS, ERRORS, PLACES, any, is_called, is_usual};
 use linerate_profile::{Profile, works_on_frames};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-/// The texts of its findings.
-pub(crate) const EXTRA: Rule = Rule {
+/// The texts of findings without a comment.
+static EXTRA: Rule = Rule {
     cause: "unknown-extra",
     says: "{share} of a frame's time goes into {what}, in {place}. Plain forwarding does not call it.",
     mechanism: "No rule of linerate knows this function. Frames of this DUT pass it; those of plain forwarding, which was measured beside it, do not.",
@@ -27,24 +29,33 @@ pub(crate) const EXTRA: Rule = Rule {
     ..RULE
 };
 
+/// The rules that findings are made by: those of comments, and the one for all others.
+pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
+    comments::rules().chain([&EXTRA])
+}
+
 /// Least part of a frame's time.
 const LEAST: f64 = 0.05;
 
-/// Functions and their callers, as one extra.
+/// Functions with one comment, or one without, and their callers.
 #[derive(Default)]
 struct Extra {
     samples: u64,
+    functions: BTreeMap<String, u64>,
     /// Samples by the innermost function.
     own: BTreeMap<String, u64>,
     /// Samples by the stack above the function.
     above: BTreeMap<String, u64>,
 }
 
-/// The extras of a slot by function, the largest first. `claimed`: by findings, which explain these stacks.
-pub(crate) fn look(case: &Case<'_>, claimed: &[Spent]) -> Result<Vec<Found>, String> {
+/// What was found by each rule, the largest first. `claimed`: by findings, which explain these stacks.
+pub(crate) fn look(
+    case: &Case<'_>,
+    claimed: &[Spent],
+) -> Result<BTreeMap<&'static str, Vec<Found>>, String> {
     let profile = case.profile()?;
     if case.is_plain(case.slot.id) {
-        return Ok(Vec::new());
+        return Ok(BTreeMap::new());
     }
     let plain = case.plain().ok_or(
         "no plain forwarding was profiled beside it: the plan needs a variant without settings",
@@ -53,19 +64,31 @@ pub(crate) fn look(case: &Case<'_>, claimed: &[Spent]) -> Result<Vec<Found>, Str
         .stacks()
         .flat_map(|(stack, _)| stack.split(';'))
         .collect();
-    let extras = extras(profile, &known, claimed);
-    let found = extras.into_iter().filter_map(|(function, extra)| {
-        let spent = case.part(extra.samples, profile).of(&function);
-        let found = spent
-            .is_clear(LEAST)
-            .then(|| found(&function, &extra, &spent))?;
-        Some(found.with("system", case.system()))
-    });
-    Ok(found.collect())
+    let is_dut = |kind: &str| case.setting("/dut").is_some_and(|dut| dut == kind);
+    let mut all: BTreeMap<&'static str, Vec<Found>> = BTreeMap::new();
+    for extra in extras(profile, &known, claimed) {
+        let part = |samples: &u64| *samples as f64 / case.samples();
+        let mut functions: Vec<(String, f64)> = extra
+            .functions
+            .iter()
+            .map(|(name, samples)| (name.clone(), part(samples)))
+            .collect();
+        functions.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let first = functions[0].0.clone();
+        let spent = case.part(extra.samples, profile).of(functions);
+        if spent.is_clear(LEAST) {
+            let cause = Comment::on(&first).map_or(EXTRA.cause, |comment| comment.rule.cause);
+            let found = found(&first, &extra, &spent).with("system", case.system());
+            let found = found.when(is_dut("vxlan"), "vxlan");
+            let found = found.when(is_dut("macvlan"), "macvlan");
+            all.entry(cause).or_default().push(found);
+        }
+    }
+    Ok(all)
 }
 
-fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<(String, Extra)> {
-    let mut extras: BTreeMap<String, Extra> = BTreeMap::new();
+fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<Extra> {
+    let mut extras: BTreeMap<&str, Extra> = BTreeMap::new();
     for (stack, samples) in profile.stacks() {
         if claimed.iter().any(|spent| spent.contains(stack)) {
             continue;
@@ -94,14 +117,25 @@ fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<(S
         if !of_frames && !of_kernel {
             continue;
         }
-        let extra = extras.entry(functions[at].to_string()).or_default();
+        let name = functions[at];
+        let comment = Comment::on(name);
+        let is_onward = |below: &&str| comment.is_some_and(|of| any(of.onward, below));
+        if functions[at + 1..].iter().any(is_onward) {
+            continue;
+        }
+        // Each program is one of its own.
+        let key = comment.filter(|_| !is_program(name));
+        let extra = extras
+            .entry(key.map_or(name, |of| of.rule.cause))
+            .or_default();
         extra.samples += samples;
+        *extra.functions.entry(name.into()).or_default() += samples;
         let own = functions.last().map_or("", |name| name);
         *extra.own.entry(own.into()).or_default() += samples;
         *extra.above.entry(functions[..at].join(";")).or_default() += samples;
     }
-    let mut all: Vec<(String, Extra)> = extras.into_iter().collect();
-    all.sort_by_key(|(_, extra)| Reverse(extra.samples));
+    let mut all: Vec<Extra> = extras.into_values().collect();
+    all.sort_by_key(|extra| Reverse(extra.samples));
     all
 }
 
@@ -117,7 +151,12 @@ fn found(function: &str, extra: &Extra, spent: &Spent) -> Found {
     let inside = most(&extra.own).filter(|(name, _)| name != function);
     let inside = inside.map(|(name, share)| format!("{} of it is spent in {name}", percent(share)));
     let evidence = [Some(spent.evidence()), Some(called), inside];
+    let (remove, restore) = ways_of_program(command);
+    let tag = program(function).map_or("", |(tag, _)| tag);
     Found::observed(spent.share, evidence.into_iter().flatten())
+        .with("remove", remove)
+        .with("restore", restore)
+        .with("tag", tag)
         .with("what", words(function))
         .with(
             "cost",
@@ -127,10 +166,14 @@ fn found(function: &str, extra: &Extra, spent: &Spent) -> Found {
         .with("command", command)
 }
 
+/// The tag and the name of an eBPF program.
+fn program(function: &str) -> Option<(&str, &str)> {
+    function.strip_prefix(PROGRAM)?.split_once('_')
+}
+
 /// A function in words: an eBPF program by its name and its tag.
 fn words(function: &str) -> String {
-    let program = function.strip_prefix(PROGRAM);
-    match program.and_then(|program| program.split_once('_')) {
+    match program(function) {
         Some((tag, name)) => format!("the eBPF program {name} (tag {tag})"),
         None => function.into(),
     }
@@ -167,7 +210,8 @@ mod tests {
         let known: HashSet<&str> = WAY.split(';').collect();
         let profile = Profile::of_folded(&stacks.replace("WAY", WAY));
         let all = extras(&profile, &known, &[]).into_iter();
-        all.map(|(name, extra)| {
+        all.map(|extra| {
+            let name = extra.functions.keys().next().unwrap().clone();
             let above = extra.above.keys().next().unwrap();
             let place = place(above, &name).0;
             (name, extra.samples, place)
@@ -215,7 +259,7 @@ mod tests {
         let known: HashSet<&str> = way.split(';').collect();
         let stacks = format!("{way};pfil_run_hooks;ng_ipfw_input;ng_send_item 7\n");
         let all = extras(&Profile::of_folded(&stacks), &known, &[]);
-        assert_eq!(all[0].0, "ng_ipfw_input");
+        assert!(all[0].functions.contains_key("ng_ipfw_input"));
     }
 
     #[test]

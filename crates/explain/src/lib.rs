@@ -44,8 +44,14 @@ fn of_case(case: &Case<'_>) -> Explanation {
         claimed.extend(known.filter_map(|found| found.spent.clone()));
         enter(&mut found, case, rule, looked);
     }
-    let extras = extra::look(case, &claimed);
-    enter(&mut found, case, &extra::EXTRA, extras);
+    let mut extras = extra::look(case, &claimed);
+    for rule in extra::rules() {
+        let own = match &mut extras {
+            Ok(all) => Ok(all.remove(rule.cause).unwrap_or_default()),
+            Err(why) => Err(why.clone()),
+        };
+        enter(&mut found, case, rule, own);
+    }
     let rank = |finding: &Finding| (finding.strength, finding.weight);
     found.findings.sort_by(|a, b| {
         let ((a, weight_a), (b, weight_b)) = (rank(a), rank(b));
@@ -77,7 +83,5 @@ pub const DOUBTS: [&str; 3] = ["tester-limit", "steal", "other-programs"];
 
 /// The names of all causes that are looked for.
 pub fn causes() -> impl Iterator<Item = &'static str> {
-    rules::all()
-        .map(|rule| rule.cause)
-        .chain([extra::EXTRA.cause])
+    rules::all().chain(extra::rules()).map(|rule| rule.cause)
 }

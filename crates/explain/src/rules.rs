@@ -173,7 +173,7 @@ impl Found {
     }
 
     /// A value that only says that something holds.
-    fn when(self, holds: bool, name: &'static str) -> Found {
+    pub fn when(self, holds: bool, name: &'static str) -> Found {
         if holds { self.with(name, "") } else { self }
     }
 

@@ -58,10 +58,9 @@ impl Claim {
 const CLEAR: f64 = 3.0;
 
 impl Spent {
-    /// The time, as that of one function.
-    pub fn of(mut self, function: &str) -> Spent {
-        self.functions = vec![(function.into(), self.share)];
-        self
+    /// The time, as that of these functions with their shares, the largest first.
+    pub fn of(self, functions: Vec<(String, f64)>) -> Spent {
+        Spent { functions, ..self }
     }
 
     /// Whether the time of this stack is part of it.

@@ -137,6 +137,7 @@ pub(super) const ANY_WAY: &[&str] = &[
     "__sysvec_*",
     "irq_*",
     "__irq_*",
+    "tasklet_*",
     "handle_softirqs",
     "__do_softirq",
     "do_softirq*",

@@ -4,7 +4,7 @@ use super::*;
 use linerate_plan::sysctl::is_asked;
 
 /// The files of the rules, whose functions give values their names.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     include_str!("cpus.rs"),
     include_str!("filters.rs"),
     include_str!("hooks.rs"),
@@ -13,7 +13,13 @@ const FILES: [&str; 8] = [
     include_str!("path.rs"),
     include_str!("queues.rs"),
     include_str!("tracking.rs"),
+    include_str!("../extra.rs"),
 ];
+
+/// All rules, and those of comments.
+fn every() -> impl Iterator<Item = &'static Rule> {
+    all().chain(crate::extra::rules())
+}
 
 fn texts(rule: &Rule) -> Vec<&str> {
     let texts = rule.changes.iter().flatten().copied();
@@ -44,12 +50,12 @@ fn names(text: &str) -> Vec<&str> {
 
 #[test]
 fn rules_are_complete_and_each_has_its_own_cause() {
-    let mut causes: Vec<&str> = all().map(|rule| rule.cause).collect();
+    let mut causes: Vec<&str> = every().map(|rule| rule.cause).collect();
     let number = causes.len();
     causes.sort_unstable();
     causes.dedup();
-    assert_eq!((causes.len(), number), (44, 44));
-    for rule in all() {
+    assert_eq!((causes.len(), number), (55, 55));
+    for rule in every() {
         assert!(
             texts(rule).iter().all(|text| !text.is_empty()),
             "{}",
@@ -65,6 +71,8 @@ fn rules_are_complete_and_each_has_its_own_cause() {
             "{}",
             rule.cause
         );
+    }
+    for rule in all() {
         if let Look::Cost(functions, least, _) = rule.look {
             let mut unique = functions.to_vec();
             unique.sort_unstable();
@@ -92,7 +100,7 @@ fn every_value_that_a_text_names_is_found_by_a_function() {
                 .iter()
                 .any(|file| given.iter().any(|given| file.contains(given)))
     };
-    for rule in all() {
+    for rule in every() {
         let keys = tries(rule).filter_map(|tried| match tried {
             Try::Keys(text) | Try::InLab(text) => Some(text),
             Try::Not(_) => None,
@@ -116,7 +124,7 @@ fn every_value_that_a_text_names_is_found_by_a_function() {
 
 #[test]
 fn experiments_are_keys_or_have_a_reason() {
-    for rule in all() {
+    for rule in every() {
         for tried in tries(rule) {
             match tried {
                 Try::Keys(keys) => {
@@ -145,7 +153,7 @@ fn settings_that_a_rule_names_are_asked_for() {
     let roots = ["net", "kern", "kernel", "hw", "machdep", "vm"];
     let part = |c: char| !(c.is_ascii_alphanumeric() || "._-{}".contains(c));
     let mut number = 0;
-    for rule in all() {
+    for rule in every() {
         let keys = tries(rule).filter_map(|tried| match tried {
             Try::Keys(keys) => Some(keys),
             _ => None,

@@ -76,6 +76,101 @@ fn of_commands(stacks: &str) -> Explanation {
 }
 
 #[test]
+fn comments_name_the_cause_of_an_extra() {
+    let hook = "WAY;nf_hook_slow";
+    let rules = "WAY;nf_hook_slow;nft_do_chain;nft_match_eval";
+    for (stack, cause, says) in [
+        (
+            "WAY;ip_route_input_slow;fib_multipath_hash",
+            "multipath",
+            "A route with several next hops takes 9.1 %",
+        ),
+        (&*format!("{hook};nf_queue"), "user-space-queue", "NFQUEUE"),
+        (
+            &*format!("{rules};string_mt;bm_find"),
+            "payload-match",
+            "(string_mt)",
+        ),
+        (
+            &*format!("{hook};nft_do_chain;nft_socket_eval"),
+            "socket-match",
+            "(nft_socket_eval)",
+        ),
+        (
+            &*format!("{hook};nft_do_chain;nft_ng_random_eval"),
+            "hash-expression",
+            "(nft_ng_random_eval)",
+        ),
+        (
+            &*format!("{hook};nf_confirm;sip_help_udp"),
+            "connection-helper",
+            "(sip_help_udp)",
+        ),
+        (
+            "WAY;tc_run;tcf_classify;tcf_action_exec;tcf_mirred_act",
+            "mirroring",
+            "(mirred)",
+        ),
+        (
+            "WAY;tc_run;cls_bpf_classify;bpf_prog_1f_look",
+            "bpf-program",
+            "the eBPF program look (tag 1f), in a filter or action of tc",
+        ),
+        (
+            "WAY;dev_hard_start_xmit;vxlan_xmit;vxlan_xmit_one",
+            "tunnel",
+            "(vxlan_xmit)",
+        ),
+        (
+            "WAY;dev_hard_start_xmit;macvlan_start_xmit",
+            "macvlan",
+            "(macvlan_start_xmit)",
+        ),
+        (
+            "WAY;ip_options_compile",
+            "unknown-extra",
+            "into ip_options_compile",
+        ),
+    ] {
+        let found = of_commands(&format!("{stack} 100"));
+        assert_eq!(first(&found), Some(cause), "{stack}: {:?}", found.findings);
+        let statement = &found.findings[0].statement;
+        assert!(statement.contains(says), "{statement}");
+        assert!(!statement.contains('{'), "{statement}");
+    }
+}
+
+#[test]
+fn functions_with_one_comment_are_one_finding_and_the_way_on_is_no_part_of_it() {
+    let two = of_commands("WAY;fib_multipath_hash 60\nWAY;fib_select_multipath 50");
+    assert_eq!(two.findings.len(), 1, "{:?}", two.findings);
+    let evidence = &two.findings[0].evidence[0];
+    assert!(
+        evidence.contains("fib_multipath_hash, fib_select_multipath"),
+        "{evidence}"
+    );
+    // What an ifb hands on is received as plain frames are.
+    let on = "do_softirq;tasklet_action_common;ifb_ri_tasklet";
+    let further = of_commands(&format!("{on};netif_receive_skb;ip_rcv 900\n{on} 10"));
+    assert_eq!(further.findings, []);
+}
+
+#[test]
+fn programs_are_taken_out_where_they_hang() {
+    let remedy = |stack: &str| {
+        let found = of_commands(&format!("{stack};bpf_prog_1f_look 100"));
+        let change = found.findings[0].changes[0].clone();
+        (change.commands, change.undo)
+    };
+    let (commands, undo) = remedy("WAY;tc_run;cls_bpf_classify");
+    assert!(commands.starts_with("tc filter del dev IF") && undo.starts_with("tc filter add"));
+    let (commands, undo) = remedy("WAY;lwtunnel_output;bpf_output");
+    assert!(commands.contains("without encap bpf") && undo.contains("encap bpf out"));
+    let (commands, undo) = remedy("do_softirq;net_rx_action;veth_xdp_rcv_skb");
+    assert!(commands.starts_with("ip link set IF xdp off") && undo.contains("xdp obj"));
+}
+
+#[test]
 fn tracking_is_told_by_what_it_does() {
     let hook = "WAY;nf_hook_slow";
     let looked_up = format!("{hook};nf_conntrack_in;__nf_conntrack_find_get 100\n");
@@ -88,6 +183,9 @@ fn tracking_is_told_by_what_it_does() {
     // A firewall of the plan is what the plan asks about.
     let firewall = json!({ "dut": "forwarding", "rules": { "kind": "stateful" } });
     assert_eq!(beside_plain(&opened, &firewall, None).findings, []);
+    // A helper is one of its own.
+    let helped = format!("{hook};nf_confirm;sip_help_udp 100");
+    assert_eq!(cause(&helped).as_deref(), Some("connection-helper"));
 }
 
 #[test]
