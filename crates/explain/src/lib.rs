@@ -81,6 +81,11 @@ fn enter(
 /// Causes outside the DUT: where one is found, the rate of the slot is not the rate of its DUT alone.
 pub const DOUBTS: [&str; 3] = ["tester-limit", "steal", "other-programs"];
 
+/// Whether only the profile of plain forwarding, in the same campaign, shows a cause.
+pub fn is_beside_plain(cause: &str) -> bool {
+    extra::rules().any(|rule| rule.cause == cause)
+}
+
 /// The names of all causes that are looked for.
 pub fn causes() -> impl Iterator<Item = &'static str> {
     rules::all().chain(extra::rules()).map(|rule| rule.cause)

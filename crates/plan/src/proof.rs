@@ -24,6 +24,9 @@ const BLOCKS: u32 = 10;
 /// The campaign ends once the ratio is known this well.
 const UNTIL: &str = "2 %";
 
+/// Plain forwarding beside the two.
+const PLAIN: &str = "plain";
+
 /// A change that may make a DUT faster.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
@@ -34,9 +37,11 @@ pub struct Change<'a> {
     /// Keys of a variant with their values, as a plan has them. They are merged into those of the cell as `from` does it, and `null`
     /// removes a key: `{ "interface": { "gro": false }, "rules": null }`.
     pub patch: &'a Json,
+    /// Whether only the profile of plain forwarding shows the cause.
+    pub beside_plain: bool,
 }
 
-/// An experiment with two variants, [`AS_MEASURED`] and [`CHANGED`], and the same traffic.
+/// An experiment with the variants [`AS_MEASURED`] and [`CHANGED`], plain forwarding if it needs that, and the same traffic.
 #[derive(Debug, Clone)]
 pub struct Proof {
     /// The plan.
@@ -84,15 +89,27 @@ impl Proof {
             *file = name.into();
             files.insert(name.to_string(), own.text.clone());
         }
-        let text = text(measured, &cell.name, written, change);
         let mut read = |name: &str| {
             files
                 .get(name)
                 .cloned()
                 .ok_or_else(|| "the campaign had none".into())
         };
-        let plan = Plan::read_with(text.as_bytes(), &mut read)?;
-        let campaign = plan.campaign(measured.experiment.system, false).cloned();
+        let mut planned = |with_plain: bool| {
+            let text = text(measured, &cell.name, &written, change, with_plain);
+            let plan = Plan::read_with(text.as_bytes(), &mut read)?;
+            let campaign = plan.campaign(measured.experiment.system, false).cloned();
+            Ok::<_, Vec<Diagnostic>>((text, campaign))
+        };
+        let (mut text, mut campaign) = planned(false)?;
+        let has_plain = |campaign: &Campaign| {
+            let mut lanes = campaign.lanes.iter();
+            lanes.any(|lane| lane.settings.is_plain())
+        };
+        let lacks = change.beside_plain && matches!(measured.lab, Lab::Embedded { .. });
+        if lacks && campaign.as_ref().is_some_and(|own| !has_plain(own)) {
+            (text, campaign) = planned(true)?;
+        }
         let campaign =
             campaign.filter(|campaign| campaign.lanes.iter().all(|lane| lane.variants.len() == 1));
         match campaign {
@@ -113,11 +130,18 @@ fn named<'k>(settings: &'k mut Keys, table: &str) -> Option<&'k mut Json> {
     settings.get_mut(table)?.get_mut("file")
 }
 
-fn text(measured: &Campaign, cell: &str, written: Written, change: &Change<'_>) -> String {
+fn text(
+    measured: &Campaign,
+    cell: &str,
+    written: &Written,
+    change: &Change<'_>,
+    with_plain: bool,
+) -> String {
     let Change {
         words,
         because,
         patch,
+        ..
     } = *change;
     let after = changed(&written.settings, patch);
     let variant = |name: &str, about: &str, settings| Variant {
@@ -126,10 +150,14 @@ fn text(measured: &Campaign, cell: &str, written: Written, change: &Change<'_>) 
         apart: false,
         settings,
     };
-    let variants = [
+    let mut variants = vec![
         variant(AS_MEASURED, cell, written.settings.clone()),
         variant(CHANGED, words, after),
     ];
+    if with_plain {
+        let settings = Keys::from_iter([("dut".into(), "forwarding".into())]);
+        variants.push(variant(PLAIN, "what its frames do not pass", settings));
+    }
     let then = &measured.experiment.trials;
     let embedded = matches!(measured.lab, Lab::Embedded { .. });
     let boots = ["boot", "image"].iter().any(|key| patch.get(key).is_some());

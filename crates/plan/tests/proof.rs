@@ -25,6 +25,7 @@ fn proof(campaign: &Campaign, patch: Value) -> Result<Proof, String> {
         words: "a change",
         because: "it costs nothing",
         patch: &patch,
+        beside_plain: false,
     };
     Proof::new(campaign, campaign.cells.len() - 1, &change, &beside)
         .map_err(|faults| faults[0].to_string())
@@ -57,6 +58,7 @@ fn the_plan_is_one_that_a_person_would_write() {
         words,
         because: "frames went through 1,000 rules",
         patch: &patch,
+        beside_plain: false,
     };
     let proof = Proof::new(&measured, measured.cells.len() - 1, &change, &beside).unwrap();
     assert_eq!(proof.text, include_str!("proof.toml"));
@@ -66,6 +68,34 @@ fn the_plan_is_one_that_a_person_would_write() {
             .iter()
             .all(|cell| cell.ceiling == Some(0))
     );
+}
+
+/// Some causes show only beside plain forwarding. Where the change leaves plain forwarding, nothing is added.
+#[test]
+fn plain_forwarding_is_measured_where_the_cause_needs_it() {
+    let variants = |settings: &str, patch: Value| {
+        let measured = campaign(settings);
+        let change = Change {
+            words: "w",
+            because: "b",
+            patch: &patch,
+            beside_plain: true,
+        };
+        let proof = Proof::new(&measured, measured.cells.len() - 1, &change, &beside).unwrap();
+        let lanes = proof.campaign.lanes.into_iter();
+        let names = lanes.map(|lane| lane.variants.concat());
+        names
+            .filter(|name| name != "tester-baseline")
+            .collect::<Vec<_>>()
+    };
+    let copied = "[variants.copied]\ncommands = [{ run = \"tc copy\", undo = \"true\" }]";
+    let more = json!({ "commands": [{ "run": "tc no copy", "undo": "true" }] });
+    assert_eq!(variants(copied, more), ["as-measured", "changed", "plain"]);
+    let other = variants(
+        "[variants.other]\ndut = \"macvlan\"",
+        json!({ "dut": "forwarding" }),
+    );
+    assert_eq!(other, ["as-measured", "changed"]);
 }
 
 /// Every cell of plans of many kinds: the experiment has its settings and its traffic, and the change alone differs.
@@ -90,6 +120,7 @@ fn the_dut_is_as_it_was_measured() {
             words: "w",
             because: "b",
             patch: &patch,
+            beside_plain: false,
         };
         for (at, cell) in measured
             .cells

@@ -81,6 +81,7 @@ pub fn experiments(campaign: &Campaign, explanations: &[Explanation]) -> Vec<Exp
                     words: &words,
                     because: &finding.mechanism,
                     patch,
+                    beside_plain: linerate_explain::is_beside_plain(&finding.cause),
                 };
                 linerate_plan::Proof::new(measured, explanations[at.0].slot, &change, &place)
                     .map_err(|faults| {
