@@ -102,7 +102,7 @@ const COMMENTS: &[Comment] = &[
         rule: Rule {
             cause: "multipath",
             says: "A route with several next hops takes {share} of a frame's time.",
-            mechanism: "The kernel computes a hash of each frame's addresses, or of its ports as well, and looks for the next hop with this hash in a list. So many more next hops make it slower.",
+            mechanism: "The kernel computes a hash of each frame's addresses, or of its ports as well, and looks for the next hop with this hash in a list. More next hops make this slower.",
             changes: &[
                 [
                     "Linux",

@@ -1,9 +1,9 @@
-//! Causes that the counters of the DUT show, and FreeBSD's reasons of its drops.
+//! Causes that the counters of the DUT show, and the reasons of its kernel to drop frames.
 
 use super::{FORWARDING, counted, explanation, first};
 use crate::common::Made;
 use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::record::{Events, SlotProfile};
+use linerate_measure::record::{Events, Finding, SlotProfile};
 use linerate_plan::campaign::Kind;
 
 #[test]
@@ -46,8 +46,8 @@ fn counters_tell_of_tables_and_budgets() {
     assert_eq!(first(&counted(&[], FORWARDING, &even)), None);
 }
 
-#[test]
-fn freebsd_tells_why_it_drops() {
+/// A DUT that drops half of the frames, for these reasons of its kernel.
+fn dropping(reasons: &[&str]) -> Finding {
     let place = Loss {
         place: "in the DUT".into(),
         side: Side::Dut,
@@ -60,28 +60,42 @@ fn freebsd_tells_why_it_drops() {
             trial.losses = vec![place.clone()];
         }
     });
-    let drops = [
-        "drop ips_cantforward in ip_tryforward",
-        "drop ips_noroute in ip_tryforward",
-    ];
-    let drops = drops.map(|name| (name.to_string(), 5_000)).into();
     let events = Events {
         sent: 10_000,
-        drops,
+        drops: reasons
+            .iter()
+            .map(|name| (name.to_string(), 5_000))
+            .collect(),
         ..Events::default()
     };
     made.summary.profiles.push(SlotProfile {
         events: Some(events),
         ..SlotProfile::default()
     });
-    let found = explanation(&made);
+    let mut found = explanation(&made);
     assert_eq!(first(&found), Some("frames-dropped"));
+    found.findings.remove(0)
+}
+
+#[test]
+fn freebsd_tells_why_it_drops() {
+    let found = dropping(&[
+        "drop ips_cantforward in ip_tryforward",
+        "drop ips_noroute in ip_tryforward",
+    ]);
+    assert!(found.statement.contains("no route"), "{found:?}");
+    assert_eq!(found.changes[0].system, "FreeBSD");
+}
+
+#[test]
+fn routes_that_drop_are_a_reason() {
+    let found = dropping(&["drop NOT_SPECIFIED in ip_error"]);
+    assert!(found.statement.contains("blackhole"), "{found:?}");
     assert!(
-        found.findings[0].statement.contains("no route"),
-        "{:?}",
-        found.findings[0]
+        found.changes[0]
+            .commands
+            .starts_with("ip route del blackhole")
     );
-    assert_eq!(found.findings[0].changes[0].system, "FreeBSD");
 }
 
 #[test]
