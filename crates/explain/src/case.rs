@@ -2,7 +2,7 @@
 
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::experiment::System;
+use linerate_measure::experiment::{Benchmark, System};
 use linerate_measure::record::{
     Campaign, CpuShare, HostFacts, LabKind, Mode, Row, RulesPassed, Searched, Slot, SlotFacts,
     SlotProfile, Summary, TrialRecord,
@@ -55,16 +55,14 @@ impl<'a> Records<'a> {
         slots.filter_map(|slot| self.case(slot)).collect()
     }
 
-    /// The records of a slot; `None` without a valid trial.
+    /// The records of a slot; `None` without a valid trial that counts for its rate or shows that it is unstable.
     pub fn case(&self, slot: &'a Slot) -> Option<Case<'a>> {
-        let row = self
-            .summary
-            .rows
-            .iter()
-            .find(|row| row.slot == slot.id && row.valid_trials > 0)?;
+        let searched = self.summary.searches.iter().find(|of| of.slot == slot.id);
+        let is_unstable = searched.and_then(Searched::unstable).is_some();
+        let rows = &mut self.summary.rows.iter();
+        let row = rows.find(|row| row.slot == slot.id && (is_unstable || row.valid_trials > 0))?;
         let of_slot = |trial: &&TrialRecord| trial.slot == slot.id && trial.audit.valid;
         let trials: Vec<&TrialRecord> = self.trials.iter().filter(of_slot).collect();
-        let searched = self.summary.searches.iter().find(|of| of.slot == slot.id);
         let (trials, clean) = match searched {
             Some(searched) => at_the_bound(searched, &trials),
             None => (trials, Vec::new()),
@@ -88,12 +86,22 @@ impl<'a> Records<'a> {
 /// Relative distance between loads that a search tells apart in no other way than by loss.
 const NEAR: f64 = 0.2;
 
-/// The trials that show why a search found no higher load: those that lost frames just above its result. Beside them, the trials
-/// without loss at like loads. All trials, where no frame was lost there.
+/// The trials that show why a search found no higher load: those that lost frames just above its result, or far below the rate of an
+/// unstable DUT. Beside them, the trials without loss at like loads. All trials, where no frame was lost there.
 fn at_the_bound<'a>(
     searched: &Searched,
     trials: &[&'a TrialRecord],
 ) -> (Vec<&'a TrialRecord>, Vec<&'a TrialRecord>) {
+    if searched.unstable().is_some() {
+        let loads = searched.stability.iter().flat_map(|of| &of.loads);
+        let loads: Vec<f64> = loads.map(|low| low.load).collect();
+        let low = |trial: &&&TrialRecord| {
+            let before = trial.benchmark == Some(Benchmark::Stability);
+            before && trial.asked_fps.is_some_and(|load| loads.contains(&load))
+        };
+        let low = trials.iter().copied().filter(|trial| low(&trial));
+        return low.partition(|trial| trial.loss_ratio > 0.0);
+    }
     let uppers = searched.goals.iter().filter_map(|goal| goal.outcome.upper);
     let Some(bound) = uppers.reduce(f64::min) else {
         return (trials.to_vec(), Vec::new());
@@ -122,7 +130,7 @@ pub struct Case<'a> {
     pub slot: &'a Slot,
     /// Figures of the slot.
     pub row: &'a Row,
-    /// Valid trials of the slot; of a search, those that lost frames just above its result.
+    /// Valid trials of the slot; of a search, those that lost frames just above its result, or far below its rate.
     pub trials: Vec<&'a TrialRecord>,
     /// Frames that were lost in these trials, by place.
     pub losses: Vec<Loss>,

@@ -3,3 +3,4 @@
 mod reports;
 mod rfc2544;
 mod searches;
+mod stability;

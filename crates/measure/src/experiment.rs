@@ -326,6 +326,9 @@ pub struct Trials {
     pub repeats: Option<u32>,
     /// Further trials with loss before a burst counts as too long, or, in a bisection, a load as too high.
     pub verify: u32,
+    /// Whether searches for a rate begin with loads far below it; false in records from before there were such trials.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stability: bool,
     /// The wait for the last frames of a trial, and the rest after it, in nanoseconds; `None`: the lab's.
     #[serde(alias = "drain")]
     pub drain_ns: Option<u64>,
@@ -361,6 +364,8 @@ pub enum Benchmark {
     Reset,
     /// The forwarding rate at the maximum offered load, and the highest at any load (RFC 2889, section 5.1).
     ForwardingRate,
+    /// No test that can be asked for: the loads far below the DUT's rate, before a search.
+    Stability,
 }
 
 impl Benchmark {
@@ -382,13 +387,19 @@ impl Benchmark {
             Benchmark::Latency | Benchmark::DelayVariation => 20,
             Benchmark::BackToBack => 50,
             Benchmark::Recovery | Benchmark::Reset => 5,
-            Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::ForwardingRate => 1,
+            Benchmark::Throughput
+            | Benchmark::FrameLoss
+            | Benchmark::ForwardingRate
+            | Benchmark::Stability => 1,
         }
     }
 
     /// Whether it needs the throughput of its frames.
     pub fn needs_throughput(self) -> bool {
-        !matches!(self, Benchmark::FrameLoss | Benchmark::ForwardingRate)
+        !matches!(
+            self,
+            Benchmark::FrameLoss | Benchmark::ForwardingRate | Benchmark::Stability
+        )
     }
 
     /// Section and name of the test.
@@ -402,6 +413,7 @@ impl Benchmark {
             Benchmark::Reset => "Reset (RFC 2544, 26.6; RFC 6201)",
             Benchmark::DelayVariation => "Delay variation (RFC 8219, 7.3)",
             Benchmark::ForwardingRate => "Forwarding rate (RFC 2889, 5.1)",
+            Benchmark::Stability => "Stability, before the tests",
         }
     }
 }
@@ -421,6 +433,7 @@ impl Trials {
         let duration = self.duration_ns;
         match test {
             Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::DelayVariation => duration,
+            Benchmark::Stability => duration.min(1_000_000_000),
             Benchmark::Latency | Benchmark::Recovery => 2 * duration,
             Benchmark::Reset => self.before_ns(test) + duration,
             Benchmark::ForwardingRate => duration / 2,
@@ -544,6 +557,7 @@ impl Default for Trials {
             tests: Vec::new(),
             repeats: None,
             verify: 0,
+            stability: false,
             drain_ns: None,
             settle_ns: None,
         }

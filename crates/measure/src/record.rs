@@ -10,6 +10,7 @@ pub mod imported;
 mod on_path;
 mod once;
 mod read;
+mod stability;
 pub(crate) mod states;
 mod telemetry;
 mod trial_parts;
@@ -31,6 +32,8 @@ pub use host::HostFacts;
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use on_path::{Met, OnPath, PathEntry};
 pub use read::{Lines, RecordError, read_document, read_lines};
+pub(crate) use stability::UNSTABLE;
+pub use stability::{LowLoad, Stability};
 pub use states::{Connections, States};
 pub use telemetry::{
     Events, ProgramTime, RulesPassed, SlotProfile, StackTimes, Staged, Step, Waits,
@@ -417,7 +420,7 @@ pub struct TrialRecord {
     /// How its load changed over its time.
     #[serde(default, skip_serializing_if = "Shape::is_constant")]
     pub shape: Shape,
-    /// The test that it belongs to, where the campaign carries out several.
+    /// The test that it belongs to, where the campaign carries out several; of a search, only `stability`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<Benchmark>,
     /// The event that happened to the DUT under the load.

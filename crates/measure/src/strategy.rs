@@ -4,15 +4,18 @@
 mod benchmarks;
 mod blocks;
 mod comparison;
+mod goals;
 mod list;
 mod searches;
 mod sequential;
+mod stability;
 mod step;
 
 pub use benchmarks::{Benched, Estimated, Rfc2544, estimate};
 pub use blocks::Blocks;
+pub use goals::LEAST_FPS;
 pub use list::List;
-pub use searches::{LEAST_FPS, Searches};
+pub use searches::Searches;
 pub use sequential::Sequential;
 pub use step::{Figure, FullTable, History, Observed, Strategy, TrialRequest};
 

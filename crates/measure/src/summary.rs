@@ -4,6 +4,7 @@ mod benchmarks;
 mod lacking;
 mod machine;
 mod senders;
+mod stability;
 mod throughputs;
 mod warnings;
 
@@ -119,7 +120,8 @@ pub fn summarise(
     peak_memory: u64,
 ) -> Summary {
     let ratios = Ratios::new(campaign, trials, stopped);
-    let searches = ratios.searches();
+    let mut searches = ratios.searches();
+    stability::count(&mut searches, trials);
     let row = |slot: &Slot| {
         let load = searches
             .iter()

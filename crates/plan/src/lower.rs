@@ -191,6 +191,7 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
             .filter_map(|goal| super::goal::parse(goal).ok())
             .collect();
     }
+    trials.stability = matches!(trials.measure, Measure::Search | Measure::Rfc2544);
     if trials.measure == Measure::Rfc2544 {
         if !paused {
             trials.pause_ns = PAUSE_NS;

@@ -3,7 +3,7 @@
 use super::campaign::{Campaign, Cell, Lab};
 use super::settings::{Dut, Settings};
 use crate::units::Rate;
-use linerate_measure::experiment::{Measure, Reboot};
+use linerate_measure::experiment::{Benchmark, Measure, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::{Estimated, TrialRequest, estimate};
 use serde::Serialize;
@@ -158,9 +158,9 @@ pub fn taking(campaign: &Campaign) -> impl Fn(&TrialRequest) -> u64 + use<> {
     let around = (block_ns(campaign) / cells).saturating_sub(timing.load_ns() + pause_ns);
     move |request| {
         let trial_ns = timing.lasting(request.duration_ns).load_ns() + around;
-        // The tester alone needs none of RFC 2544's waits.
+        // Trials of no test need none of RFC 2544's waits.
         match (measure, request.benchmark) {
-            (Measure::Rfc2544, None) => trial_ns,
+            (Measure::Rfc2544, None | Some(Benchmark::Stability)) => trial_ns,
             _ => trial_ns + pause_ns + timing.least_drain_ns + timing.settle_ns,
         }
     }

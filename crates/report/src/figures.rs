@@ -290,9 +290,12 @@ pub static TRIAL: [Figure; 19] = [
         "the first check that failed",
         |of| of.trial?.audit.failures().next().map(Value::from),
     ),
-    found("test", Text, "test of RFC 2544 that it belongs to", |of| {
-        serde_json::to_value(of.trial?.benchmark?).ok()
-    }),
+    found(
+        "test",
+        Text,
+        "test of RFC 2544 that it belongs to, or stability, before a search",
+        |of| serde_json::to_value(of.trial?.benchmark?).ok(),
+    ),
     found(
         "began",
         Nanoseconds,

@@ -30,7 +30,8 @@ mod trials;
 mod tuning;
 
 use crate::prelude::*;
-use linerate_measure::record::{Figures, Searched, SlotFacts};
+use linerate_measure::record::{Figures, Searched, SearchedGoal, SlotFacts};
+use linerate_search::Irregular;
 use simulation::{simulated, simulation, warn_of_simulation};
 
 pub use crate::format::{Style, ascii};
@@ -153,8 +154,13 @@ pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
 fn searched_in_short(campaign: &Campaign, summary: &Summary) -> String {
     let name = |slot: usize| campaign.shortened(campaign.name_of(slot));
     let goals = || {
-        let first = |search: &Searched| Some((search.slot, search.goals.first()?.clone()));
-        let tried = summary.searches.iter().filter(|s| !s.loads.is_empty());
+        let first = |search: &Searched| {
+            let given = |goal: &&SearchedGoal| goal.outcome.irregular != Some(Irregular::Unstable);
+            let goal = search.goals.iter().find(given).or(search.goals.first())?;
+            Some((search.slot, goal.clone()))
+        };
+        let tried = |s: &&Searched| !s.loads.is_empty() || s.stability.is_some();
+        let tried = summary.searches.iter().filter(tried);
         tried.filter_map(first)
     };
     let found = goals().find_map(|(slot, goal)| Some((slot, goal.outcome.lower?, goal)));

@@ -12,7 +12,7 @@ use linerate_linux::host::programs::Programs;
 use linerate_linux::records::RecordStore;
 use linerate_linux::trial::NOTHING_LEFT;
 use linerate_measure::audit::{Evidence, audit};
-use linerate_measure::experiment::Measure;
+use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{
     Campaign, Explanation, HostFacts, LabKind, Mode, Planned, ProgramTime, RulesPassed, SlotFacts,
     SlotProfile, Stopped, Summary, TrialRecord, VERSION, Warning,
@@ -288,14 +288,14 @@ impl Conductor<'_> {
         Some(budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed))))
     }
 
-    /// Whether a trial is the tester alone, in a campaign with tests of RFC 2544.
+    /// Whether a trial is the tester alone or before the tests, in a campaign with tests of RFC 2544.
     fn without_waits(&self, request: &TrialRequest) -> bool {
         let trials = self
             .campaign
             .planned
             .as_ref()
             .map(|planned| &planned.experiment.trials);
-        request.benchmark.is_none()
+        matches!(request.benchmark, None | Some(Benchmark::Stability))
             && trials.is_some_and(|trials| trials.measure == Measure::Rfc2544)
     }
 

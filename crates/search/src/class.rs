@@ -28,6 +28,8 @@ pub enum Irregular {
     MinLoad,
     /// The search ended too early.
     Unfinished,
+    /// The goal was not searched for: frames are lost far below the rate.
+    Unstable,
 }
 
 /// The result of a search for one goal.

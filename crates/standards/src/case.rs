@@ -78,7 +78,7 @@ pub struct Case<'a> {
     pub facts: &'a [SlotFacts],
     /// The slots with a DUT.
     pub slots: Vec<&'a Slot>,
-    /// Valid trials of these slots.
+    /// Valid trials of these slots, without those before the tests.
     pub trials: Vec<&'a TrialRecord>,
     /// All trials.
     pub all_trials: &'a [TrialRecord],
@@ -132,7 +132,8 @@ impl<'a> Case<'a> {
             |slot: &&Slot| !slot.is_calibration() && slot.plan_variant != "tester-baseline";
         let slots: Vec<&Slot> = campaign.slots.iter().filter(is_dut).collect();
         let of_dut = |trial: &&TrialRecord| {
-            trial.audit.valid && slots.iter().any(|slot| slot.id == trial.slot)
+            let of_a_test = trial.benchmark != Some(Benchmark::Stability);
+            trial.audit.valid && of_a_test && slots.iter().any(|slot| slot.id == trial.slot)
         };
         Some(Case {
             campaign,

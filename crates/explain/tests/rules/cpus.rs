@@ -66,6 +66,7 @@ fn searched(others: [f64; 2], steal: f64) -> Explanation {
         limits: Limits { min: 1e3, max: 1e6 },
         stalls: Some(0.0),
         loads: Vec::new(),
+        stability: None,
         table: None,
         ended: Some(Ended::Known),
     }];

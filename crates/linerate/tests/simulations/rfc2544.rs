@@ -211,7 +211,11 @@ fn bursts_have_a_shortest_interval_or_are_too_long_at_any() {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    for said in ["Bursts (RFC 2544, 21)", "even the lowest load loses frames"] {
+    // Its queue never holds a burst of 1024.
+    for said in [
+        "Bursts (RFC 2544, 21)",
+        "the DUT is unstable: it loses frames far below its rate",
+    ] {
         assert!(words.contains(said), "no '{said}' in {}", ended.stdout);
     }
     let summary: Value =

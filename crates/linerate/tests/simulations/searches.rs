@@ -59,7 +59,7 @@ fn a_search_goes_on_with_more_time() {
     };
     let line = format!("search --max 30kpps --duration 100ms --budget 7s --out records {dut}");
     let ended = linerate_line(&line).dir(scratch.path()).run().ok();
-    let resume = "the time ran out; to continue: linerate run --resume records --simulate rate=20kpps --budget 23s";
+    let resume = "the time ran out; to continue: linerate run --resume records --simulate rate=20kpps --budget 24s";
     assert!(
         ended.stderr.contains("the budget is 7 s") && ended.stderr.contains(resume),
         "{ended:?}"
@@ -67,12 +67,12 @@ fn a_search_goes_on_with_more_time() {
     let irregular = "pdr: at least 20.28 thousand frames a second; the time ran out before the bounds were close (RFC 9971: irregular).";
     let words: Vec<&str> = ended.stdout.split_whitespace().collect();
     assert!(words.join(" ").contains(irregular), "{ended:?}");
-    go_on("").fails(2, &["the time ran out", "--budget 23s"]);
+    go_on("").fails(2, &["the time ran out", "--budget 24s"]);
     go_on("--budget 5s").fails(
         2,
         &["--budget is the time for all trials, and the recorded ones took 7.0 s"],
     );
-    let ended = go_on("--budget 23s --full").ok();
+    let ended = go_on("--budget 24s --full").ok();
     assert!(
         ended.stdout.contains("all searches are complete"),
         "{ended:?}"

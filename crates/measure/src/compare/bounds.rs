@@ -373,6 +373,7 @@ mod tests {
                 loss: 0.0,
                 most: 0.0,
             }],
+            stability: None,
             table: None,
             ended: Some(Ended::Known),
         };

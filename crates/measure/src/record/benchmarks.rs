@@ -1,8 +1,8 @@
 //! Results of the tests of RFC 2544 and later RFCs. Times are in nanoseconds unless a name says otherwise, rates in frames/s. With frames
 //! in both directions, rates are the mean of the directions, and counts of frames cover both.
 
-use super::DutEvent;
 use super::verdict::SILENT;
+use super::{DutEvent, UNSTABLE};
 use crate::experiment::Benchmark;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,8 @@ pub enum Why {
     NoFrame,
     /// Frames passed, and then none in three successive trials.
     Silent,
+    /// The DUT loses frames far below its rate.
+    Unstable,
 }
 
 impl Why {
@@ -93,6 +95,7 @@ impl Why {
             }
             (Why::NoEvent, _) => "the test needs an event: name one with --event, or in the plan",
             (Why::Silent, _) => SILENT,
+            (Why::Unstable, _) => UNSTABLE,
             (Why::NoFrame, _) => "a trial at this load has less than one frame: use longer trials",
         }
     }

@@ -1,8 +1,8 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
 use super::{
-    Benchmarked, Connections, Direction, Explanation, FloodRow, Goodput, KeptRow, ProgramTime,
-    RulesPassed, SlotProfile, Stamped,
+    Benchmarked, Connections, Direction, Explanation, FloodRow, Goodput, KeptRow, LowLoad,
+    ProgramTime, RulesPassed, SlotProfile, Stability, Stamped, UNSTABLE,
 };
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
@@ -89,6 +89,9 @@ pub struct Searched {
     pub limits: Limits,
     /// Stalls of this machine a second: how often the tester alone lost frames at half of its rate. `None`: not measured.
     pub stalls: Option<f64>,
+    /// Whether the DUT loses frames far below its rate. `None`: not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stability: Option<Stability>,
     /// The trials at each load, in ascending order.
     pub loads: Vec<SearchedLoad>,
     /// Connections that the DUT's table holds, where a trial at a higher load would fill it.
@@ -102,6 +105,11 @@ impl Searched {
     /// The relevant lower bound of the first goal, in frames/s.
     pub fn throughput(&self) -> Option<f64> {
         self.goals.first()?.outcome.lower
+    }
+
+    /// The lowest load far below its rate for which the DUT is named unstable.
+    pub fn unstable(&self) -> Option<&LowLoad> {
+        self.stability.as_ref()?.unstable()
     }
 
     /// The share of trials of this length, in nanoseconds, that a stall disturbs, if stalls are independent of each other.
@@ -127,6 +135,7 @@ impl Searched {
                 "the DUT's table of connections (nf_conntrack_max) was full in three successive trials: use a shorter --duration, or a larger nf_conntrack_max"
             }
             Some(Ended::Silent) => SILENT,
+            Some(Ended::Unstable) => UNSTABLE,
             Some(Ended::Known) => "the loss changes with time, so the bounds contradict each other",
             None if campaign == Stopped::Budget => "the time ran out",
             None => "the campaign ended before the search was complete",
@@ -171,6 +180,8 @@ pub enum Ended {
     Table,
     /// Frames passed, and then none in three successive trials.
     Silent,
+    /// No goal is left: the DUT loses frames far below its rate, and all goals are without loss.
+    Unstable,
 }
 
 /// Message about a DUT through which no frame passed.

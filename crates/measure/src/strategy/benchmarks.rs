@@ -3,7 +3,8 @@
 //! The tester alone and the throughput of every slot come first, then one test after the other. Within a test, the slots take turns. An
 //! invalid trial is repeated; three in succession end the test of their slot.
 
-use super::searches::{ATTEMPTS, OF_CEILING};
+use super::goals::ATTEMPTS;
+use super::searches::OF_CEILING;
 use super::{Design, Figure, History, Observed, Searches, Strategy, TrialRequest};
 use crate::experiment::{Benchmark, CURVE_STEP, SEARCH_WIDTH, Trials};
 use crate::record::{Ended, Searched, Stopped, Why};
@@ -159,6 +160,7 @@ impl Rfc2544 {
     fn throughput(&self, slot: usize) -> Result<(f64, bool), Why> {
         match self.searches.bounds(slot) {
             Some((_, Some(Ended::Silent))) => Err(Why::Silent),
+            Some((_, Some(Ended::Unstable))) => Err(Why::Unstable),
             Some((
                 Outcome {
                     lower: Some(lower),

@@ -3,13 +3,15 @@
 //! The tester alone comes first: the rate that it can send and receive limits the loads, and the stalls of this machine limit the
 //! length of trials. An invalid trial is repeated; three in succession end the search of their slot.
 
+use super::goals::{ATTEMPTS, LEAST_FPS, suited};
+use super::stability::Probe;
 use super::{Design, Figure, FullTable, History, Observed, Strategy, TrialRequest};
-use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, SEARCH_WIDTH, Trials, WantedGoal};
+use crate::experiment::{Benchmark, CURVE_STEP, Measure, Method, Trials, WantedGoal};
 use crate::record::{Ended, Searched, SearchedGoal, SearchedLoad, Stopped};
 use crate::trial::Shape;
 use linerate_search::{
-    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, STEPS, Search, Trial,
-    interval, outcome,
+    Bisection, Curve, Goal, GoalError, Irregular, Limits, Mlr, Outcome, Search, Trial, interval,
+    outcome,
 };
 use linerate_stats::{Estimate, median};
 use std::collections::BTreeMap;
@@ -21,20 +23,8 @@ const ALONE_NS: u64 = 250_000_000;
 const HALF: [u64; 2] = [4, 20];
 /// Highest load as a share of the tester's own rate: above it, the tester cannot keep a rate.
 pub(super) const OF_CEILING: f64 = 0.95;
-/// Default of the lowest load, in frames/s.
-pub const LEAST_FPS: f64 = 1000.0;
 /// Most connections of a trial, as a share of the DUT's table: a table that is nearly full drops some.
 const OF_TABLE: f64 = 0.9;
-/// Invalid trials in succession that end a search.
-pub(super) const ATTEMPTS: usize = 3;
-/// Shortest trial on a machine with stalls, in nanoseconds.
-const SHORTEST_NS: u64 = 50_000_000;
-/// Trials last at most the mean time between stalls divided by this, so that more than half of them have no stall.
-const STALLS: f64 = 1.5;
-/// Length of the first trials of RFC 2544's throughput, in nanoseconds.
-const FIRST_NS: u64 = 1_000_000_000;
-/// Duration sum of `ndr` and `pdr`, in full trials: CSIT has 21 s with trials of 1 s.
-const SUM: u64 = 21;
 
 /// A search for each slot that has a DUT.
 pub struct Searches {
@@ -76,6 +66,11 @@ impl Alone {
         (self.full.len() >= FULL).then(|| self.full.iter().copied().fold(f64::INFINITY, f64::min))
     }
 
+    /// Whether a trial at half rate lost nothing.
+    fn is_quiet(&self) -> bool {
+        self.stalled.iter().any(|stalled| !stalled)
+    }
+
     /// Stalls a second, from the share of trials without one. If every trial has stalls, the least number that fits.
     fn stalls(&self) -> Option<f64> {
         let trials = self.stalled.len() as f64;
@@ -95,6 +90,8 @@ struct Cell {
     goals: Vec<Goal>,
     limits: Limits,
     stalls: Option<f64>,
+    /// The trials before the search.
+    probe: Option<Probe>,
     /// `None` before the tester's rate is known.
     search: Option<Box<dyn Search>>,
     trials: Vec<Trial>,
@@ -131,6 +128,7 @@ impl Searches {
             goals: Vec::new(),
             limits,
             stalls: None,
+            probe: None,
             search: None,
             trials: Vec::new(),
             failed: Vec::new(),
@@ -218,17 +216,19 @@ impl Searches {
             let ceiling = self.design.slots[cell.slot]
                 .ceiling
                 .and_then(|slot| self.alone.get(&slot));
-            let stalls = self.alone.values().next().and_then(Alone::stalls);
+            let line = self.design.line_rate(cell.slot);
             cell.begin(
                 &self.design.trials,
-                self.design.line_rate(cell.slot),
+                line,
                 ceiling,
-                stalls,
+                self.alone.values().next(),
             );
             if self.only_limits {
                 continue;
             }
-            if let Some(request) = cell.next() {
+            let probing = cell.probing();
+            let benchmark = probing.map_or(self.benchmark, |_| Some(Benchmark::Stability));
+            if let Some(request) = probing.or_else(|| cell.next()) {
                 self.turn = number;
                 let load = Some(request.load);
                 return Some(TrialRequest {
@@ -237,7 +237,7 @@ impl Searches {
                     load,
                     duration_ns: request.duration_ns,
                     shape: Shape::Constant,
-                    benchmark: self.benchmark,
+                    benchmark,
                 });
             }
         }
@@ -340,19 +340,23 @@ impl Strategy for Searches {
 }
 
 impl Cell {
-    /// Makes the search once the tester is known.
+    /// Makes the search once the tester is known. `first`: the slot of the tester whose trials show stalls.
     fn begin(
         &mut self,
         trials: &Trials,
         line: Option<f64>,
         alone: Option<&Alone>,
-        stalls: Option<f64>,
+        first: Option<&Alone>,
     ) {
         if self.search.is_some() || self.ended.is_some() {
             return;
         }
-        self.stalls = stalls;
+        self.stalls = first.and_then(Alone::stalls);
         self.goals = trials.search_goals(suited(trials.duration_ns, self.stalls));
+        let probe_ns = suited(trials.load_ns(Benchmark::Stability), self.stalls);
+        self.probe = trials
+            .stability
+            .then(|| Probe::new(probe_ns, first.is_none_or(Alone::is_quiet)));
         let ceiling = alone.and_then(Alone::ceiling).map(|rate| OF_CEILING * rate);
         let max = [trials.max_fps, line, ceiling]
             .into_iter()
@@ -368,11 +372,28 @@ impl Cell {
     fn restart(&mut self, trials: &Trials, min: f64, max: f64) {
         self.limits = Limits { min, max };
         self.trials.clear();
-        match searching(trials, &self.goals, self.limits) {
+        let goals = self.goals.iter().filter(|goal| !self.refuses(goal));
+        let goals: Vec<Goal> = goals.copied().collect();
+        if goals.is_empty() && !self.goals.is_empty() {
+            self.ended = Some(Ended::Unstable);
+            return;
+        }
+        match searching(trials, &goals, self.limits) {
             Ok(search) => self.search = Some(search),
             // No load lies between the lowest load and the tester's rate.
             Err(_) => self.ended = Some(Ended::Tester),
         }
+    }
+
+    /// The next trial before the search.
+    fn probing(&self) -> Option<linerate_search::Request> {
+        let probe = self.probe.as_ref().filter(|_| self.ended.is_none())?;
+        probe.next(self.limits.max)
+    }
+
+    /// Whether a goal is not searched for: no load without loss is known of a DUT that loses frames far below its rate.
+    fn refuses(&self, goal: &Goal) -> bool {
+        goal.loss == 0.0 && self.probe.as_ref().is_some_and(Probe::is_unstable)
     }
 
     fn next(&mut self) -> Option<linerate_search::Request> {
@@ -401,6 +422,13 @@ impl Cell {
             if self.silent >= ATTEMPTS {
                 self.ended = Some(Ended::Silent);
             }
+            if let Some(probe) = self.probe.as_mut().filter(|probe| !probe.is_over()) {
+                probe.observe(trial);
+                if probe.is_over() && probe.is_unstable() {
+                    self.restart(trials, self.limits.min, self.limits.max);
+                }
+                return;
+            }
             let duration_ns = trial.request.duration_ns;
             let trial = Trial {
                 load,
@@ -413,6 +441,11 @@ impl Cell {
                 search.observe(trial);
             }
             return;
+        }
+        // Only the rate decides about the highest load.
+        let begun = |probe: &&mut Probe| probe.knows_rate() && !probe.is_over();
+        if let Some(probe) = self.probe.as_mut().filter(begun) {
+            return probe.observe(trial);
         }
         // The table says nothing about the rate: the search begins again at a load whose connections it holds.
         if let Some(held) = trial.full.map(|table| self.held(trials, table)) {
@@ -452,6 +485,14 @@ impl Cell {
 
     /// Bisection decides about a load by one trial; the result of MLRsearch follows from all trials.
     fn outcome(&self, goal: &Goal) -> Outcome {
+        if self.refuses(goal) {
+            return Outcome {
+                lower: None,
+                upper: None,
+                conditional: None,
+                irregular: Some(Irregular::Unstable),
+            };
+        }
         match self.search.as_ref().and_then(|search| search.bounds()) {
             Some((lower, upper)) => {
                 let irregular = match (lower, upper) {
@@ -487,13 +528,17 @@ impl Cell {
             name: wanted.name.clone(),
             goal: *goal,
             outcome: self.outcome(goal),
-            interval: interval(goal, &self.trials),
+            interval: match self.refuses(goal) {
+                true => [None; 2],
+                false => interval(goal, &self.trials),
+            },
         };
         Searched {
             slot: self.slot,
             goals: trials.goals.iter().zip(&self.goals).map(goal).collect(),
             limits: self.limits,
             stalls: self.stalls,
+            stability: self.probe.as_ref().and_then(Probe::found),
             loads: loads.into_iter().map(load).collect(),
             table: self.table,
             ended: self.ended,
@@ -523,66 +568,4 @@ fn searching(
         )?),
         _ => Box::new(Mlr::new(goals, limits)?),
     })
-}
-
-/// The longest trial in which a stall is unlikely, in nanoseconds, at most `longest`. `stalls`: a second.
-fn suited(longest: u64, stalls: Option<f64>) -> u64 {
-    let between = stalls
-        .filter(|stalls| *stalls > 0.0)
-        .map_or(f64::INFINITY, |stalls| 1e9 / stalls / STALLS);
-    let suited = (longest as f64).min(between.max(SHORTEST_NS as f64)) as u64;
-    // Whole milliseconds are easier to read.
-    (suited / 1_000_000 * 1_000_000).max(1_000_000)
-}
-
-impl Trials {
-    /// The goals of a search. `suited_ns`: length of full trials of goals without their own times.
-    pub fn search_goals(&self, suited_ns: u64) -> Vec<Goal> {
-        let goal = |wanted: &WantedGoal| {
-            let [initial_ns, final_ns, sum_ns] =
-                wanted
-                    .times_ns
-                    .unwrap_or([suited_ns, suited_ns, SUM * suited_ns]);
-            let width = self.width.unwrap_or(SEARCH_WIDTH);
-            Goal {
-                initial_ns,
-                width,
-                ..Goal::new(wanted.loss, wanted.exceed, final_ns, sum_ns)
-            }
-        };
-        if self.measure == Measure::Rfc2544 {
-            return vec![goal(&self.throughput_goal())];
-        }
-        self.goals.iter().map(goal).collect()
-    }
-
-    /// The goal of RFC 2544's throughput: one trial of full length without loss meets it.
-    fn throughput_goal(&self) -> WantedGoal {
-        let duration = self.duration_ns;
-        let times_ns = Some([duration.min(FIRST_NS), duration, duration]);
-        WantedGoal {
-            name: "rfc2544".into(),
-            loss: 0.0,
-            exceed: 0,
-            times_ns,
-        }
-    }
-
-    /// Checks the goals, the step and the limits of the loads.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn check_goals(&self) -> Result<(), GoalError> {
-        let limits = Limits::new(
-            self.min_fps.unwrap_or(LEAST_FPS),
-            self.max_fps.unwrap_or(f64::MAX),
-        )?;
-        if let Some(step) = self.step.filter(|step| !STEPS.contains(step)) {
-            return Err(GoalError::Step(step));
-        }
-        match &self.search_goals(self.duration_ns)[..] {
-            [] => Ok(()),
-            goals => Goal::check_all(goals, limits),
-        }
-    }
 }

@@ -314,6 +314,7 @@ mod benchmarks;
 mod error_rate;
 mod replay;
 mod searches;
+mod stability;
 
 #[test]
 fn waits_and_questions_to_a_dut_are_no_part_of_the_budget() {

@@ -76,6 +76,7 @@ fn figures(course: &Benched, maximum: Maximum, valid: &[&TrialRecord]) -> Option
         Benchmark::Recovery => Figures::Recovery(recovery(course, valid)?),
         Benchmark::Reset => Figures::Reset(reset(valid)?),
         Benchmark::ForwardingRate => Figures::ForwardingRate(forwarding(loads())?),
+        Benchmark::Stability => return None,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::{dropped_share, losses_by_place};
 use crate::record::{
     Benchmarked, Campaign, Figures, LabKind, Maximum, NOTHING_PASSES, Row, Searched, Slot, Stopped,
-    Tested, TrialRecord, Unmeasured, Why,
+    Tested, TrialRecord, UNSTABLE, Unmeasured, Why,
 };
 use linerate_search::Irregular;
 
@@ -85,6 +85,7 @@ pub(super) fn without_result(
         none.map(|goal| {
             let why = match goal.outcome.irregular {
                 Some(Irregular::MinLoad) => "even the lowest load misses it",
+                Some(Irregular::Unstable) => UNSTABLE,
                 _ => search.stopped(stopped),
             };
             (

@@ -506,6 +506,10 @@ fn limit(
         _ => "",
     };
     let (number, name) = (explanation.slot + 1, campaign.name_of(explanation.slot));
+    if let Some(low) = searched.and_then(Searched::unstable) {
+        let lost = lost_at(low, campaign.noun());
+        return format!("cell {number}, {name}: unstable: {lost}.{found}");
+    }
     format!("cell {number}, {name}: {rate}. {limit}{busy}{most}{found}")
 }
 

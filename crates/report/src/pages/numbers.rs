@@ -3,7 +3,7 @@
 use crate::document::{Cell, Rows};
 pub use linerate_wire::units::{counted, decimals, grouped, significant};
 
-use linerate_measure::record::Campaign;
+use linerate_measure::record::{Campaign, LowLoad};
 use linerate_plan::campaign::Kind;
 use linerate_stats::Estimate;
 use linerate_wire::words::{Joined, when};
@@ -65,6 +65,30 @@ pub fn count(n: u64) -> Cell {
 /// A share in a table, in percent.
 pub fn share(share: f64) -> Cell {
     Cell::number(100.0 * share, percent(share))
+}
+
+/// `lost 12 frames of 12,000 at 50 % of its rate`.
+pub fn lost_at(low: &LowLoad, noun: &str) -> String {
+    format!(
+        "lost {} {noun}{} of {} at {}",
+        grouped(low.lost),
+        when(low.lost != 1, "s"),
+        grouped(low.sent),
+        of_rate(&[low])
+    )
+}
+
+/// `10 % and 50 % of its rate`.
+pub fn of_rate(loads: &[&LowLoad]) -> String {
+    let shares = loads
+        .iter()
+        .map(|low| format!("{:.0} %", 100.0 * low.share));
+    let shares: Vec<String> = shares.collect();
+    let listed = match shares.as_slice() {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        one => one.concat(),
+    };
+    format!("{listed} of its rate")
 }
 
 /// A rate in a table's unit, by its divisor. One of less than a thousandth of that names a unit of its own: `1.490`, `99.99 pps`.

@@ -16,6 +16,7 @@ mod pictures;
 mod profiles;
 mod searches;
 mod shown;
+pub(super) mod stability;
 mod tables;
 mod telemetry;
 mod trust;

@@ -219,6 +219,7 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
         },
         stalls: Some(0.0),
         loads: Vec::new(),
+        stability: None,
         table: None,
         ended: Some(Ended::Known),
     };

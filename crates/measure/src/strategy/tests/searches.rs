@@ -6,7 +6,7 @@ use crate::record::{Ended, Searched};
 use linerate_search::Irregular;
 
 /// The tester alone passes this many frames/s.
-const CEILING: f64 = 1e6;
+pub(super) const CEILING: f64 = 1e6;
 
 fn goal(name: &str, loss: f64) -> WantedGoal {
     WantedGoal {
@@ -23,6 +23,11 @@ fn searches(duts: usize) -> Searches {
 }
 
 fn searches_of(duts: usize, direction: Direction) -> Searches {
+    Searches::new(design_of(duts, direction))
+}
+
+/// A search for NDR and PDR of several DUTs.
+pub(super) fn design_of(duts: usize, direction: Direction) -> Design {
     let trials = Trials {
         measure: Measure::Search,
         goals: vec![goal("ndr", 0.0), goal("pdr", 0.005)],
@@ -39,7 +44,7 @@ fn searches_of(duts: usize, direction: Direction) -> Searches {
     design.slots[1..]
         .iter_mut()
         .for_each(|slot| slot.ceiling = Some(0));
-    Searches::new(design)
+    design
 }
 
 /// Runs the searches against DUTs that forward this many frames/s; `valid`: whether a trial of a DUT at a load is.

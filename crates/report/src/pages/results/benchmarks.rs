@@ -6,6 +6,7 @@ use super::super::plan::{departures, terms};
 use super::measured::modifiers;
 use super::searches;
 use super::shown::Shown;
+use super::stability;
 use crate::prelude::*;
 use linerate_measure::experiment::Benchmark;
 use linerate_measure::record::{AtLoad, EventClass, Figures, Maximum, Tested};
@@ -31,6 +32,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     single(shown)
         .into_iter()
         .for_each(|sentence| page.answer(sentence));
+    page.fact("stable", stability::line(shown));
     page.note(remarks::medium(shown, all));
     if let Some(stalls) = searches::stalls(&experiment.trials, &shown.summary.searches) {
         page.note(format!("On this machine, {stalls}"));
@@ -38,6 +40,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     if shown.slots().any(|slot| slot.direction == Direction::Both) {
         page.note("Frames go in both directions: loads, rates and lengths of bursts are those of each direction, and equal in both (RFC 2544, section 14). Numbers of frames cover both.");
     }
+    stability::section(page, shown);
     for test in &experiment.trials.tests {
         let of_test = all.iter().filter_map(|of| {
             let tested = of.tests.iter().find(|tested| tested.test == *test)?;
@@ -84,7 +87,9 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
         !experiment.trials.departures(sizes(shown)).is_empty(),
         "; departs from RFC 2544's recommendations",
     );
-    let mut sentences = Vec::new();
+    let slots = shown.summary.benchmarks.iter();
+    let unstable = slots.filter_map(|of| stability::sentence(shown, of.slot));
+    let mut sentences: Vec<String> = unstable.collect();
     for slot in &shown.summary.benchmarks {
         let found = slot.tests.iter().find_map(|tested| match &tested.figures {
             Figures::Throughput(found) => Some((found.fps, found.upper.is_none())),
@@ -194,6 +199,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, test: Benchmark, found: &[Resul
         Benchmark::Recovery => recovery(page, shown, found, unit),
         Benchmark::Reset => reset(page, shown, found, unit),
         Benchmark::ForwardingRate => forwarding_rate(page, shown, found, unit),
+        Benchmark::Stability => {}
     }
 }
 

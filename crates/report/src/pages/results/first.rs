@@ -4,7 +4,7 @@ use super::super::plan::{departures, titled};
 use super::answer;
 use super::changes::{change, change_interval};
 use super::trust::trust;
-use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches};
+use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches, stability};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
@@ -159,6 +159,7 @@ fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
         .take(room.sentences)
         .for_each(|sentence| page.answer(sentence));
     page.fact("trust", trust(shown));
+    page.fact("stable", short(&stability::line(shown)));
 }
 
 /// The one table of the page.

@@ -3,6 +3,7 @@
 use super::super::plan::{seconds, terms};
 use super::pictures;
 use super::shown::Shown;
+use super::stability;
 use crate::prelude::*;
 use linerate_measure::experiment::{Method, Trials};
 use linerate_measure::record::{Ended, NOTHING_PASSES, Searched, SearchedGoal, SearchedLoad};
@@ -20,6 +21,10 @@ const WIDE: f64 = 1.1;
 pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     let searches = &shown.summary.searches;
     for search in searches {
+        let unstable = stability::sentence(shown, search.slot);
+        unstable
+            .into_iter()
+            .for_each(|sentence| page.answer(sentence));
         sentences_of(shown, search)
             .into_iter()
             .for_each(|sentence| page.answer(sentence));
@@ -32,6 +37,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         }
         gap(page, shown, search);
     }
+    page.fact("stable", stability::line(shown));
     if let Some(stalls) = stalls(&shown.planned.experiment.trials, searches) {
         page.note(format!("On this machine, {stalls}"));
     }
@@ -59,29 +65,33 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     if goals().any(|goal| goal.interval != [None; 2]) {
         page.note("The 95 % interval, from all trials of full length, is for the load at which the goal begins to be missed.");
     }
-    searches
-        .iter()
+    stability::section(page, shown);
+    let searched = searches.iter().filter(|search| !search.loads.is_empty());
+    searched
         .take(MOST)
         .for_each(|search| loads(page, shown, search));
 }
 
-/// The answers of all searches.
+/// The answers of all searches, unstable DUTs first.
 pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
-    let searches = shown.summary.searches.iter();
-    searches
-        .flat_map(|search| sentences_of(shown, search))
-        .collect()
+    let searches = || shown.summary.searches.iter();
+    let unstable = searches().filter_map(|search| stability::sentence(shown, search.slot));
+    let rates = searches().flat_map(|search| sentences_of(shown, search));
+    unstable.chain(rates).collect()
 }
 
 fn sentences_of(shown: &Shown<'_>, search: &Searched) -> Vec<String> {
     if search.goals.is_empty() && !search.loads.is_empty() {
         return vec![curve(shown, search)];
     }
-    search
-        .goals
-        .iter()
-        .map(|goal| sentence(shown, search, goal) + &together(shown, search, goal))
-        .collect()
+    let goals = search.goals.iter().filter(|goal| !is_refused(goal));
+    let goals = goals.map(|goal| sentence(shown, search, goal) + &together(shown, search, goal));
+    goals.collect()
+}
+
+/// Whether a goal was not searched for.
+fn is_refused(goal: &SearchedGoal) -> bool {
+    goal.outcome.irregular == Some(Irregular::Unstable)
 }
 
 /// The bounds of each goal.
@@ -107,12 +117,10 @@ pub fn table<'a>(shown: &Shown<'a>) -> Rows<(&'a Searched, &'a SearchedGoal)> {
             Some(share((high - low) / high))
         })
         .column("95 %", "interval", |(_, goal)| interval(goal, unit.scale))
-        .optional("result", "", |(_, goal)| {
-            if goal.outcome.irregular.is_some() {
-                "irregular"
-            } else {
-                "regular"
-            }
+        .optional("result", "", |(_, goal)| match goal.outcome.irregular {
+            None => "regular",
+            Some(Irregular::Unstable) => "refused",
+            Some(_) => "irregular",
         })
 }
 
@@ -321,7 +329,7 @@ fn why(shown: &Shown<'_>, search: &Searched, goal: &SearchedGoal) -> String {
             )
         }
         Some(Irregular::Unfinished) => search.stopped(shown.summary.stopped).into(),
-        None => String::new(),
+        Some(Irregular::Unstable) | None => String::new(),
     }
 }
 
@@ -341,6 +349,7 @@ fn gap(page: &mut Document, shown: &Shown<'_>, search: &Searched) {
         return;
     };
     let apart = match strict.outcome.conditional {
+        _ if is_refused(strict) => return,
         Some(without) if with <= WIDE * without => return,
         Some(without) => format!("{:.1} times {}", with / without, strict.name),
         // A load without loss, which too few trials have shown.

@@ -328,6 +328,7 @@ fn what_spoils_a_figure_stands_beside_it() {
         limits: Limits::new(1e3, 1e6).unwrap(),
         stalls: None,
         loads: Vec::new(),
+        stability: None,
         table: None,
         ended: None,
     }];
@@ -374,6 +375,7 @@ fn a_search_says_that_the_table_decided_and_that_a_load_lost_nothing() {
             limits: Limits::new(1e3, 2e5).unwrap(),
             stalls: None,
             loads: vec![load(loss)],
+            stability: None,
             table: Some(262_144),
             ended: None,
         }];
@@ -415,6 +417,7 @@ fn stalls_that_make_a_goal_without_loss_meaningless_are_named() {
             limits,
             stalls,
             loads: Vec::new(),
+            stability: None,
             table: None,
             ended: None,
         };

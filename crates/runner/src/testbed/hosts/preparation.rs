@@ -52,7 +52,10 @@ fn needs_linerate(test: Benchmark) -> Option<&'static str> {
         Benchmark::Recovery => Some("loads whose rate changes"),
         Benchmark::Reset => Some("events under load"),
         Benchmark::Latency | Benchmark::DelayVariation => Some("delays of single frames"),
-        Benchmark::Throughput | Benchmark::FrameLoss | Benchmark::ForwardingRate => None,
+        Benchmark::Throughput
+        | Benchmark::FrameLoss
+        | Benchmark::ForwardingRate
+        | Benchmark::Stability => None,
     }
 }
 
