@@ -117,10 +117,12 @@ const PUT_IN: [(&str, &[Put]); 13] = [
     ),
 ];
 
-/// Runs the plan, and returns the lists of its variants.
-fn lists(scratch: &Scratch, more: &[&str]) -> BTreeMap<String, OnPath> {
+/// Runs the plan with further lines, and returns the lists of its variants.
+fn lists(scratch: &Scratch, lines: &str, more: &[&str]) -> BTreeMap<String, OnPath> {
     let _ = fs::remove_dir_all(scratch.file("records"));
-    let ended = linerate(["run", PLAN, "--out", "records"])
+    let plan = fs::read_to_string(PLAN).unwrap() + lines;
+    fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let ended = linerate(["run", "plan.toml", "--out", "records"])
         .args(more)
         .dir(scratch.path())
         .within(300)
@@ -151,7 +153,11 @@ fn explained(scratch: &Scratch, args: &[&str]) -> String {
 fn everything_that_is_put_on_the_way_is_listed_by_name() {
     let scratch = Scratch::new();
     // 3,000 instructions in each program take more time than the samples could miss.
-    let with_profile = lists(&scratch, &["--quick", "--profile"]);
+    let with_profile = lists(
+        &scratch,
+        "\n[collect]\nprofile = \"300 ms\"\n",
+        &["--quick"],
+    );
     let (plain, profiled) = (&with_profile["plain"], &with_profile["programs"]);
     assert!(plain.profiled && profiled.profiled, "{profiled:#?}");
     let others = plain.entries.iter();
@@ -168,7 +174,7 @@ fn everything_that_is_put_on_the_way_is_listed_by_name() {
             "{entry:?}"
         );
     }
-    let lists = lists(&scratch, &[]);
+    let lists = lists(&scratch, "", &[]);
     for (variant, put_in) in PUT_IN {
         let list = &lists[variant];
         // Tracing is the whole machine's: it is in force for all variants while one has it.

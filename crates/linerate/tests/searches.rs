@@ -171,8 +171,8 @@ fn a_dut_that_loses_frames_far_below_its_rate_is_told_from_one_that_does_not() {
     let scratch = Scratch::new();
     let plan = "title = \"t\"\nquestion = \"q\"\nlab = { mode = \"threaded\", batch = 32, link-speed = \"13440 kbit/s\" }\n\
                 [variants.forwarding]\n[variants.lossy]\ndut = \"known-loss=1000\"\n[traffic]\nflows = 1\nfamily = \"IPv4\"\n\
-                [trials]\nmeasure = \"search\"\ngoals = [\"0:100ms:500ms:0.5\", \"0.5%:100ms:500ms:0.5\"]\nwidth = \"5 %\"\n\
-                duration = \"100 ms\"\nbudget = \"60 s\"\n";
+                [trials]\nmeasure = \"search\"\ngoals = [\"0:100ms:200ms:0.5\", \"0.5%:100ms:200ms:0.5\"]\nwidth = \"10 %\"\n\
+                duration = \"100 ms\"\nbudget = \"20 s\"\n";
     std::fs::write(scratch.file("plan.toml"), plan).unwrap();
     let line = linerate_line("run plan.toml --json --out records");
     let found = line.dir(scratch.path()).within(200).first().run().json();

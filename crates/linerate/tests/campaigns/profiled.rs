@@ -187,6 +187,8 @@ family = "IPv4"
 [trials]
 duration = "50 ms"
 blocks = 1
+[collect]
+profile = "200 ms"
 "#;
     fs::write(scratch.file("plan.toml"), plan).unwrap();
     let profiled = linerate(["run", "plan.toml", "--profile", "--out", "records"])
