@@ -189,8 +189,6 @@ fn event(hosts: usize) -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 256 } else { 4096 }))]
-
     #[test]
     fn whatever_hosts_do(design in designs(), behaviours in behaviours(), interrupt in prop::option::of(0u64..200)) {
         let seen = run(&design, behaviours, interrupt);
