@@ -191,7 +191,6 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     )
     .unwrap();
     lane.dut.iter().for_each(|dut| dut.begin_load());
-    let before = ledger::snapshot(lane).unwrap();
     let longest = 5_000_000_000;
     let timing = Timing {
         warm_up_ns: 0,
@@ -216,7 +215,9 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         batch,
         ..Load::lasting(timing.load())
     };
+    let mut before = None;
     let mut run = |began: &dyn Fn(u64)| {
+        before = Some(ledger::snapshot(lane).unwrap());
         trial::run(
             timing,
             load,
@@ -233,7 +234,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         }
         None => (run(&|_| {}), None),
     };
-    let outcome = outcome.unwrap();
+    let (outcome, before) = (outcome.unwrap(), before.unwrap());
     let sent = generator.counters();
     assert_eq!(
         sent.frames, frames.count,

@@ -360,9 +360,11 @@ impl GroupLab for Embedded {
         let mut collectors = scene.before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
-        let before = ledger::snapshot(lane)?;
         let began = Instant::now();
+        let mut before = None;
         let run = |began: &dyn Fn(u64)| {
+            // Just before the receiver begins to count: a frame of the kernel's own that comes between is counted by one of them.
+            before = Some(ledger::snapshot(lane)?);
             trial::run(
                 timing,
                 load,
@@ -377,6 +379,7 @@ impl GroupLab for Embedded {
         };
         let (outcome, event_run) = with_event(lane, request, run)?;
         let outcome = outcome?;
+        let before = before.context("the load did not begin")?;
         let sent = generator.directions();
         let downed = event_run.is_some()
             && lane
