@@ -1,4 +1,4 @@
-//! Tests with loads of their own that may run side by side, and beside those that measure.
+//! Tests with loads of their own that may run side by side.
 
 mod agent;
 mod common;

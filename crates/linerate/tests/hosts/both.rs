@@ -1,6 +1,7 @@
 //! Frames in both directions at once between hosts: each end sends and counts.
 
 use super::lab::RealLab;
+use super::site::failed;
 use crate::common::wait_for;
 use linerate_linux::net::netlink::Route;
 use serde_json::{Value, json};
@@ -51,24 +52,7 @@ fn counts(trial: &Value, way: usize) -> [u64; 3] {
 /// By all counts, every frame of each direction is received or lost at a known place.
 #[track_caller]
 fn conserved(trial: &Value) {
-    let failed = trial["audit"]["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|check| check["ok"] != true);
-    // When and how evenly frames are sent, forwarded and received is this machine's: other tests run.
-    let of_time = |name: &str| {
-        let checks = [
-            "offered",
-            "measured window",
-            "the DUT was at work",
-            "the tester lost nothing",
-        ];
-        checks.iter().any(|check| name.starts_with(check))
-    };
-    let failed: Vec<_> = failed
-        .filter(|c| !of_time(c["name"].as_str().unwrap()))
-        .collect();
+    let failed = failed(trial);
     assert!(failed.is_empty(), "{failed:?}");
     let ways = [0, 1].map(|way| counts(trial, way));
     for (way, [sent, received, lost]) in ways.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Settings of a Linux DUT: each is read while its variant is measured, and all are afterwards as they were.
 
 use super::lab::{RealLab, gentle};
+use super::site::failed;
 use crate::common::Ended;
 use serde_json::Value;
 
@@ -27,13 +28,7 @@ fn seen(lab: &RealLab) -> Vec<String> {
 #[track_caller]
 fn are_measured(lab: &RealLab, ended: &Ended) {
     let trials = lab.trials();
-    let checks = trials
-        .iter()
-        .flat_map(|trial| trial["audit"]["checks"].as_array().unwrap());
-    let failed = checks.filter(|check| check["ok"] != true);
-    let failed: Vec<_> = failed
-        .filter(|c| !c["name"].as_str().unwrap().starts_with("offered"))
-        .collect();
+    let failed: Vec<_> = trials.iter().flat_map(failed).collect();
     assert!(
         trials.len() == 2 && failed.is_empty(),
         "{failed:?}: {}{}",
