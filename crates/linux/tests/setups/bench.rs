@@ -149,9 +149,27 @@ impl Shown {
     }
 }
 
+/// Waits until a router has reported its multicast groups, which it does once its links are up: a report that comes while the receiver begins to
+/// count would be counted by its interface alone.
+fn wait_for_reports(lane: &linerate_linux::lab::Lane) {
+    let Some(dut) = &lane.dut else { return };
+    if lane.setup.settings.dut != linerate_plan::settings::Dut::Forwarding {
+        return;
+    }
+    let began = Instant::now();
+    let reports = || {
+        let counters = linerate_linux::net::procnet::all(&dut.namespace).unwrap();
+        counters.get("Icmp6.OutMLDv2Reports").copied().unwrap_or(0)
+    };
+    while reports() < 2 && began.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Sends frames into lane 0.
 pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let lane = &lab.lanes[0];
+    wait_for_reports(lane);
     let spec = FrameSpec::new(
         MacAddr(lane.destination_mac()),
         MacAddr(lane.generator.mac),
