@@ -89,7 +89,8 @@ impl RuleSet {
         self.chains.iter().any(|chain| chain.rules > 0) || !self.flow_tables.is_empty()
     }
 
-    fn some(self) -> Option<RuleSet> {
+    /// `None` where it has no rule.
+    pub(super) fn some(self) -> Option<RuleSet> {
         self.has_rules().then_some(self)
     }
 
@@ -97,32 +98,29 @@ impl RuleSet {
         let Some(chain) = self.chains.last_mut() else {
             return;
         };
-        let has = |signs: &[&str]| words(text).any(|word| signs.contains(&word));
+        let words: Vec<&str> = words(text).collect();
+        let has = |signs: &[&str]| words.iter().any(|word| signs.contains(word));
+        let begins = |prefix| words.iter().any(|word| word.starts_with(prefix));
         chain.rules += 1;
-        chain.lookups += u64::from(
-            has(signs.lookup)
-                || signs
-                    .prefix
-                    .is_some_and(|p| words(text).any(|w| w.starts_with(p))),
-        );
+        chain.lookups += u64::from(has(signs.lookup) || signs.prefix.is_some_and(begins));
         chain.counting += u64::from(signs.counts || has(&["counter"]));
         chain.logging += u64::from(has(signs.log));
         chain.tracking += u64::from(has(signs.track));
-        self.jumps(text, signs);
+        chain.jumps(&words, signs);
     }
+}
 
-    /// The chains that a rule, or a line of one, leads to.
-    fn jumps(&mut self, text: &str, signs: &Signs) {
-        let Some(chain) = self.chains.last_mut() else {
-            return;
-        };
-        let jumps = words(text)
-            .zip(words(text).skip(1))
+impl Chain {
+    /// The chains that the words of a rule, or of a line of one, lead to.
+    fn jumps(&mut self, words: &[&str], signs: &Signs) {
+        let jumps = words
+            .iter()
+            .zip(words.iter().skip(1))
             .filter(|(word, _)| signs.jump.contains(word));
         // A verdict map has several: `{ 1 : jump a, 2 : jump b }`.
         let names = jumps.map(|(_, to)| shown(to.trim_end_matches([',', '}', ';'])));
-        let room = MOST.saturating_sub(chain.leads_to.len());
-        chain.leads_to.extend(names.take(room));
+        let room = MOST.saturating_sub(self.leads_to.len());
+        self.leads_to.extend(names.take(room));
     }
 }
 
@@ -301,13 +299,8 @@ fn depth(line: &str) -> i32 {
     })
 }
 
-/// `nft -s -t list ruleset`, if it has rules.
-pub fn nftables(text: &str) -> Option<RuleSet> {
-    all_of_nftables(text).some()
-}
-
 /// `nft -s -t list ruleset`, with or without rules.
-pub fn all_of_nftables(text: &str) -> RuleSet {
+pub fn nftables(text: &str) -> RuleSet {
     let mut found = RuleSet {
         filter: "nftables".into(),
         ..RuleSet::default()
@@ -348,7 +341,14 @@ pub fn all_of_nftables(text: &str) -> RuleSet {
             (2, "}") => {}
             (2, word) if in_chain && word != "comment" => found.rule(line, &NFT),
             // A rule with a long set goes on over several lines.
-            (3, _) if in_chain => found.jumps(line, &NFT),
+            (3, _) if in_chain => {
+                let words: Vec<&str> = words(line).collect();
+                found
+                    .chains
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|chain| chain.jumps(&words, &NFT));
+            }
             _ => {}
         }
         level = (level + depth(line)).max(0);
@@ -413,13 +413,8 @@ fn iptables(found: &mut RuleSet, family: &str, text: &str) {
     }
 }
 
-/// The rules of both families, if there are any.
-pub fn of_iptables(answer: &str) -> Option<RuleSet> {
-    all_of_iptables(answer).some()
-}
-
 /// The tables of both families, with or without rules.
-pub fn all_of_iptables(answer: &str) -> RuleSet {
+pub fn of_iptables(answer: &str) -> RuleSet {
     let mut found = RuleSet::default();
     sections(answer)
         .into_iter()

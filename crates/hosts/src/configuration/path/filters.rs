@@ -1,7 +1,7 @@
 //! Packet filters on the way: all base chains, sets by their types, and parts of rules that have a cost of their own.
 
 use super::{Configuration, Set, enter};
-use crate::configuration::rule_sets;
+use crate::configuration::rule_sets::{self, RuleSet};
 use crate::systems::text::{lines, shown};
 
 /// Parts of rules, each with the words that show it.
@@ -41,11 +41,7 @@ const PARTS: [(&str, &[&str]); 7] = [
 impl Configuration {
     /// `nft -s -t list ruleset`.
     pub(in super::super) fn nftables(&mut self, answer: &str) {
-        self.rule_sets.extend(rule_sets::nftables(answer));
-        self.path
-            .packet_filters
-            .push(rule_sets::all_of_nftables(answer));
-        self.parts(answer);
+        self.packet_filter(rule_sets::nftables(answer), answer);
         let mut set: Option<Set> = None;
         for line in lines(answer).map(str::trim) {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -70,14 +66,13 @@ impl Configuration {
 
     /// `iptables-save` of both families.
     pub(in super::super) fn iptables(&mut self, answer: &str) {
-        self.rule_sets.extend(rule_sets::of_iptables(answer));
-        self.path
-            .packet_filters
-            .push(rule_sets::all_of_iptables(answer));
-        self.parts(answer);
+        self.packet_filter(rule_sets::of_iptables(answer), answer);
     }
 
-    fn parts(&mut self, answer: &str) {
+    /// The rules and the kinds of rules that an answer lists.
+    fn packet_filter(&mut self, rules: RuleSet, answer: &str) {
+        self.rule_sets.extend(rules.clone().some());
+        self.path.packet_filters.push(rules);
         let has = |(_, signs): &&(&'static str, &[&str])| {
             let is_rule = |line: &str| signs.iter().any(|sign| line.contains(sign));
             lines(answer).any(is_rule)
