@@ -238,7 +238,7 @@ fn a_disk_that_fills_up_is_named_and_the_trials_so_far_are_safe() {
         crate::common::LINERATE
     );
     let keep = "code=$?; cp -r disk/records kept; exit $code";
-    let ended = with_small_disk(&scratch, "512k", &format!("{bench}; {keep}"))
+    let ended = with_small_disk(&scratch, "192k", &format!("{bench}; {keep}"))
         .within(170)
         .run();
     let ended = ended.fails(
@@ -252,7 +252,7 @@ fn a_disk_that_fills_up_is_named_and_the_trials_so_far_are_safe() {
     );
     let kept = scratch.path().join("kept");
     let trials = crate::common::campaign::trials(&kept);
-    assert!(trials.len() > 100, "{}", trials.len());
+    assert!(trials.len() > 10, "{}", trials.len());
     assert!(
         ended
             .stderr

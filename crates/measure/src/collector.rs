@@ -132,6 +132,12 @@ impl<'a> Collectors<'a> {
         }
     }
 
+    /// Adds the collectors of the same trial that were prepared after these.
+    pub fn and(mut self, later: Collectors<'a>) -> Collectors<'a> {
+        self.all.extend(later.all);
+        self
+    }
+
     /// Reports a moment to each of them.
     pub fn during(&mut self, moment: Moment) {
         self.all

@@ -44,21 +44,11 @@ pub struct Scene<'a> {
 type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
 
 /// The collectors of every trial, whatever a plan's `collect.what` names: warnings of a summary rest on how busy CPUs were, findings on the
-/// counters and the configuration. The receiver counts latencies itself.
-static COLLECTORS: [Make; 3] = [
+/// counters and the configuration ([`Scene::ask`]). The receiver counts latencies itself.
+static COLLECTORS: [Make; 2] = [
     |scene| Some(Box::new(cpus(Path::new("/"), scene.own()?, scene.switches))),
     // Counters of a host are read with the account of frames.
     |scene| Some(Box::new(counters(scene.lane?))),
-    |scene| {
-        let (host, slot) = (scene.host.clone()?, scene.configuration?);
-        Some(Box::new(Configured::new(
-            host,
-            scene.kernel,
-            scene.ends.clone(),
-            scene.addresses.clone(),
-            slot,
-        )))
-    },
 ];
 
 impl<'a> Scene<'a> {
@@ -93,8 +83,22 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Prepares the collectors of one trial.
-    pub fn before(&self, collect: &Collect) -> Collectors<'a> {
+    /// Asks how the DUT of [`Scene::configuration`] is configured. Other linerates need not wait for the answers: that needs no turn.
+    pub fn ask(&self) -> Collectors<'static> {
+        let configured = self
+            .host
+            .clone()
+            .zip(self.configuration)
+            .map(|(host, slot)| {
+                let (ends, addresses) = (self.ends.clone(), self.addresses.clone());
+                Box::new(Configured::new(host, self.kernel, ends, addresses, slot))
+                    as Box<dyn Collector>
+            });
+        Collectors::before(configured.into_iter().collect(), monotonic_ns)
+    }
+
+    /// Prepares the collectors of one trial. `asked`: what [`Scene::ask`] found.
+    pub fn before(&self, asked: Collectors<'a>, collect: &Collect) -> Collectors<'a> {
         let mut all: Vec<Box<dyn Collector + 'a>> =
             COLLECTORS.iter().filter_map(|make| make(self)).collect();
         let [inside, outside] = &self.ends;
@@ -120,7 +124,7 @@ impl<'a> Scene<'a> {
         if let (Some(host), Some(load)) = (&self.host, self.load) {
             all.push(Box::new(Busy::new(host.clone(), self.kernel, load)));
         }
-        Collectors::before(all, monotonic_ns)
+        asked.and(Collectors::before(all, monotonic_ns))
     }
 
     /// The probes of the kernel. Without a DUT, no frame passes its stack.

@@ -92,7 +92,6 @@ impl GroupLab for ConnectionLab {
         let Request {
             slot: cell, timing, ..
         } = *request;
-        let turn = turn(prepared);
         let number = self
             .lanes
             .iter()
@@ -102,14 +101,16 @@ impl GroupLab for ConnectionLab {
         if let Some(fault) = &lane.fault {
             return Ok(TrialOutcome::failed(fault.clone()));
         }
+        let scene = scene(prepared, lane, request);
+        let asked = scene.ask();
+        let turn = turn(prepared);
         if let Some(dut) = &lane.dut {
             conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
         }
         let kind = &prepared.kinds[prepared.kind_of[cell]];
         let connections = kind.traffic.connections.context("a cell of connections")?;
         let wanted = wanted(prepared, kind, connections, (number, lane));
-        let scene = scene(prepared, lane, request);
-        let mut collectors = scene.before(&prepared.plan.collect);
+        let mut collectors = scene.before(asked, &prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;

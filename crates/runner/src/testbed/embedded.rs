@@ -345,19 +345,21 @@ impl GroupLab for Embedded {
         let Request {
             slot: cell, timing, ..
         } = *request;
-        let turn = self.prepare_in_turn(cell, timing)?;
         let number = self.lane(cell);
-        let load = request.load(self.batch_of(request));
         let lane = &self.lab.lanes[number];
         if let Some(fault) = &lane.fault {
             return Ok(TrialOutcome::failed(fault.clone()));
         }
+        let asked = scene(&self.prepared, lane, request).ask();
+        let turn = self.prepare_in_turn(cell, timing)?;
+        let load = request.load(self.batch_of(request));
+        let lane = &self.lab.lanes[number];
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
         let scene = Scene {
             switches: self.switches.as_ref(),
             ..scene(&self.prepared, lane, request)
         };
-        let mut collectors = scene.before(&self.prepared.plan.collect);
+        let mut collectors = scene.before(asked, &self.prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let began = Instant::now();

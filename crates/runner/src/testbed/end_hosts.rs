@@ -109,7 +109,7 @@ impl Testbed for EndHosts {
         let flows = self.prepared.plan.kinds[self.prepared.plan.cells[cell].kind].flows;
         let mut lab = Lab::new(setup, link, self.by_kernel).context("making the end hosts")?;
         let scene = scene(&lab, &setup.name, request.configuration.then_some(cell));
-        let mut collectors = scene.before(&self.prepared.plan.collect);
+        let mut collectors = scene.before(scene.ask(), &self.prepared.plan.collect);
         // Nothing binds iperf3 to a CPU.
         let cpus = online_cpus().context("asking which CPUs this process may use")?;
         let turn = Turn::on(&cpus, interrupted, mention);

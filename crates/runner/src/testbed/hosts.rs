@@ -110,7 +110,7 @@ impl Device {
         let telemetry = request.telemetry.map(|what| (what, Vec::new()));
         // An event takes the host away, or its links.
         let load = (!matches!(request.shape, Shape::Event { .. })).then(|| request.timing.load());
-        Scene {
+        let scene = Scene {
             host,
             lane: None,
             switches: None,
@@ -121,8 +121,8 @@ impl Device {
             load,
             configuration,
             addresses: self.addresses[request.slot].clone(),
-        }
-        .before(&self.collect)
+        };
+        scene.before(scene.ask(), &self.collect)
     }
 }
 
