@@ -105,7 +105,7 @@ const BY_HAND: &str =
     "a plan could not put back what the host has there: change it by hand, and measure again";
 const WHOLE_MACHINE: Try =
     Try::Not("it is set for the whole machine: change it by hand, and measure again");
-const PROGRAM: Try = Try::Not("the program is not of the plan: end it, and measure again");
+const PROGRAM: Try = Try::Not("linerate did not start this program: end it, and measure again");
 const STEER: Try = Try::Keys(r#"{"interface": {"in": {"rps": "{cpus}"}}}"#);
 const STEERS_LINUX: Try = Try::Not("a plan steers frames to other CPUs on Linux only");
 /// The interrupts of the inside interface on these CPUs, in turn.

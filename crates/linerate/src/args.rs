@@ -204,8 +204,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant is slower than the baseline (the variant that others are compared with) by at least this share,
-    /// such as 3%, over its whole 95 % interval; with 5 if only over a part of it, or if there is no interval
+    /// Exit with status 3 if a variant's whole 95 % interval is at least this share, such as 3%, below the baseline (the variant that others
+    /// are compared with); with 5 if only a part of the interval is, or if there is no interval
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
@@ -220,7 +220,7 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with = "full")]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory; variants then are no more than names: `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
+    /// Simulate the DUT in memory; variants are then only names. WHAT is `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
     /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]

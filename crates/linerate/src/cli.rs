@@ -170,7 +170,7 @@ pub enum Command {
     Revert(apply::Revert),
     /// Which of many settings make a DUT faster?
     ///
-    /// Takes a plan whose variants each change one setting; variants that give one setting different values are compared as its levels. A screening measures a few combinations of the changes. Fresh trials
+    /// Takes a plan whose variants each change one setting; several variants may try different values of one setting. A screening measures a few combinations of the changes. Fresh trials
     /// then test the changes that seem to matter; the more changes there are, the clearer an effect must be. Last, the DUT with the changes that
     /// help is measured beside the DUT as it is. The result: which changes help, which make the DUT slower, which depend on each
     /// other, and which show no difference.
@@ -196,7 +196,7 @@ pub enum Command {
     ///
     /// Writes a minimal set (stateless, stateful, or translating addresses) for the benchmark networks 198.18.0.0/15 (RFC 2544) and
     /// 2001:2::/48 (RFC 5180). Options add rules that match nothing, a table of any size, and settings that make room for many
-    /// states. The text is written while it is made: ten million entries take seconds and little memory.
+    /// states. linerate writes each rule as soon as it is made: ten million entries take seconds and little memory.
     ///
     /// Nothing is loaded. Sets of the BSD firewalls pass all other traffic; those of Linux drop forwarded frames that are not test
     /// traffic, so load them in a lab only.

@@ -18,7 +18,9 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
         return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
     }
     if !summary.searches.is_empty() {
-        return vec!["each trial with its audit: linerate show DIRECTORY --trials".into()];
+        return vec![
+            "each trial, and why it is valid or not: linerate show DIRECTORY --trials".into(),
+        ];
     }
     let of_dut = |row: &&Row| {
         campaign
@@ -81,10 +83,10 @@ fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
         // An interval shrinks with the square root of the trials.
         let seconds = trials.budget_ns.unwrap_or(0) as f64 / 1e9 * (widest / 0.02).powi(2);
         match seconds {
-            s if s <= 1800.0 => format!("the least certain change is not known to 2 % yet: --budget {:.0}s", s.ceil()),
+            s if s <= 1800.0 => format!("the widest 95 % interval of a change still spans more than 2 %: --budget {:.0}s", s.ceil()),
             _ if widest.is_infinite() => "not every change has an interval yet: let it run to its end, with a longer --budget if it did".into(),
             _ => format!(
-                "the least certain change is only known to {:.0} %, and this machine is too noisy for much more: try a quieter time, or other CPUs",
+                "the widest 95 % interval of a change spans {:.0} %; this machine is too noisy for a much narrower one: try a quieter time, or other CPUs",
                 100.0 * widest
             ),
         }

@@ -154,7 +154,7 @@ impl Check {
             "frames were sent" => "no frame was sent".into(),
             "offered as asked" => match found.split_once(" frames/s offered of ") {
                 Some((offered, asked)) => {
-                    format!("the tester offered {offered} frames/s of {asked}")
+                    format!("the tester offered {offered} frames/s instead of {asked}")
                 }
                 None => format!("the load was not as asked: {found}"),
             },

@@ -286,7 +286,7 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
     for rates in sides {
         if rates.left_out > 0 {
             out.push(format!(
-                "{}: left out, because their audit failed or they had no rate: {} of {} trials",
+                "{}: {} of {} trials are left out, because they are invalid or have no rate",
                 rates.name,
                 rates.left_out,
                 rates.left_out + rates.values.len()

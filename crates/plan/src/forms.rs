@@ -252,7 +252,7 @@ pub(crate) static HOST_ADDRESS: Form = Form {
     units: &[],
     pattern: "^[0-9a-fA-F:.]+(/[0-9]+)?$",
     example: "198.18.0.1/24",
-    read: |text| shown::<HostAddress>(text, "an IP address"),
+    read: |text| shown::<HostAddress>(text, "an IP address with the length of its network"),
 };
 
 pub(crate) static MAC: Form = Form {

@@ -66,7 +66,7 @@ pub(super) static LAB: Table = Table {
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
-        key("link-speed", Kind::Form(&SPEED)).about("Link speed that counts as 100 % in rates such as 50 %: that of the slower link. Default: what the hosts of a lab file report."),
+        key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link: 100 % in rates such as 50 %, and in the loads of rfc2544. Default: what the hosts of a lab file report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How the embedded lab sends and receives frames (for UDP ports, use `ports`). Default: xdp where this process may \
                 load XDP programs.",
@@ -101,7 +101,7 @@ pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
         key("connections", Kind::Choice(&CONNECTIONS)).about(
-            "Measure new connections a second instead of frames a second, between 64 clients and the servers. No connection is repeated. \
+            "Measure new connections a second instead of frames a second, between 64 clients and the servers. No two connections have the same addresses and ports. \
                 Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_OBJECT as u64))
@@ -123,7 +123,7 @@ pub(super) static TRAFFIC: Table = Table {
         key("transport", Kind::Choice(&TRANSPORTS)).about("Protocol above IP. Default: UDP."),
         key("flows", Kind::count(1, 5_000_000)).about("Number of flows, which differ in addresses or ports. Default: 2000."),
         key("order", Kind::Form(&FLOW_ORDER))
-            .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
+            .about("The order of flows: sequential, random or zipf:EXPONENT (a few flows get most of the frames). Default: sequential."),
         key("format", Kind::Choice(&FORMATS)).about("Addresses, ports and flags. Default: studies."),
         key("networks", Kind::count(1, 256)).about(
             "Number of destination networks; the embedded lab's DUT gets a route to each. \
@@ -154,7 +154,7 @@ pub(super) static TRAFFIC: Table = Table {
                 21). Default: 0, evenly spaced.",
         ),
         key("rate", Kind::Form(&RATE)).about(
-            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of link-speed). \
+            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of the link speed). \
                 To load half of what the DUT forwards, measure max first, and give the rate in pps. Default: max.",
         ),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
@@ -323,7 +323,7 @@ pub(super) static TRIALS: Table = Table {
         ),
         key("min-load", Kind::Form(&FRAMES)).about("search, rfc2544: the lowest load. Default: 1 kpps."),
         key("max-load", Kind::Form(&FRAMES)).about(
-            "search, loss-curve, rfc2544: the highest load; required for a search on hosts. Default: 95 % of the rate of the \
+            "search, loss-curve, rfc2544: the highest load; required in a lab of real hosts. Default: 95 % of the rate of the \
                 tester alone.",
         ),
         TESTS,
@@ -402,7 +402,10 @@ static METHODS: [(&str, &str); 2] = [
         "mlrsearch",
         "a few trials for most of the loads, many for the loads that decide the result (RFC 9971)",
     ),
-    ("bisection", "one trial at each load, or more with verify"),
+    (
+        "bisection",
+        "one trial at each load (several with `verify`)",
+    ),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [

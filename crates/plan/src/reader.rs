@@ -135,9 +135,12 @@ impl Reader {
                     "a"
                 };
                 let message = format!("'{}' does not take {article} {found}", dotted(path));
-                self.fault(
-                    Diagnostic::at(head(span), message).remedy(format!("write {}", kind.wants())),
-                );
+                let heading = match kind {
+                    Kind::Named(..) => format!(", each below a line [{}.NAME]", dotted(path)),
+                    _ => String::new(),
+                };
+                let remedy = format!("write {}{heading}", kind.wants());
+                self.fault(Diagnostic::at(head(span), message).remedy(remedy));
                 Value::Broken
             }
             (_, source::Value::Wrong(fault)) => {

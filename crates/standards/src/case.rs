@@ -173,7 +173,7 @@ impl<'a> Case<'a> {
                 not_applicable("the highest load loses nothing")
             }
             [first, ..] => not_run(first.words(test)),
-            [] => not_run("the test has no figures"),
+            [] => not_run("no test of this kind has a result"),
         })
     }
 
@@ -294,7 +294,7 @@ impl<'a> Case<'a> {
         let all: Vec<T> = of.into_iter().collect();
         match all.iter().find_map(fails) {
             Some(why) => Outcome::Fails(why),
-            None if all.is_empty() => not_run("the test has no figures"),
+            None if all.is_empty() => not_run("no test of this kind has a result"),
             None => Outcome::Met(format!("{}: {met}", all.len())),
         }
     }

@@ -48,9 +48,9 @@ fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Er
 }
 
 /// The forms of a mix.
-const FORMS: &str = "write a length with FCS from 64 to 16000 bytes such as 64, or imix, rfc2544, genome:aaafg, genome:aaA{A=200}, \
-                     genome:20(abcd)5(ggga), mix:64x7+594x4; a pattern has 1 to 4096 frames; its capital letters, and z (the \
-                     MTU), need a size such as A=200";
+const FORMS: &str = "write a length with FCS from 64 to 16000 bytes such as 64, or imix, rfc2544, mix:64x7+594x4, or an IMIX genome \
+                     (RFC 6985) such as genome:aaafg or genome:20(abcd)5(ggga), of 1 to 4096 frames; the capital letters of a genome, and z (the \
+                     MTU), need a size: genome:aaA{A=200}";
 
 impl FrameMix {
     /// One length, in bytes with FCS; it is not checked.

@@ -143,7 +143,7 @@ pub const RULES: &[Rule] = &[
                 }
             })
         },
-        why: "On a host with one uplink, a packet whose source is routed through another interface is forged. Linux uses the larger of rp_filter of all and of the interface. This is about safety, not speed.",
+        why: "On a host with one uplink, a packet whose source is routed through another interface is forged. Linux uses the larger of conf.all.rp_filter and conf.IFACE.rp_filter. This is about safety, not speed.",
         prior: 0.0,
         cost: "1 drops valid packets of a host with several uplinks: set 2 (loose mode) there.",
         ..LINUX
@@ -175,7 +175,7 @@ pub const RULES: &[Rule] = &[
             "net.ipv4.conf.all.secure_redirects",
             "net.ipv6.conf.all.accept_redirects",
         ],
-        why: "A neighbour can divert traffic with them. An IPv4 interface sends redirects if its own value or that of all is 1. A host accepts them by the same rule; a router, if both are 1. For IPv6, only the interface's own value counts (ip-sysctl.rst of Linux). This is about safety, not speed.",
+        why: "A neighbour can divert traffic with them. An IPv4 interface sends redirects if conf.IFACE or conf.all is 1. A host accepts redirects if either is 1, a router only if both are. For IPv6, only conf.IFACE counts (ip-sysctl.rst of Linux). This is about safety, not speed.",
         prior: 0.0,
         cost: "Hosts on the same network are not told of shorter ways.",
         ..LINUX

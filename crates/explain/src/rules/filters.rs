@@ -300,7 +300,7 @@ fn linear_rules(case: &Case<'_>) -> Looked {
                 percent(found.finding.weight)
             )
         }
-        _ => "Frames pass a long list of rules.".into(),
+        _ => "Each frame is checked against many rules.".into(),
     };
     let found = found.with("what", what);
     let number = |place: &str| case.setting(place).and_then(Value::as_u64).unwrap_or(0);

@@ -43,7 +43,7 @@ rule set, are named and left out.
 Before it makes a change, linerate shows it and writes down the present value. --revert restores this value, also \
 after a reboot, or if linerate was killed in between. --all leaves out \
 recommendations that help some machines and harm others: measure them (`linerate tune`), then name them with \
---item. With --namespace, no file is written: a network namespace has no boot, and what is changed lasts as long as it.
+--item. With --namespace, no file is written: the changes last as long as the namespace.
 
 Exit status: 0 done, or nothing to do; 1 a change failed, and those before it are taken back; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Apply {

@@ -83,8 +83,8 @@ impl Verb for Options {
   linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing alone: the baseline, unless you name it or a variant known-... yourself; then the
-                       first --variant is the baseline
+  forwarding           the kernel's routing alone. It is the baseline if you name neither it nor a known-... variant; otherwise
+                       the first --variant is the baseline
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
   nat                  nftables masquerade (`nft-nat` in the plans)
@@ -353,7 +353,7 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
             .filter(|firewall| !firewall.is_linux())
         {
             bail_usage!(
-                "{file} is a rule file of {firewall}, and this machine has nftables and iptables: measure it on a router with {firewall}, by a plan whose rules.file names it, with --lab (docs/rules.md)"
+                "{file} is a rule file of {firewall}, and this machine has nftables and iptables: write a plan whose rules.file names the file, and run it on a router that has {firewall}: linerate run PLAN --lab LAB.toml (docs/rules.md)"
             );
         }
         plan.set("--rules", &["variants", &name, "rules", "file"], file);

@@ -66,7 +66,7 @@ pub struct Compare {
 }
 
 /// The limit of a comparison of two campaigns.
-const DRIFT: &str = "drift of the machine between two campaigns is in no interval: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--against)";
+const DRIFT: &str = "no interval has the drift of the machine between two campaigns: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--against)";
 
 /// ministat takes no set of fewer.
 const ENOUGH_FOR_MINISTAT: usize = 3;

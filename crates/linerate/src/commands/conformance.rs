@@ -42,7 +42,7 @@ pub fn run(args: &Conformance) -> Exit {
     let stored = output::stored(&args.directory)?;
     let Some(found) = output::conformance(&stored) else {
         bail!(
-            "{} claims no standard, because it made no test of RFC 2544: measure with `linerate rfc2544` or `linerate search --goal rfc2544`",
+            "{} has no test of RFC 2544, so there is nothing to check: measure with `linerate rfc2544` or `linerate search --goal rfc2544`",
             args.directory.display()
         );
     };

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 Diagnostic rules look for known causes in the rates, counters, CPU shares and profiles of the records. A
 finding says how it is known: observed (its cost was measured here), inferred (counters or
-settings imply it) or possible. Most rules need the stacks of --profile; without them, the
+settings imply it) or possible. Most diagnostic rules need the call stacks that --profile samples; without them, the
 page says how many causes were not examined, and --full lists them. docs/explain.md lists the causes and the evidence for each.
 
 If a plan can make the change that a finding proposes, the finding has an experiment: alternating trials of the DUT

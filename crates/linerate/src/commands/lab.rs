@@ -17,7 +17,7 @@ use linerate_runner::testbed::hosts::{Site, read};
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  sudo linerate lab up --variant nft-stateful     g0 and r0 are joined without a DUT, g1 and r1 through the variant
+  sudo linerate lab up --variant nft-stateful     interfaces: g0 and r0 are joined directly, g1 and r1 through the DUT
   sudo ip netns exec linerate-dut0 nft list ruleset
   sudo linerate send --namespace linerate-generator -i g1 -n 1000 &
   sudo linerate receive --namespace linerate-receiver -i r1 -n 1000
@@ -83,9 +83,9 @@ pub enum LabAction {
 ///
 /// If the lab file says `isolated = true`, a few pings go over each cable and, where the generator has a route, through the DUT. Replies
 /// and interface counters show where frames arrive. If there are no faults so far and the tester's hosts have linerate, each port
-/// of the tester sends 100 test frames as a campaign does: the page says by which backend, and whether the other end of the cable
-/// counted them. Nothing on the hosts is changed, except that the pings fill their ARP tables; a card whose driver needs an XDP
-/// program may lose its link for a moment.
+/// of the tester sends 100 test frames as a campaign does: the page says by which method (xdp, af-xdp, af-packet or a tool), and whether the other end of the cable
+/// counted them. Nothing on the hosts is changed, except that the pings fill their ARP tables. Some drivers take the
+/// link down for a moment when linerate loads its XDP program.
 #[derive(Args)]
 #[command(after_help = "Examples:
   linerate lab example > LAB.toml           a lab file to begin with
@@ -98,7 +98,7 @@ not in known_hosts is refused: log in once by hand, or use --accept-new-keys. A 
 With a fault, a campaign would fail or measure something else; with a warning, its figures would be doubtful.
 docs/lab-file.md describes lab files and shows the check of a lab.
 
-Exit status: 0 no faults; 1 faults, or the file cannot be read; 2 the lab file has faults, or bad arguments; 130 interrupted.")]
+Exit status: 0 no faults; 1 a host or a cable has a fault, or the file cannot be read; 2 the lab file has mistakes, or bad arguments; 130 interrupted.")]
 pub struct LabCheck {
     /// The lab file; - is standard input
     #[arg(value_name = "LAB.toml")]

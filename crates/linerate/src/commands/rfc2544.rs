@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Also required for the whole suite (some 20 hours), which runs if you give no plan, \
-    --quick, --test, --sizes or --variant. With --simulate, the whole suite runs without this option")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Also required if you give no plan, --quick, --test, --sizes or --variant: \
+    the whole suite then runs (some 20 hours). With --simulate, it runs without this option")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -72,8 +72,8 @@ impl Verb for Options {
   linerate rfc2544 lab/firewalls --lab LAB.toml --link-speed 10G     every cell of a plan on these hosts
   linerate rfc2544 --quick --simulate rate=10kpps    without packets: a simulated DUT
 
-All tests but frame-loss and forwarding-rate need the throughput: linerate searches for it first, unless the DUT is
-unstable (it loses frames at 1 %, 10 % or 50 % of its rate): then these tests are refused. The whole suite takes
+All tests but frame-loss and forwarding-rate need the throughput, so linerate searches for it first. If the DUT is unstable
+(it loses frames at 1 %, 10 % or 50 % of its rate), linerate refuses the tests that need the throughput. The whole suite takes
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods. For a report to print or a PDF:
 linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html

@@ -11,9 +11,9 @@ use std::fs::File;
 #[derive(Args)]
 #[command(after_help = "Examples:
   linerate ruleset nftables --stateless                   the smallest filter
-  linerate ruleset pf --stateful -o pf.conf               the rule set of the 2018 paper, as a file
+  linerate ruleset pf --stateful -o pf.conf               pf's stateful set of docs/rules.md, as a file
   linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
-  linerate ruleset pf --stateless --table 99999 --plain   the archive's table \"100000\", byte for byte
+  linerate ruleset pf --stateless --table 99999 --plain   netbenches' table \"100000\", which counts the last rule too
   linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7
   linerate ruleset pf --stateful --states 10M --part loader
                                                         what /boot/loader.conf needs for ten million states

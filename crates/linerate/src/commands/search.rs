@@ -83,12 +83,14 @@ load is too high. The named goals:
 
 So the NDR is not free of loss: together, the trials that lose frames may make up half of SUM.
 
-Before a search, trials of at most 1 s tell whether the DUT loses frames at 1 %, 10 % and 50 % of the rate that it
-forwards at the highest load. A DUT that does is unstable: goals with LOSS 0 are then refused in favour of pdr.
+Before a search, trials of at most 1 s tell whether the DUT loses frames at 1 %, 10 % or 50 % of the rate that it
+forwards at the highest load. A DUT that does so in six successive trials at one of these loads is unstable: linerate then
+refuses goals with LOSS 0, and advises pdr.
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
-Exit status: 0 each goal has a lower bound, even if its result is irregular (RFC 9971); 1 an error, or a goal without a
+Exit status: 0 each goal has a lower bound, even if an upper bound is missing or --width was not reached (an irregular
+result, RFC 9971); 1 an error, or a goal without a
 lower bound, also because it was refused; 2 bad arguments; 3 --check found a difference, an expectation was missed, or --fail-if-slower found a slower
 variant; 4 everything is skipped; 5 an expectation or --fail-if-slower is undecided; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {

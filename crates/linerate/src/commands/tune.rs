@@ -57,10 +57,10 @@ A tuning takes the plan's budget (or --budget), and the time to set up the DUTs:
 embedded lab; on real hosts, the reboots.
 
 The plan's first variant is the DUT as it is. Each other variant changes one setting of the first (in the plan, it has the key `from` with the name of the first). \
-Variants that give one key different values are levels of a factor: at most one of them is kept. \
+Of the variants that try different values of one key, at most one is kept. \
 About half of the time goes to a screening: a few runs, each with half of the changes, show the effect of each \
 change, averaged over the others. Fresh trials then test the changes that may matter, in all combinations; \
-the more changes there are, the clearer an effect must be. At last the DUT with the changes that help is measured beside the DUT as \
+the more changes there are, the clearer an effect must be. Last, the DUT with the changes that help is measured beside the DUT as \
 it is. docs/tuning.md has the method and its limits.
 
 Every change is undone; with --keep, those that help stay on the router of a real lab until `linerate \

@@ -98,8 +98,13 @@ fn slot_warnings(
     let series: Vec<f64> = valid().filter_map(|t| Some(t.rates?.received)).collect();
     if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
         plain.push(format!(
-            "the rate drifted by {:.0} %: trust changes more than rates, because they are paired by block",
-            100.0 * row.variation
+            "the rate drifted by {:.0} %{}",
+            100.0 * row.variation,
+            if searched {
+                " during the campaign"
+            } else {
+                ": rely on changes, which compare trials of one block"
+            }
         ));
     }
     out.extend(

@@ -46,7 +46,7 @@ pub fn advice(name: &str, advice: &Advice) -> Document {
     page.list("Not in this release", "- ", absent, Tone::Note);
     page.list("Sources", "- ", &advice.sources, Tone::Note);
     page.gap();
-    page.note("Sorted by expected gain x certainty. The gains are those of other machines: measure yours. `linerate apply --item NAME` makes a change, `linerate apply --revert` takes all back. `linerate advise --format shell` prints the changes as a script; ansible and diff are other formats.");
+    page.note("Sorted by expected gain x certainty. Gains are computed, guessed or measured on other machines, as each item says: measure yours. `linerate apply --item NAME` makes a change, `linerate apply --revert` takes all back. `linerate advise --format shell` prints the changes as a script; ansible and diff are other formats.");
     page
 }
 

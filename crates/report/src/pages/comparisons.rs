@@ -226,9 +226,13 @@ fn test(comparison: &Comparison) -> &'static str {
 
 fn method(method: Method) -> &'static str {
     match method {
-        Method::OrderStatistics => "order statistics of the paired ratios",
+        Method::OrderStatistics => {
+            "the median of the ratios of paired trials, which can differ from the ratio of the medians; its interval from their order"
+        }
         Method::PairedT => "Student's t on the logarithms of the paired ratios",
-        Method::HodgesLehmann => "Hodges and Lehmann's ratio",
+        Method::HodgesLehmann => {
+            "the median of all ratios of a trial of one to a trial of the other (Hodges and Lehmann)"
+        }
         Method::Bounds => "bounds of searches",
     }
 }

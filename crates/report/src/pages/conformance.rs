@@ -20,6 +20,7 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
         .map(|status| format!("{} {status}", of(*status)))
         .joined(", ");
     page.note(format!("{}: {}.", counted(found.rows.len(), "row"), counts));
+    page.note("M: MUST, S: SHOULD, P: a step of a procedure; violated: a MUST is not met; deviation: a SHOULD or a step is not met. A claim needs every MUST that concerns its test to be met (RFC 2544, section 5).");
     let level = |row: &Judged| match row.level {
         Level::Must => "M",
         Level::Should => "S",
@@ -70,7 +71,6 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
         };
         page.paragraph(claim.to_string(), tone);
     }
-    page.note("M: MUST, S: SHOULD, P: a step of a procedure. A claim needs every MUST that concerns its test to be met (RFC 2544, section 5).");
     page
 }
 

@@ -201,10 +201,10 @@ fn open(explanations: &[Explanation]) -> String {
     let by_profile = causes.iter().filter(|(_, by_profile)| *by_profile).count();
     match (causes.len(), by_profile) {
         (0, _) => String::new(),
-        (all, 0) => format!("It could not look for {}.", counted(all, "cause")),
+        (all, 0) => format!("linerate could not look for {}.", counted(all, "cause")),
         (all, some) if all == some => {
             format!(
-                "It could not look for {} without --profile.",
+                "linerate could not look for {} without --profile.",
                 counted(all, "cause")
             )
         }
@@ -460,6 +460,8 @@ fn limit(
     };
     let busy = match forwarding {
         _ if searched.is_some() => String::new(),
+        // Inline, the generator polls between frames that it sends at a rate.
+        Some(_) if row.limit == Limit::OfferedLoad => String::new(),
         None => were_full(full, ["", ""]),
         Some(forwarding) => {
             let (own, others): (Vec<u32>, Vec<u32>) =

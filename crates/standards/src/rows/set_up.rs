@@ -204,7 +204,7 @@ pub const SECTIONS: &[Section] = &[
             ),
             step(
                 "2544-23",
-                "before a trial 2 s and 2 s, after it 2 s for the last frames and 5 s of rest",
+                "4 s between routing update, learning frames and trial; after it 2 s for the last frames and 5 s of rest",
                 |case| {
                     case.each(case.trials.clone(), "trials with these waits", |trial| {
                         let (timing, pause) = (trial.timing, case.design.pause_ns);

@@ -143,7 +143,7 @@ fn far(outliers: &Outliers, settings: &Settings) -> Found {
     let named = farthest.iter().take(NAMED);
     let named = named.map(|o| {
         format!(
-            "{one} {} = {} (score {:+.1})",
+            "{one} {} = {} ({:+.1})",
             o.point,
             figure(o.value, 5),
             o.score
@@ -152,7 +152,7 @@ fn far(outliers: &Outliers, settings: &Settings) -> Found {
     let named: Vec<String> = named.collect();
     let more = when(outliers.count > named.len(), ", ...");
     let text = format!(
-        "{} far from the others, part of all figures (score beyond {}): {}{more}",
+        "{} far from the others, and part of all figures (more than {} robust standard deviations from the median): {}{more}",
         counted(outliers.count, settings),
         figure(outliers.limit, 2),
         named.join(", ")

@@ -316,7 +316,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let strange = |b: u8| b == b'/' || b == b':' || b == 0 || b.is_ascii_whitespace();
     if matches!(name, "" | "." | "..") || name.len() >= libc::IFNAMSIZ || name.bytes().any(strange)
     {
-        let reason = "names have at most 15 bytes, without slash, colon and white space";
+        let reason = "names have at most 15 bytes, without slash, colon and white space (a host over ssh is user@host)";
         return Err(Error::unusable("the interface name", name, reason));
     }
     Ok(())

@@ -109,7 +109,10 @@ fn not_known(page: &mut Document, asked: &[(&Explanation, &OnPath)], reasons: bo
 fn ways(page: &mut Document, campaign: &Campaign, asked: &[(&Explanation, &OnPath)]) {
     for (explanation, path) in asked.iter().filter(|(_, path)| !path.ways.is_empty()) {
         let name = campaign.name_of(explanation.slot);
-        page.note(format!("Way of {name}: {}.", path.ways.join("; ")));
+        page.note(format!(
+            "Routes of the frames, {name}: {}.",
+            path.ways.join("; ")
+        ));
     }
 }
 

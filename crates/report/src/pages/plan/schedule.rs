@@ -181,7 +181,7 @@ pub(in super::super) fn terms(goal: &Goal, trials: &Trials) -> String {
         format!(", first trials of {}", seconds(goal.initial_ns)),
     );
     format!(
-        "{loss} {exceed}; trials of {}{first}, {} in all at a load that decides; {apart}",
+        "{loss} {exceed}; trials last {}{first}; a load that decides gets {} of trials; {apart}",
         seconds(goal.final_ns),
         seconds(goal.sum_ns)
     )

@@ -548,7 +548,7 @@ fn quick(page: &mut Document, shown: &Shown<'_>) {
     let claim = when(
         open > 0,
         format!(
-            " {open} of its {} ratios are not known to within {} %: for a look, no basis for a claim.",
+            " The 95 % intervals of {open} of its {} comparisons span {} % or more: take the results for a first look, and quote none.",
             known.len(),
             100.0 * wide
         ),

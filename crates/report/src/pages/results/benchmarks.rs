@@ -104,7 +104,7 @@ pub fn single(shown: &Shown<'_>) -> Vec<String> {
                 format!("theoretical limit {} frames/s", grouped(maximum.fps as u64))
             } else {
                 format!(
-                    "a virtual link has no theoretical limit, the tester reaches {} frames/s",
+                    "a virtual link has no theoretical limit; the highest load is {} frames/s, 95 % of the tester's own rate",
                     grouped(maximum.fps as u64)
                 )
             }
@@ -221,7 +221,7 @@ fn throughput(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit
         .column("trial", "", figure!(Throughput, f, seconds(f.seconds)))
         .rate(limited, unit, |result| Some(result.maximum?.fps))
         .column("% of", "that", |result| of_maximum(result).map(share))
-        .optional("", "of it", |result| {
+        .optional("", "", |result| {
             of_maximum(result).map(|share| Cell::Bar { share })
         });
     page.table(table);
@@ -257,7 +257,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: R
         .column("TL", "median", figure!(Latency, f, span(f.typical_ns)))
         .column("WCL", "p99.9", figure!(Latency, f, span(f.worst_ns)));
     page.table(table);
-    page.note("latency: mean over the runs of the first tagged frame's latency (RFC 2544). TL and WCL: medians over the runs of the median and of the 99.9th percentile (RFC 8219). Software stamps frames before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
+    page.note("latency: mean over the runs of the first tagged frame's latency (RFC 2544). TL (typical latency): the median of a run; WCL (worst case latency): its 99.9th percentile; both are medians over the runs (RFC 8219). Software stamps frames before the generator's link and on arrival: nearest to RFC 1242's store-and-forward.");
 }
 
 fn delay_variation(page: &mut Document, shown: &Shown<'_>, found: &[Result<'_>], unit: RateUnit) {
@@ -541,7 +541,7 @@ fn reference(medium: bool) -> &'static str {
     if medium {
         "theoretical rate of the medium"
     } else {
-        "reference rate (tester's ceiling), no medium"
+        "reference rate (95 % of the tester's own), no medium"
     }
 }
 

@@ -55,7 +55,7 @@ pub fn verdict(ratio: Option<&Estimate>, proven: bool, drops: Option<bool>) -> &
         Some(r) if proven && r.median < 1.0 => "slower",
         Some(_) if proven => "faster",
         Some(r) if r.low.is_none() => "too few",
-        Some(_) => "none shown",
+        Some(_) => "not proven",
     }
 }
 

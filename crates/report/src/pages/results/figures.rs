@@ -64,7 +64,7 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         .column("", "limit", |r| limit(r.limit));
     page.section(
         shown.word(
-            "Connections attempted, closed and failed",
+            "Connections: offered (attempted), received (closed) and failed",
             "Offered, received and lost; lengths with FCS",
         ),
         table,
@@ -193,7 +193,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     };
     let part = match shown.campaign.asked.mode {
         Mode::Inline => format!(
-            "Frames go in batches of {}; in inline mode, the latency includes the wait for the batch.",
+            "Frames go in batches of {} (smaller where a frame takes more than 30 us); in inline mode, the latency includes the wait for the batch.",
             shown.campaign.asked.batch
         ),
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => {
@@ -289,12 +289,12 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// The rules of users' files that met most frames, for each cell that has such a file.
+/// The rules of users' files that matched the most frames, for each cell that has such a file.
 fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let valid = shown.rows().filter(|row| row.valid_trials > 0);
     let with_files = valid.filter_map(|row| Some((row, shown.slot(row.slot)?.rule_counters?)));
     let passed = passed(shown);
-    let heading = "Rules that met most frames, in % of the frames sent";
+    let heading = "Rules that matched the most frames, in % of the frames sent";
     page.each(heading, with_files, |page, (row, counters)| {
         let passed = passed.iter().find(|(_, slots)| slots.contains(&row.slot));
         let passed = passed.map_or(String::new(), |(text, _)| format!(", rules: {text}"));

@@ -8,7 +8,7 @@ use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches, stabi
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
-use linerate_measure::record::{Benchmarked, Figures, Strength};
+use linerate_measure::record::{Benchmarked, Figures, Finding, Strength};
 
 /// Lines of the first page at most, on a terminal of 80 columns.
 pub const LINES: usize = 24;
@@ -47,7 +47,13 @@ pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
         (3, 1, 0, 1, 3),
         (2, 1, 0, 1, 2),
     ];
-    let scarce = [(2, 1, 0, 3, 2), (1, 1, 0, 1, 1), (1, 0, 0, 1, 1)];
+    let scarce = [
+        (2, 1, 0, 3, 2),
+        (2, 1, 0, 1, 1),
+        (2, 0, 0, 1, 1),
+        (1, 1, 0, 1, 1),
+        (1, 0, 0, 1, 1),
+    ];
     let rooms = [(&ample[..], 4), (&scarce[..], 2), (&scarce[..], 0)];
     let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
         (least..=12).rev().flat_map(move |rows| {
@@ -159,7 +165,7 @@ fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
         .take(room.sentences)
         .for_each(|sentence| page.answer(sentence));
     page.fact("trust", trust(shown));
-    page.fact("stable", short(&stability::line(shown)));
+    page.fact("stability", short(&stability::line(shown)));
 }
 
 /// The one table of the page.
@@ -472,15 +478,25 @@ fn cause(shown: &Shown<'_>, records: &str) -> String {
         .summary
         .explanations
         .iter()
-        .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)))
-        .filter(|(_, found)| !DOUBTS.contains(&found.cause.as_str())); // trust has those
-    let possible = all.clone().count();
+        .flat_map(|of| of.findings.iter().map(move |found| (of.slot, found)));
+    // A doubt is about the trials: the line of trust has it.
+    let is_doubt = |(_, found): &(usize, &Finding)| DOUBTS.contains(&found.cause.as_str());
+    let doubted = all.clone().any(|found| is_doubt(&found));
+    let all = all.filter(|found| !is_doubt(found));
+    let different = |all: &mut dyn Iterator<Item = (usize, &Finding)>| {
+        distinct(all.map(|(_, found)| (found.cause.clone(), found.statement.clone()))).len()
+    };
+    let possible = different(&mut all.clone());
     let all = all.filter(|(_, found)| found.strength > Strength::Possible);
     if all.clone().next().is_none() {
         return match (possible, shown.summary.profiles.len()) {
             (0, 0) => String::new(),
             (0, _) => {
-                format!("none of the known ones; where time goes: linerate explain {records}")
+                let none = match doubted {
+                    true => "none but what disturbed the trials",
+                    false => "none of the known ones",
+                };
+                format!("{none}; where time goes: linerate explain {records}")
             }
             (n, _) => {
                 let causes = counted(n, "possible cause");
@@ -488,7 +504,7 @@ fn cause(shown: &Shown<'_>, records: &str) -> String {
             }
         };
     }
-    let others = all.clone().count().saturating_sub(1);
+    let others = different(&mut all.clone()).saturating_sub(1);
     let first = all.max_by(|a, b| {
         a.1.strength
             .cmp(&b.1.strength)

@@ -84,10 +84,15 @@ pub fn lasting(shown: &Shown<'_>) -> String {
         (lasts.is_finite() && lasts < LASTING).then_some((lasts, limit, rate))
     });
     let first = all.min_by(|a, b| a.0.total_cmp(&b.0));
-    let flood = if floods { ", flood included," } else { "," };
+    let flood = if floods {
+        ", SYNs of the flood included,"
+    } else {
+        ","
+    };
     first.map_or(String::new(), |(lasts, limit, rate)| {
         format!(
-            "at this rate{flood} the connection table ({} entries) is full after {} (linerate calc conntrack --rate {rate:.0})",
+            "at {} connections/s{flood} the connection table ({} entries) is full after {} (linerate calc conntrack --rate {rate:.0})",
+            grouped(rate.round() as u64),
             grouped(limit as u64),
             time(1e9 * lasts),
         )

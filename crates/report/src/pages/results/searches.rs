@@ -112,7 +112,7 @@ pub fn table<'a>(shown: &Shown<'a>) -> Rows<(&'a Searched, &'a SearchedGoal)> {
                 .conditional
                 .map(|load| rate(load, unit.scale, 4))
         })
-        .optional("upper less", "lower, %", |(_, goal)| {
+        .optional("gap of", "bounds, %", |(_, goal)| {
             let (low, high) = goal.outcome.lower.zip(goal.outcome.upper)?;
             Some(share((high - low) / high))
         })

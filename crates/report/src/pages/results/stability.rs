@@ -19,7 +19,7 @@ pub fn sentence(shown: &Shown<'_>, slot: usize) -> Option<String> {
         |goal| format!("see {}", goal.name),
     );
     Some(format!(
-        "{}: unstable: {} ({} %{interval}{}). No rate without loss is given; {instead}.",
+        "{}: unstable: {} (in the median of the trials {} %{interval}{}). No rate without loss is given; {instead}.",
         shown.name(slot),
         lost_at(low, shown.noun()),
         percent(low.loss.median),
@@ -43,7 +43,7 @@ pub fn line(shown: &Shown<'_>) -> String {
         let loads = of.loads.iter().filter(|low| low.lossy > 0);
         loads.map(|low| {
             format!(
-                "{} {}, in {} of {}: not enough to name it unstable",
+                "{} {}, in {} of {} (a DUT is unstable after six in succession)",
                 shown.name(search.slot),
                 lost_at(low, shown.noun()),
                 low.lossy,

@@ -161,11 +161,11 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
         }
     };
     let table = Table::of(rows)
-        .column("setup", "", setup)
+        .column("compared", "in", setup)
         .rate(&side(rows[0].against.than), unit, |c| {
             shown.rate(c.against.than)
         })
-        .rate(if same_b { &b } else { "its rate" }, unit, |c| {
+        .rate(if same_b { &b } else { "the other" }, unit, |c| {
             shown.rate(c.of)
         })
         .column("ministat", "", |c| ministat(shown, c));
@@ -203,7 +203,7 @@ fn footnote(disagreement: Disagreement) -> (&'static str, &'static str) {
         ),
         Disagreement::OnlyMinistat => (
             "(b)",
-            "ministat takes the trials for independent and normally distributed. The interval of the ratios paired by block assumes neither, allows for having been looked at several times, and includes 0 %: believe that one.",
+            "ministat takes the trials for independent and normally distributed. The interval of the ratios paired by block assumes neither, and stays valid although linerate looked at the results several times. It includes 0 %: believe this interval.",
         ),
         Disagreement::Opposite => (
             "(c)",

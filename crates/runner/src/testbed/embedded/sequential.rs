@@ -79,8 +79,11 @@ impl SequentialLabs {
             let (batch, measured) = labs.stand(cell)?.choose_batch(cell)?;
             labs.batch = batch;
             let why = match batch {
-                USUAL_BATCH => "no other size was 4 % faster in each round".to_string(),
-                _ => format!("4 % faster than {USUAL_BATCH} in each round"),
+                USUAL_BATCH => {
+                    "the usual one; no other was at least 4 % faster in each of the rounds"
+                        .to_string()
+                }
+                _ => format!("at least 4 % faster than {USUAL_BATCH} in each of the rounds"),
             };
             prepared.notes.push(format!(
                 "batch size {batch} frames: {why} (medians {measured})"
