@@ -25,7 +25,7 @@ conditionally compliant if every MUST is met, else not compliant, with the rows 
 the rows that linerate never meets, with the reasons.
 
 Exit status: 0 every claim is at least conditional; 1 no such campaign, or one that claims no standard; 2 bad
-arguments; 3 a test is not compliant.")]
+arguments; 3 a test is not compliant, or the DUT is simulated.")]
 pub struct Conformance {
     /// The campaign: its directory, last, last-1, or a name that `linerate list` shows
     #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]

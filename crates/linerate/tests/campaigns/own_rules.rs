@@ -80,7 +80,7 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
         "eth1 is 'in' (a guess",
         "192.168.10.0/24 is 'in' (a guess",
         "198.18.0.0/15 is 'elsewhere' (a guess",
-        "Rules that met most frames",
+        "Rules that matched the most frames",
         "inet filter ",
     ] {
         assert!(

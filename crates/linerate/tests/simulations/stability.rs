@@ -30,7 +30,7 @@ fn a_stable_dut_is_named_so_in_a_line_of_a_screen() {
     let page = linerate_line(&line).dir(scratch.path()).run().ok().stdout;
     let said = "was lost at 1 %, 10 % and 50 % of its rate";
     assert!(
-        page.contains("stable   no frame of ") && page.contains(said),
+        page.contains("low load no frame of ") && page.contains(said),
         "{page}"
     );
     let found = linerate_line("show records --json")
@@ -58,7 +58,7 @@ fn a_loss_far_below_the_rate_refuses_ndr_with_its_finding() {
     let page = ended.fails(1, &[]).stdout;
     assert!(page.lines().count() <= 24, "{page}");
     for said in [
-        "unstable: lost 12 frames of 13,200 at 50 % of its rate (0.091 %, 95 % interval 0.091..0.091; simulated DUT: planned loss)",
+        "unstable: lost 12 frames of 13,200 at 50 % of its rate (in the median of the trials 0.091 %, 95 % interval 0.091..0.091; simulated DUT: planned loss)",
         "No rate without loss is given; see pdr.",
         "has no rate for the goal ndr: the DUT is unstable",
         "refused",

@@ -309,8 +309,8 @@ fn normal() {
              4 forwarding IPv6 84 B         1.438     1.438     0     1.20    0.966     695    594     DUT
 
             Compared by ministat: factor family
-            setup       family IPv4  family IPv6          ministat
-                               Mpps         Mpps
+            compared    family IPv4  family IPv6          ministat
+            in                 Mpps         Mpps
             forwarding        1.498        1.438  -4.03% +/- 0.27%
 
             % of line rate                    1G   10G   25G   40G  100G
@@ -328,7 +328,8 @@ fn normal() {
              3 tester-baseline IPv6 84 B  1.49 us  1.97 us  2.00 us  1.00 us
              4 forwarding IPv6 84 B       1.49 us  1.97 us  2.00 us  1.00 us
             Frames with a time stamp, one clock. PDV (RFC 5481) is a frame's latency minus the least latency of the trial. Frames go
-            in batches of 64; in inline mode, the latency includes the wait for the batch.
+            in batches of 64 (smaller where a frame takes more than 30 us); in inline mode, the latency includes the wait for the
+            batch.
 
             No frame was lost in a valid trial.
 
@@ -341,9 +342,9 @@ fn normal() {
             trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
                      xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. ministat compares
-                     averages, so its figures can differ: the changes are the result. Stopping early does not weaken the intervals.
-                     All rates include the tester's time.
+            figures  rates are medians of received frames/s; changes, and % of tester, are medians of the ratios of trials of one
+                     block, which can differ from the ratio of two medians. ministat compares averages, so its figures can differ:
+                     the changes are the result. Stopping early does not weaken the intervals. All rates include the tester's time.
 
             Where to look next
             - how the rate scales over all CPUs: linerate bench --cpus 0-3
@@ -464,7 +465,7 @@ fn threaded_with_losses() {
             cell                      rate          95 %  lost  tester    % of  against  change          95 %     differ-  trials
                                       Mpps      interval     %    Mpps  tester     cell       %      interval        ence   valid
              2 forwarding IPv4 64 B  1.207  1.202..1.211  73.9   5.026    24.0        -       -             -               10/10
-             4 forwarding IPv6 84 B  1.208  1.203..1.211  72.7   4.928    24.5        2   +0.13  -0.12..+0.13  none shown   10/10
+             4 forwarding IPv6 84 B  1.208  1.203..1.211  72.7   4.928    24.5        2   +0.13  -0.12..+0.13  not proven   10/10
 
             Offered, received and lost; lengths with FCS
             cell                          offered  received  lost   Gbit/s   Gbit/s  ns per
@@ -476,8 +477,8 @@ fn threaded_with_losses() {
             ns per frame: the time divided by the frames that the DUT took in, forwarded or dropped.
 
             Compared by ministat: factor family
-            setup       family IPv4  family IPv6                                  ministat
-                               Mpps         Mpps
+            compared    family IPv4  family IPv6                                  ministat
+            in                 Mpps         Mpps
             forwarding        1.207        1.208  No difference proven at 95.0% confidence
 
             % of line rate                     1G   10G   25G   40G  100G
@@ -512,8 +513,9 @@ fn threaded_with_losses() {
             trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
                      xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. ministat compares
-                     averages, so its figures can differ: the changes are the result. Stopping early does not weaken the intervals.
+            figures  rates are medians of received frames/s; changes, and % of tester, are medians of the ratios of trials of one
+                     block, which can differ from the ratio of two medians. ministat compares averages, so its figures can differ:
+                     the changes are the result. Stopping early does not weaken the intervals.
 
             Where to look next
             - what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful

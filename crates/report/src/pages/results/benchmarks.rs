@@ -32,7 +32,7 @@ pub fn benchmarks(page: &mut Document, shown: &Shown<'_>) {
     single(shown)
         .into_iter()
         .for_each(|sentence| page.answer(sentence));
-    page.fact("stable", stability::line(shown));
+    page.fact("low load", stability::line(shown));
     page.note(remarks::medium(shown, all));
     if let Some(stalls) = searches::stalls(&experiment.trials, &shown.summary.searches) {
         page.note(format!("On this machine, {stalls}"));

@@ -165,7 +165,7 @@ fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
         .take(room.sentences)
         .for_each(|sentence| page.answer(sentence));
     page.fact("trust", trust(shown));
-    page.fact("stability", short(&stability::line(shown)));
+    page.fact("low load", short(&stability::line(shown)));
 }
 
 /// The one table of the page.

@@ -83,7 +83,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     if !searched {
         page.fact(
         "figures",
-        format!("rates are medians of {rates}; changes are medians of ratios paired by block.{ministat} Stopping early does not weaken the intervals.{tester}"),
+        format!("rates are medians of {rates}; changes, and % of tester, are medians of the ratios of trials of one block, which can differ from the ratio of two medians.{ministat} Stopping early does not weaken the intervals.{tester}"),
         );
     }
     let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);

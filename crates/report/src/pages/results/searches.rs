@@ -37,7 +37,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
         }
         gap(page, shown, search);
     }
-    page.fact("stable", stability::line(shown));
+    page.fact("low load", stability::line(shown));
     if let Some(stalls) = stalls(&shown.planned.experiment.trials, searches) {
         page.note(format!("On this machine, {stalls}"));
     }

@@ -93,8 +93,9 @@ fn nothing_valid_is_no_figure() {
             trials   40 trials of 250 ms, randomised complete blocks, seed 7, batches of 64, generator xdp-live-frames, receiver
                      xdp, in namespaces
             host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
-            figures  rates are medians of received frames/s; changes are medians of ratios paired by block. Stopping early does not
-                     weaken the intervals. All rates include the tester's time.
+            figures  rates are medians of received frames/s; changes, and % of tester, are medians of the ratios of trials of one
+                     block, which can differ from the ratio of two medians. Stopping early does not weaken the intervals. All rates
+                     include the tester's time.
 
             Where to look next
             - why 20 trials failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check
