@@ -16,6 +16,8 @@ pub struct Difference {
     pub names: [String; 2],
     /// Nanoseconds of a frame, by the median rates.
     pub frame_ns: [f64; 2],
+    /// Nanoseconds of a frame in the sampled trials, by their rate.
+    pub sampled_frame_ns: [f64; 2],
     /// Nanoseconds that a frame takes longer, by the ratio of the rates, with its interval.
     pub measured_ns: Estimate,
     /// The difference in the sampled trials, with the interval of Welch's test of their rates. `n`: trials of both slots. The sum of
@@ -71,6 +73,7 @@ impl Part {
 /// The parts of one slot's sampled trials: nanoseconds and standard error by name.
 struct Side {
     frame_ns: f64,
+    sampled_frame_ns: f64,
     /// Nanoseconds of a frame in each sampled trial.
     trials: Vec<f64>,
     stages: Vec<(String, [f64; 2])>,
@@ -103,6 +106,7 @@ impl Side {
         });
         Ok(Side {
             frame_ns,
+            sampled_frame_ns: frame_ns * scale,
             trials: trials.iter().filter_map(|rate| case.ns_at(*rate)).collect(),
             stages: stages.collect(),
             functions: functions.collect(),
@@ -168,6 +172,7 @@ pub fn difference(cases: [&Case<'_>; 2], ratio: Estimate) -> Result<Difference, 
     Ok(Difference {
         names: cases.map(|case| case.slot.name.clone()),
         frame_ns: [a.frame_ns, b.frame_ns],
+        sampled_frame_ns: [a.sampled_frame_ns, b.sampled_frame_ns],
         adds_up: unexplained
             .low
             .zip(unexplained.high)

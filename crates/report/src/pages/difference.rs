@@ -145,6 +145,9 @@ fn interval(of: &Estimate) -> Option<String> {
     ))
 }
 
+/// A time of sampled trials that differs from that of the others by so much of it is told.
+const OTHER: f64 = 0.1;
+
 /// Whether the parts are the whole.
 fn sum(page: &mut Document, difference: &Difference) {
     let Difference {
@@ -158,6 +161,17 @@ fn sum(page: &mut Document, difference: &Difference) {
         sampled.median,
         spread.unwrap_or_default()
     );
+    let (took, usual) = (difference.sampled_frame_ns, difference.frame_ns);
+    if took
+        .iter()
+        .zip(usual)
+        .any(|(took, usual)| (took - usual).abs() > OTHER * usual)
+    {
+        page.note(format!(
+            "These are times of the sampled trials, in which a frame took {:.0} and {:.0} ns; in the other trials, {:.0} and {:.0} ns.",
+            took[0], took[1], usual[0], usual[1]
+        ));
+    }
     let unexplained = format!(
         "The unexplained rest, {:+.0} ns{},",
         rest.median,

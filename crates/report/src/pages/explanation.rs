@@ -563,6 +563,10 @@ fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]
     });
     page.gap();
     page.table(table);
+    page.note(format!(
+        "Shares of the samples, as parts of a {}'s time in the trials without samples.",
+        campaign.noun()
+    ));
 }
 
 /// Events that the CPUs counted, for each frame.
