@@ -1,6 +1,7 @@
 //! Why slots forward no more frames: findings, the limit, and where the time of a frame goes.
 
 pub(super) mod balance;
+mod findings;
 mod path;
 mod short;
 #[cfg(test)]
@@ -8,9 +9,9 @@ mod tests;
 
 use super::simulation::{simulated, warn_of_simulation};
 use crate::prelude::*;
-use linerate_measure::experiment::System;
+use findings::{changes, evidence, known, merged, names, says};
 use linerate_measure::record::{
-    Change, Explanation, Finding, NotExamined, Proof, Searched, SlotProfile, Strength, Verdict,
+    Explanation, Finding, NotExamined, Proof, Searched, SlotProfile, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -140,10 +141,8 @@ pub(super) fn section(page: &mut Document, campaign: &Campaign, summary: &Summar
             "- ",
             format!("{names}{} ({})", finding.statement, known(finding.strength)),
         );
-        let evidence = finding
-            .evidence
-            .first()
-            .map(|evidence| format!("{evidence}. "));
+        let evidence = evidence(campaign, explanations, finding, slots);
+        let evidence = evidence.first().map(|evidence| format!("{evidence}. "));
         let change = changes(campaign, finding)
             .next()
             .map(|c| format!("{}: {}", c.system, c.commands));
@@ -217,75 +216,6 @@ fn open(explanations: &[Explanation]) -> String {
     }
 }
 
-/// Whether a finding says the same as another.
-fn says(finding: &Finding, other: &Finding) -> bool {
-    finding.cause == other.cause && finding.statement == other.statement
-}
-
-/// Findings that say the same of several slots are one entry, with the strongest of them and all these slots. A cause has a statement
-/// of its own where it shows otherwise: frames that are dropped for want of a route, and by a rule.
-fn merged(explanations: &[Explanation]) -> Vec<(&Finding, Vec<usize>)> {
-    let mut all: Vec<(&Finding, Vec<usize>)> = Vec::new();
-    for explanation in explanations {
-        for finding in &explanation.findings {
-            match all.iter_mut().find(|(known, _)| says(known, finding)) {
-                Some((known, slots)) => {
-                    slots.push(explanation.slot);
-                    let rank = |finding: &Finding| (finding.strength, finding.weight);
-                    if rank(finding) > rank(known) {
-                        *known = finding;
-                    }
-                }
-                None => all.push((finding, vec![explanation.slot])),
-            }
-        }
-    }
-    all.sort_by(|(a, _), (b, _)| {
-        b.strength
-            .cmp(&a.strength)
-            .then(b.weight.total_cmp(&a.weight))
-    });
-    all
-}
-
-/// The slots of a finding, where it is not about all of them: `rules: `.
-fn names(campaign: &Campaign, explanations: &[Explanation], slots: &[usize]) -> String {
-    let names: Vec<String> = slots
-        .iter()
-        .map(|slot| campaign.name_of(*slot).to_string())
-        .collect();
-    when(
-        slots.len() != explanations.len(),
-        format!("{}: ", listed(&names)),
-    )
-}
-
-/// The changes for the DUT's system, and those of the tester; all where none is for it.
-fn changes<'a>(campaign: &Campaign, finding: &'a Finding) -> impl Iterator<Item = &'a Change> {
-    let system = campaign
-        .planned
-        .as_ref()
-        .map_or(System::Linux, |planned| planned.experiment.system);
-    let system = system.to_string().to_lowercase();
-    let fits = move |change: &&Change| {
-        let name = change.system.to_lowercase();
-        name.contains(&system) || ["linerate", "tester", "hypervisor"].contains(&name.as_str())
-    };
-    let any = finding.changes.iter().any(|change| fits(&change));
-    finding
-        .changes
-        .iter()
-        .filter(move |change| !any || fits(change))
-}
-
-fn known(strength: Strength) -> &'static str {
-    match strength {
-        Strength::Observed => "observed",
-        Strength::Inferred => "inferred",
-        Strength::Possible => "possible",
-    }
-}
-
 /// All that is known of a finding beside its statement.
 fn facts(
     page: &mut Document,
@@ -307,9 +237,8 @@ fn facts(
             names
         ),
     );
-    finding
-        .evidence
-        .iter()
+    evidence(campaign, explanations, finding, slots)
+        .into_iter()
         .for_each(|evidence| page.fact("evidence", evidence));
     page.fact("why", &finding.mechanism);
     for change in changes(campaign, finding) {

@@ -1,7 +1,7 @@
 //! The words of proofs, and the findings on pages for their owner and for others.
 
 use super::*;
-use linerate_measure::record::{After, Slot, Stopped};
+use linerate_measure::record::{After, Change, Slot, Stopped, Strength};
 use linerate_measure::summary::summarise;
 use linerate_stats::Estimate;
 
@@ -120,6 +120,19 @@ fn findings_of_several_slots_are_one_entry_and_the_strongest_is_first() {
     );
     assert_eq!(names(&campaign, &explanations, &merged[0].1), "");
     assert_eq!(names(&campaign, &explanations, &merged[1].1), "a: ");
+    let mut counted = explanations.clone();
+    let bridges = counted.iter_mut().map(|of| &mut of.findings[0].evidence);
+    let said = |of: &[Explanation]| {
+        let entry = super::merged(of).remove(0);
+        evidence(&campaign, of, entry.0, &entry.1)
+    };
+    bridges.for_each(|evidence| evidence.extend(["1 port".into(), "no VLAN".into()]));
+    assert_eq!(said(&counted), ["1 port", "no VLAN"]);
+    counted[1].findings[0].evidence[0] = "2 ports".into();
+    assert_eq!(
+        said(&counted),
+        ["a: 1 port; no VLAN", "b: 2 ports; no VLAN"]
+    );
     let mut proven_each = explanations.clone();
     let bridges = proven_each.iter_mut().map(|of| &mut of.findings[0]);
     for (finding, why) in bridges.zip(["the first", "the second"]) {
