@@ -15,7 +15,14 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
         return Vec::new();
     };
     if campaign.asked.lab == LabKind::Simulated {
-        return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
+        let verb = match (summary.benchmarks.is_empty(), summary.searches.is_empty()) {
+            (false, _) => "rfc2544 --quick",
+            (_, false) => "search",
+            _ => "bench",
+        };
+        return vec![format!(
+            "to measure this machine instead of a simulation: sudo linerate {verb}"
+        )];
     }
     if !summary.searches.is_empty() {
         return vec![

@@ -257,7 +257,15 @@ fn warned(shown: &Shown<'_>, most: usize) -> Vec<String> {
         let said: Vec<&Warning> = others.into_iter().chain(alone).collect();
         let names = said.iter().filter_map(|w| Some(shown.name(w.slot?)));
         let names: Vec<String> = names.collect();
-        let who = when(!names.is_empty(), format!("{}: ", some(names, most, "; ")));
+        let cells = match names.len().saturating_sub(most) {
+            0 => "",
+            1 => " cell",
+            _ => " cells",
+        };
+        let who = when(
+            !names.is_empty(),
+            format!("{}{cells}: ", some(names, most, "; ")),
+        );
         format!("{who}{}", said[0].text)
     });
     told.collect()

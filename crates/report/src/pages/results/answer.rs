@@ -47,7 +47,12 @@ pub fn unmeasured(shown: &Shown<'_>) -> Vec<String> {
         .map(|u| (u.why.as_str(), shown.name(u.slot)));
     together(unmeasured)
         .iter()
-        .map(|(why, names)| format!("{} {why}.", listed(names)))
+        .map(
+            |(why, names)| match why.strip_prefix("has ").filter(|_| names.len() > 1) {
+                Some(rest) => format!("{} have {rest}.", listed(names)),
+                None => format!("{} {why}.", listed(names)),
+            },
+        )
         .collect()
 }
 

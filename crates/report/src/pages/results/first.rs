@@ -152,7 +152,7 @@ fn begin(page: &mut Document, shown: &Shown<'_>, room: Room) {
         "",
         missing.map(|text| cut(&text, REASON)),
         Tone::Warning,
-        (room.warnings.max(1), ""),
+        (room.warnings.max(1), " without a result"),
     );
     if !shown.summary.benchmarks.is_empty() {
         page.say(departures(
