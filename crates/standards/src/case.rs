@@ -295,7 +295,7 @@ impl<'a> Case<'a> {
         match all.iter().find_map(fails) {
             Some(why) => Outcome::Fails(why),
             None if all.is_empty() => not_run("no test of this kind has a result"),
-            None => Outcome::Met(format!("{}: {met}", all.len())),
+            None => Outcome::Met(format!("{} {met}", all.len())),
         }
     }
 

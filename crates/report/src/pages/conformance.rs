@@ -39,7 +39,7 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
             .filter(|row| row.status == status && !found.is_absent(row));
         page.each(&status.to_string(), rows, |page, row| {
             let mark = format!("{:<11} {}  ", row.id, level(row));
-            page.entry(&mark, format!("{}: {}", row.requirement, row.because));
+            page.entry(&mark, format!("{} -> {}", row.requirement, row.because));
         });
     }
     let absent: Vec<&str> = found
