@@ -154,8 +154,12 @@ pub fn carry_out(session: Session, args: &CampaignArgs) -> Exit {
             .iter()
             .any(|c| c.why == Interest::Variants)
     {
+        let add = match session.file() {
+            Some(_) => "a variant, and `with` to its [compare]",
+            None => "--variant NAME, such as --variant nft-stateful",
+        };
         bail_usage!(
-            "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
+            "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add {add}",
         );
     }
     if session.measures_nothing() {

@@ -50,8 +50,9 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
     match (out, imported.plans.first()) {
         (Some(_), Some(plan)) => {
             page.say("Next:");
+            let plan = place(&plan.name);
             page.code(
-                &format!("  linerate plan show {}", place(&plan.name)),
+                &format!("  linerate lab check {lab_path}\n  linerate plan show {plan}"),
                 Tone::Plain,
             );
         }
@@ -115,7 +116,9 @@ mod tests {
             "{page}"
         );
         assert!(
-            page.ends_with("Next:\n  linerate plan show out/PLAN.toml\n"),
+            page.ends_with(
+                "Next:\n  linerate lab check out/LAB.toml\n  linerate plan show out/PLAN.toml\n"
+            ),
             "{page}"
         );
     }

@@ -356,7 +356,7 @@ fn longest(explanation: &Explanation) -> String {
             " The largest part of this time is '{}', {:.0} ns{}.",
             stage.name,
             stage.ns,
-            avoids(&stage.name)
+            remark(&stage.name)
         )
     })
 }
@@ -444,9 +444,10 @@ fn limit(
     format!("cell {number}, {name}: {rate}. {limit}{busy}{most}{found}")
 }
 
-/// How frames avoid a stage that a firewall adds on purpose.
-fn avoids(stage: &str) -> &'static str {
+/// A stage in words, or how frames avoid one that a firewall adds on purpose.
+fn remark(stage: &str) -> &'static str {
     match stage {
+        "frame buffers" => ": the kernel allocates and frees memory for each frame",
         "connection tracking" => {
             "; on Linux, a flow table takes established flows past it, and notrack frames that need no state"
         }

@@ -182,22 +182,17 @@ impl RateUnit {
 
     /// With the digits that its interval deserves; `None` without trials.
     pub fn median(self, rate: &Estimate) -> Option<Cell> {
-        (rate.n > 0).then(|| self::rate(rate.median, self.scale, rate_digits(rate)))
+        (rate.n > 0).then(|| self::rate(rate.median, self.scale, digits(rate)))
     }
 
     pub fn interval(self, rate: &Estimate) -> Cell {
-        rate_interval(rate, self.scale, rate_digits(rate))
+        rate_interval(rate, self.scale, digits(rate))
     }
 
     /// With three digits and without the unit, for sentences.
     pub fn words(self, fps: f64) -> String {
         rate(fps, self.scale, 3).text().into()
     }
-}
-
-/// Digits of a rate in a table.
-pub fn rate_digits(rate: &Estimate) -> usize {
-    digits(rate).clamp(3, 5)
 }
 
 impl<R> Rows<R> {

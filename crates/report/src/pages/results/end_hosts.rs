@@ -99,7 +99,7 @@ pub fn short(shown: &Shown<'_>) -> Table {
             number(tcp.bits.median / 1e6, 4)
         })
         .column("95 %", "interval", |(.., tcp)| {
-            rate_interval(&tcp.bits, 1e6, rate_digits(&tcp.bits))
+            rate_interval(&tcp.bits, 1e6, digits(&tcp.bits))
         })
         .column("of the", "most %", |(.., tcp)| {
             tcp.achievable.map(|most| share(tcp.bits.median / most))

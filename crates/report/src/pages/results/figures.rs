@@ -40,7 +40,7 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
     let table = Table::of(rows.iter().copied())
         .column("cell", "", |r| shown.numbered(r.slot))
         .column("offered", unit.name, |r| {
-            rate(r.offered, unit.scale, rate_digits(&r.received))
+            rate(r.offered, unit.scale, digits(&r.received))
         })
         .column("received", unit.name, |r| unit.median(&r.received))
         .column(shown.loss_head()[0], shown.loss_head()[1], |r| {
@@ -102,7 +102,7 @@ fn directions(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         .column("cell", "", |(row, _)| shown.numbered(row.slot))
         .column("direction", "", |(_, way)| way.direction.to_string())
         .column("offered", unit.name, |(_, way)| {
-            rate(way.offered, unit.scale, rate_digits(&way.received))
+            rate(way.offered, unit.scale, digits(&way.received))
         })
         .column("received", unit.name, |(_, way)| unit.median(&way.received))
         .column("95 %", "interval", |(_, way)| unit.interval(&way.received))
