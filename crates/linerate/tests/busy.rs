@@ -199,9 +199,11 @@ fn a_program_that_goes_before_the_load_is_named_with_its_share_of_the_cpu() {
     assert!(matches!(ended.status.code(), Some(0 | 1)), "{ended:?}");
     let own = std::fs::read_to_string("/proc/self/comm").unwrap();
     let trials = crate::common::campaign::trials(std::path::Path::new(&out));
+    // A load of which no frame left, on a busy machine, had no sender.
     let senders = trials
         .iter()
-        .flat_map(|trial| trial["senders"].as_array().unwrap());
+        .filter_map(|trial| trial["senders"].as_array())
+        .flatten();
     let (mut all, mut hogs, mut waited) = (0, 0, 0);
     for sender in senders {
         assert_eq!(sender["cpu"], cpu);
