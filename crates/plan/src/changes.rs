@@ -2,10 +2,11 @@
 
 use super::campaign::{Campaign, Lab};
 use super::forms::duration_text;
-use super::settings::{End, Interface, Settings, cpu_list};
+use super::settings::{Dut, End, Interface, Settings, cpu_list};
 use super::sysctl::is_namespaced;
 use super::value::label;
 use crate::rules::{Kind, RuleSet};
+use linerate_measure::experiment::System;
 use linerate_wire::units::{counted, grouped};
 use serde::Serialize;
 use serde_json::Value;
@@ -73,6 +74,7 @@ pub fn changes(campaign: &Campaign) -> Vec<HostChanges> {
     }
     for (at, lane) in campaign.lanes.iter().enumerate() {
         let mut list = List {
+            system: campaign.experiment.system,
             embedded,
             changes: Vec::new(),
         };
@@ -89,6 +91,7 @@ pub fn changes(campaign: &Campaign) -> Vec<HostChanges> {
 }
 
 struct List {
+    system: System,
     embedded: bool,
     changes: Vec<Change>,
 }
@@ -139,6 +142,7 @@ impl List {
         }
         self.interfaces(settings);
         self.tables(settings);
+        self.firewalls(settings);
         if let Some(rules) = &settings.rules {
             self.rules(rules);
         }
@@ -227,6 +231,20 @@ impl List {
                 format!("{} ({})", neighbour.mac, end(neighbour.end)),
             );
         }
+    }
+
+    /// Firewalls that the host runs by itself. The network stack of a nested DUT is new, and has none.
+    fn firewalls(&mut self, settings: &Settings) {
+        let which = match settings.firewall().is_some() {
+            _ if self.embedded || settings.dut == Dut::Nested => return,
+            false if settings.no_firewall => "firewalls",
+            // FreeBSD can run several at once.
+            true if self.system.parent().unwrap_or(self.system) == System::FreeBsd => {
+                "other firewalls"
+            }
+            _ => return,
+        };
+        self.add(format!("{which} of the host"), "off");
     }
 
     fn rules(&mut self, rules: &RuleSet) {

@@ -50,7 +50,7 @@ pub use crate::backend::Backend;
 use crate::diagnostic::Lines;
 pub use crate::diagnostic::{Diagnostic, Place, Problems, Severity, Span};
 pub use built_in::BuiltIn;
-use campaign::{Campaign, OPEN_LOOP};
+use campaign::{Campaign, Lab, OPEN_LOOP};
 use draft::Draft;
 pub use forms::{duration_text, parse_cpus, parse_duration_ns};
 use linerate_measure::experiment::{Measure, System};
@@ -237,6 +237,34 @@ fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnosti
     }
 }
 
+/// Remarks about variants of hosts without `rules` that are compared with some.
+fn rules_of_hosts(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
+    let mut told = Vec::new();
+    let of_hosts = |campaign: &&Campaign| matches!(campaign.lab, Lab::File { .. });
+    for campaign in campaigns.iter().filter(of_hosts) {
+        let cell = |at: usize| {
+            let cell = &campaign.cells[at];
+            (&cell.variant, &campaign.lanes[cell.lane].settings)
+        };
+        for pair in &campaign.experiment.comparisons {
+            let (of, than) = (cell(pair.of), cell(pair.than));
+            for ((own, kept), (other, replaced)) in [(of, than), (than, of)] {
+                if !kept.keeps_firewalls() || replaced.firewall().is_none() || told.contains(&own) {
+                    continue;
+                }
+                told.push(own);
+                let message = format!(
+                    "'{own}' keeps the rules that the host runs, and '{other}' replaces them"
+                );
+                let variant = draft.variants.iter().find(|variant| variant.name == *own);
+                let span = variant.map(|variant| variant.span).unwrap_or_default();
+                let help = "for no packet filter, write rules = { filter = \"none\" }";
+                remarks.push(Diagnostic::warning(span, message).remedy(help));
+            }
+        }
+    }
+}
+
 fn campaigns(draft: &Draft, lines: &Lines<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Campaign> {
     let forms: &[bool] = if draft.tree.table("quick").is_some() {
         &[false, true]
@@ -295,6 +323,7 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
     }
     rule_files(draft, campaigns, remarks);
     few_flows(draft, campaigns, remarks);
+    rules_of_hosts(draft, campaigns, remarks);
     for name in campaigns
         .iter()
         .filter(|c| !c.experiment.quick)

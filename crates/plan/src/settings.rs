@@ -331,6 +331,12 @@ impl Settings {
         self.rules.as_ref().map(|rules| rules.firewall).or(of_file)
     }
 
+    /// Whether a host keeps the firewalls that it runs. The network stack of a nested DUT is new, and has none.
+    pub fn keeps_firewalls(&self) -> bool {
+        let own = !matches!(self.dut, Dut::Nested | Dut::TesterBaseline);
+        own && !self.no_firewall && self.firewall().is_none()
+    }
+
     /// Whether its rules make the firewall keep a state for each flow.
     pub fn tracks(&self) -> bool {
         self.rules
