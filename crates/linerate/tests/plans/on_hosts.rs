@@ -56,3 +56,55 @@ fn what_a_system_lacks_takes_no_time() {
     assert!(seconds(&opnsense) < seconds(&freebsd));
     assert!(!opnsense.to_string().contains("\"ipf-"));
 }
+
+/// The plan of docs/rules.md for the rules of an OPNsense. The page names the firewalls that go off, and no end that the plan lacks.
+#[test]
+fn a_router_s_own_rules_are_compared_with_no_packet_filter() {
+    let scratch = Scratch::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let text = fs::read_to_string(format!("{root}/docs/rules.md")).unwrap();
+    let (_, plan) = text.split_once("```toml\n").unwrap();
+    let (plan, _) = plan.split_once("```").unwrap();
+    let lab = linerate(["lab", "example", "three-hosts"]).run().ok();
+    let lab = lab.stdout.replace("\"linux\"", "\"opnsense\"");
+    fs::write(scratch.file("lab.toml"), lab).unwrap();
+    fs::write(scratch.file("pf.conf"), "pass\n").unwrap();
+    let file = scratch.file("plan.toml");
+    let of = |verb: &str, text: &str| {
+        fs::write(&file, text).unwrap();
+        linerate(["plan", verb, &file]).run().ok().stdout
+    };
+    let checked = of("check", plan);
+    assert!(
+        checked.contains("plan.toml: no faults; 2 cells") && !checked.contains("warning"),
+        "{checked}"
+    );
+    let shown = of("show", plan);
+    for part in [
+        "\nblocks    10: 20 trials\n",
+        "What is compared\n  variants with the baseline, at the same levels: 1\n",
+        "DUT for lane 1: without\n  firewalls of the host: off [on the host, put back afterwards]\n",
+        "DUT for lane 2: with\n  other firewalls of the host: off [on the host, put back",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let until = "with = \"without\"\nuntil = \"1 %\"";
+    let shown = of("show", &plan.replace("with = \"without\"", until));
+    for part in [
+        "\nblocks    10 at most: 20 trials\n",
+        "levels: 1 (the campaign goes on until these are precise)\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let silent = plan.replacen("rules = { filter = \"none\" }\n", "", 1);
+    let checked = of("check", &silent);
+    assert!(
+        checked.contains("warning: 'without' keeps the rules that the host runs, and 'with'"),
+        "{checked}"
+    );
+    let shown = of("show", &silent);
+    assert!(
+        shown.contains("Warning: line ") && !shown.contains("  firewalls of the host"),
+        "{shown}"
+    );
+}

@@ -427,13 +427,15 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
             .map(|c| (name(c.why), c.decides)),
     );
     groups.sort();
+    let ends_early = campaign.experiment.trials.until.is_some();
     let told = groups.into_iter().map(|(name, decides)| {
         let decide = match decides.iter().filter(|decides| **decides).count() {
-            0 => "reported only".to_string(),
-            n if n == decides.len() => "the campaign goes on until these are precise".to_string(),
-            n => format!("the campaign goes on until {n} of them are precise"),
+            _ if !ends_early => String::new(),
+            0 => " (reported only)".into(),
+            n if n == decides.len() => " (the campaign goes on until these are precise)".into(),
+            n => format!(" (the campaign goes on until {n} of them are precise)"),
         };
-        format!("{name}: {} ({decide})", decides.len())
+        format!("{name}: {}{decide}", decides.len())
     });
     page.list("What is compared", "  ", told, Tone::Plain);
 }

@@ -41,7 +41,10 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
         );
         let [most, all] = [times.blocks, times.trials].map(grouped);
         let blocks = match times.bound {
-            Bound::Blocks => format!("{most} at most, as many as were asked for: {all} trials"),
+            Bound::Blocks => {
+                let at_most = when(trials.until.is_some(), " at most");
+                format!("{most}{at_most}: {all} trials")
+            }
             // On a quick machine, a trial takes less time than is estimated.
             Bound::Budget => format!(
                 "about {most}, as many as fit into {}: about {all} trials",
