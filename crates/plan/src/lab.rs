@@ -66,6 +66,10 @@ impl Lab {
     /// Everything that is wrong with it, in the order of the text.
     pub fn read(bytes: &[u8]) -> Result<Lab, Vec<Diagnostic>> {
         let source = Source::read(bytes, "a lab file", "name the hosts, and nothing more")?;
+        let is_plan = "this is a plan, and no lab file";
+        let help = "`linerate plan check` checks plans";
+        let is_for = source.is_for(["hosts", "variants"], is_plan, help);
+        is_for.map_err(|fault| vec![fault])?;
         let lines = source.lines();
         let (tree, mut problems) = reader::read(&source, &keys::LAB);
         if tree.entries.is_empty() && !problems.is_empty() {

@@ -124,6 +124,10 @@ impl Plan {
         source: &Source,
         files: &mut dyn FnMut(&str) -> Result<String, String>,
     ) -> Result<Plan, Vec<Diagnostic>> {
+        let is_lab = "this is a lab file, and no plan";
+        let help = "`linerate lab check` checks lab files";
+        let is_for = source.is_for(["variants", "hosts"], is_lab, help);
+        is_for.map_err(|fault| vec![fault])?;
         let lines = source.lines();
         let (tree, mut problems) = reader::read(source, &keys::PLAN);
         if tree.entries.is_empty() && !problems.is_empty() {

@@ -144,6 +144,20 @@ impl Source {
         })
     }
 
+    /// Refuses a text that is another kind of file: it has the other's table, and not its own.
+    pub(crate) fn is_for(
+        &self,
+        [own, other]: [&str; 2],
+        message: &str,
+        remedy: &str,
+    ) -> Result<(), Diagnostic> {
+        let has = |table: &str| self.root.iter().any(|(key, ..)| key == table);
+        match has(other) && !has(own) {
+            true => Err(Diagnostic::new(message).remedy(remedy)),
+            false => Ok(()),
+        }
+    }
+
     /// Remedies name these options.
     pub fn with_options(self, options: Vec<Keyed>) -> Source {
         Source { options, ..self }

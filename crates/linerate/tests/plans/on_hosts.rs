@@ -1,6 +1,7 @@
 //! `linerate plan show` about hosts: addresses that are asked for, firewalls that go off or are not there.
 
-use crate::common::{Scratch, linerate};
+use super::for_hosts;
+use crate::common::{Scratch, linerate, linerate_line};
 use serde_json::Value;
 use std::fs;
 
@@ -106,5 +107,38 @@ fn a_router_s_own_rules_are_compared_with_no_packet_filter() {
     assert!(
         shown.contains("Warning: line ") && !shown.contains("  firewalls of the host"),
         "{shown}"
+    );
+}
+
+/// A lab file is no plan, and a plan no lab file: that is the one fault.
+#[test]
+fn plans_and_lab_files_are_told_apart() {
+    let scratch = Scratch::new();
+    let (plan, lab) = (for_hosts(&scratch), scratch.file("lab.toml"));
+    let check = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    let told = check("plan check lab.toml").status(2).stdout;
+    let says = "lab.toml: this is a lab file, and no plan\n       = `linerate lab check` checks lab files\n";
+    assert_eq!(told, says);
+    let says = ["this is a lab file, and no plan", "linerate lab check"];
+    check("run lab.toml").fails(2, &says);
+    let ended = check("lab check plan.toml");
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    ended.fails(2, &["plan.toml: this is a plan, and no lab file"]);
+    assert!(
+        told.contains("`linerate plan check`") && !told.contains("[hosts"),
+        "{told}"
+    );
+    // Who writes both has a plan with a table too many.
+    let both = fs::read_to_string(plan).unwrap()
+        + &fs::read_to_string(lab)
+            .unwrap()
+            .split_once("[hosts")
+            .map(|(_, hosts)| format!("\n[hosts{hosts}"))
+            .unwrap();
+    fs::write(scratch.file("both.toml"), both).unwrap();
+    let told = check("plan check both.toml").status(2).stdout;
+    assert!(
+        told.contains("hosts") && !told.contains("this is"),
+        "{told}"
     );
 }
