@@ -2,17 +2,20 @@
 
 pub mod keyed;
 
+use crate::output::usage;
+use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use keyed::{Opt, key};
 use linerate_plan::Diagnostic;
 use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
+use linerate_plan::lab::Ssh as Destination;
 use linerate_plan::names::Named;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::units::Rate;
 use linerate_plan::{parse_cpus, parse_duration_ns};
-use linerate_remote::Approach;
+use linerate_remote::{Approach, Target};
 use linerate_report::format::{FORMATS, Format};
 use linerate_runner::session::Wanted;
 use linerate_wire::{FrameMix, parse_sizes};
@@ -159,6 +162,21 @@ impl Ssh {
             config: self.ssh_config.clone(),
             ..Approach::default()
         }
+    }
+
+    /// A host that an argument names, in the form of lab files: `root@192.0.2.1:2222`.
+    ///
+    /// # Errors
+    /// The name is of another form.
+    pub fn target(&self, name: &str) -> Result<Target> {
+        let ssh: Destination = name
+            .parse()
+            .map_err(|why| usage(format!("ssh cannot connect to '{name}': {why}")))?;
+        Ok(Target {
+            config: self.ssh_config.clone(),
+            accept_new: self.accept_new_keys,
+            ..Target::from(&ssh).named(name)
+        })
     }
 }
 

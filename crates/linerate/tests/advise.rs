@@ -1,6 +1,6 @@
 //! `linerate facts` and `linerate advise`: saved folders, a real namespace, and the lines for files.
 
-use crate::common::{LINERATE, Namespace, Program, Scratch, linerate};
+use crate::common::{LINERATE, Namespace, Program, Scratch, linerate, linerate_line};
 use crate::sshd::SshLab;
 use serde_json::Value;
 use std::fs;
@@ -333,27 +333,40 @@ fn a_host_is_asked_over_ssh() {
     let lab = SshLab::new(&["router"]);
     let config = lab.config().display().to_string();
     let prefix = lab.prefix();
-    let words = prefix[1..].iter().map(String::as_str);
-    let words = words.chain([
-        LINERATE,
-        "facts",
-        "router",
-        "--json",
-        "--ssh-config",
-        &config,
-    ]);
-    let facts = Program::new(&prefix[0])
-        .args(words)
-        .within(30)
-        .run()
-        .ok()
-        .json();
-    assert_eq!(
-        (&facts["of"], &facts["configuration"]["system"]["kernel"]),
-        (&"router".into(), &"linux".into())
-    );
-    assert!(
-        facts["configuration"]["sysctls"]["net.ipv4.ip_forward"].is_string(),
-        "{facts}"
-    );
+    // By a name of ssh's configuration, and in the form of lab files.
+    for host in ["router", &format!("root@{}:22", lab.hosts[0].address)] {
+        let words = prefix[1..].iter().map(String::as_str);
+        let words = words.chain([LINERATE, "facts", host, "--json", "--ssh-config", &config]);
+        let facts = Program::new(&prefix[0])
+            .args(words)
+            .within(30)
+            .run()
+            .ok()
+            .json();
+        assert_eq!(
+            (&facts["of"], &facts["configuration"]["system"]["kernel"]),
+            (&host.into(), &"linux".into())
+        );
+        assert!(
+            facts["configuration"]["sysctls"]["net.ipv4.ip_forward"].is_string(),
+            "{facts}"
+        );
+    }
+}
+
+/// The destination is read as in lab files, by each verb that takes one.
+#[test]
+fn a_destination_that_ssh_cannot_have_is_told() {
+    for line in [
+        "facts HOST",
+        "advise HOST",
+        "watch HOST",
+        "apply HOST --all",
+    ] {
+        let line = line.replace("HOST", "root@router:ssh");
+        linerate_line(&line).run().fails(
+            2,
+            &["ssh cannot connect to 'root@router:ssh': a port is a number"],
+        );
+    }
 }

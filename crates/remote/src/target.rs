@@ -1,6 +1,7 @@
 //! A host, and how it is reached.
 
 use crate::{Fault, RemoteError, Result};
+use linerate_plan::lab::Ssh;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -112,6 +113,18 @@ impl Target {
     }
 }
 
+/// A destination that a lab file or an argument names.
+impl From<&Ssh> for Target {
+    fn from(ssh: &Ssh) -> Target {
+        Target {
+            user: ssh.user.clone(),
+            port: ssh.port,
+            ..Target::new(&ssh.host)
+        }
+        .named(ssh.to_string())
+    }
+}
+
 /// A program with its arguments, all of them quoted; by `sudo -n` where that is wanted.
 pub fn line<S: AsRef<str>>(argv: &[S], sudo: bool) -> String {
     let sudo = if sudo { &["sudo", "-n", "--"][..] } else { &[] };
@@ -154,6 +167,14 @@ mod tests {
         ] {
             assert!(Target::new(address).arguments().is_ok(), "{address:?}");
         }
+    }
+
+    #[test]
+    fn a_destination_has_a_user_and_a_port_of_its_own() {
+        let ssh: Ssh = "root@[fe80::1%em0]:2222".parse().unwrap();
+        let arguments = Target::from(&ssh).arguments().unwrap().join(" ");
+        assert!(arguments.starts_with("-l root -p 2222 -o"), "{arguments}");
+        assert_eq!(Target::from(&ssh).address, "fe80::1%em0");
     }
 
     #[test]

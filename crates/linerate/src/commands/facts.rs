@@ -38,8 +38,8 @@ pub struct Facts {
 /// Where facts come from.
 #[derive(Debug, Clone, Args)]
 pub struct Source {
-    /// A host over ssh, or an existing folder with facts: settings and hardware of a host, saved by `linerate facts --save` [default: this
-    /// machine]
+    /// A host over ssh (with its port: root@192.0.2.1:2222), or an existing folder with facts: settings and hardware of a host, saved by
+    /// `linerate facts --save` [default: this machine]
     #[arg(value_name = "HOST|FOLDER")]
     pub place: Option<String>,
 
@@ -111,11 +111,7 @@ impl Source {
         {
             return saved(Path::new(place), &self.interfaces).map(Some);
         }
-        if self
-            .place
-            .as_deref()
-            .is_some_and(|place| place.contains('/'))
-        {
+        if self.place.as_deref().is_some_and(is_path) {
             return Err(usage(format!("there is no folder {}", self.name())));
         }
         interrupt::install();
@@ -151,23 +147,17 @@ impl Source {
         if self
             .place
             .as_deref()
-            .is_some_and(|place| place.contains('/') || Path::new(place).exists())
+            .is_some_and(|place| is_path(place) || Path::new(place).exists())
         {
             return Err(usage(format!("{} is a path: name a host", self.name())));
         }
-        let approach = self.ssh.approach();
-        let target = |address: &str| Target {
-            config: approach.config.clone(),
-            accept_new: approach.accept_new,
-            ..Target::new(address)
-        };
         let stop = Some(&interrupt::INTERRUPTED);
         Ok(match (&self.place, &self.namespace) {
-            (Some(host), _) => ExecutionTarget::connect(&target(host), stop)?,
+            (Some(host), _) => ExecutionTarget::connect(&self.ssh.target(host)?, stop)?,
             (None, Some(name)) => ExecutionTarget::connect(
                 &Target {
                     namespace: true,
-                    ..target(name)
+                    ..Target::new(name)
                 },
                 stop,
             )?,
@@ -177,6 +167,11 @@ impl Source {
             },
         })
     }
+}
+
+/// Whether a place can be no host.
+fn is_path(place: &str) -> bool {
+    place.contains('/') && !place.starts_with("ssh://")
 }
 
 fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {

@@ -40,7 +40,7 @@ pub struct Watch {
     #[arg(long, value_name = "NAME|PATH", conflicts_with_all = ["host", "replay"])]
     namespace: Option<String>,
 
-    /// Watch a host over ssh: its address, or its name in your ssh configuration
+    /// Watch a host over ssh: its address, with a port or without (root@192.0.2.1:2222), or its name in your ssh configuration
     #[arg(long, value_name = "USER@HOST", conflicts_with = "replay")]
     host: Option<String>,
 
@@ -200,12 +200,9 @@ fn source(args: &Watch, on_terminal: bool) -> Result<(Source, String)> {
         ));
     }
     if let Some(host) = hosts.into_iter().next() {
-        let approach = args.ssh.approach();
         let target = Target {
-            config: approach.config,
-            accept_new: approach.accept_new,
             silence: SILENCE,
-            ..Target::new(host.as_str())
+            ..args.ssh.target(host)?
         };
         return Ok((
             Source::host(target, args.sudo, wanted, args.interval),

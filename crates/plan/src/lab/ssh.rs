@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 /// Characters of a user or a host at most: no name is longer (RFC 1035 has 255).
@@ -108,15 +109,16 @@ impl FromStr for Ssh {
 fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or_else(|| no_name("host"))?;
-        host.parse::<std::net::Ipv6Addr>()
-            .map_err(|_| no_name("host"))?;
+        if !is_v6(host) {
+            return Err(no_name("host"));
+        }
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
             None => Err(Diagnostic::new(NO_PORT)),
         };
     }
-    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+    if is_v6(text) {
         return Ok((text, None));
     }
     let (host, port) = text
@@ -127,6 +129,12 @@ fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
         host if is_name(host) => Ok((host, port)),
         _ => Err(no_name("host")),
     }
+}
+
+/// An IPv6 address, with the interface of a link-local one: `fe80::1%em0`.
+fn is_v6(text: &str) -> bool {
+    let (address, zone) = text.split_once('%').unwrap_or((text, "lo0"));
+    address.parse::<Ipv6Addr>().is_ok() && is_name(zone)
 }
 
 fn is_name(name: &str) -> bool {
@@ -175,6 +183,10 @@ mod tests {
             ssh(Some("root"), "2001:db8::1", Some(22))
         );
         assert_eq!("2001:db8::1".parse(), ssh(None, "2001:db8::1", None));
+        assert_eq!(
+            "[fe80::1%em0]:22".parse(),
+            ssh(None, "fe80::1%em0", Some(22))
+        );
     }
 
     #[test]
@@ -183,6 +195,7 @@ mod tests {
         assert_eq!(error("-oProxyCommand=reboot"), no_name("host"));
         assert_eq!(error("-l@host"), no_name("user"));
         assert_eq!(error("a b"), no_name("host"));
+        assert_eq!(error("[fe80::1%;a]"), no_name("host"));
         assert_eq!(error("$(reboot)@host"), no_name("user"));
         assert_eq!(
             (error(""), error("root@"), error("@host")),

@@ -10,7 +10,7 @@ use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};
 use linerate_hosts::systems::{Facts, Kernel, MOST_BYTES, Question, Silence, Unanswered, shown};
 use linerate_measure::record::Collected;
-use linerate_plan::lab::{Host, Lab, Reach, Role, Ssh};
+use linerate_plan::lab::{Host, Lab, Reach, Role};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,23 +41,19 @@ impl Approach {
         } else {
             OTHERS + self.load
         };
-        let common = |address: &str| Target {
+        let reached = match &host.reach {
+            Reach::Ssh(ssh) => Target::from(ssh),
+            Reach::Namespace(name) => Target {
+                namespace: true,
+                ..Target::new(name)
+            },
+        };
+        Target {
             name: host.name.clone(),
             config: self.config.clone(),
             accept_new: self.accept_new,
             silence: host.silence_ns.map_or(usual, Duration::from_nanos),
-            ..Target::new(address)
-        };
-        match &host.reach {
-            Reach::Ssh(Ssh { user, host, port }) => Target {
-                user: user.clone(),
-                port: *port,
-                ..common(host)
-            },
-            Reach::Namespace(name) => Target {
-                namespace: true,
-                ..common(name)
-            },
+            ..reached
         }
     }
 }
