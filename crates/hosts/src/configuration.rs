@@ -26,7 +26,7 @@ pub use saved::{is_wanted, of_saved};
 
 use crate::systems::bsd::{interfaces as bsd_interfaces, is_stacked, kind};
 use crate::systems::text::{lines, sections, shown};
-use crate::systems::{Interface, Kernel, Pause};
+use crate::systems::{Interface, Kernel, Pause, appliance};
 use linerate_measure::record::{Collected, SlotFacts};
 use linerate_plan::lab::HostAddress;
 use schemars::JsonSchema;
@@ -421,6 +421,10 @@ impl Configuration {
         {
             self.system.release = Some(system.kernel).filter(|release| !release.is_empty());
             self.system.product = system.product;
+        } else if let Some(kernel) = Kernel::named(&self.system.kernel) {
+            // A saved folder may lack uname(1).
+            let (_, product) = appliance(kernel, "", answer.as_bytes(), part("mount"));
+            self.system.product = product;
         }
     }
 

@@ -16,7 +16,7 @@ pub mod question;
 pub(crate) mod text;
 
 pub use bsd::device;
-pub(crate) use detect::{ALL, BSD, FREEBSD, LINUX, OPENBSD};
+pub(crate) use detect::{ALL, BSD, FREEBSD, LINUX, OPENBSD, OPNSENSE, appliance};
 pub use detect::{FILES, Kernel, System, detect};
 pub use facts::{
     Clock, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way,

@@ -540,3 +540,36 @@ fn what_is_saved_twice_is_there_once() {
     ]);
     assert_eq!(found.cards.len(), 2);
 }
+
+/// An appliance is known by the file that it is known by over ssh, saved, or by its own word; uname(1) and os-release need not be there.
+#[test]
+fn appliances_are_known_by_their_files() {
+    let sysctl = ("sysctl-a.txt", "net.inet.ip.forwarding: 1\n");
+    let core = (
+        "usr/local/opnsense/version/core",
+        "{\n    \"product_id\": \"opnsense\",\n    \"product_version\": \"24.7.1\",\n}\n",
+    );
+    let uname = ("uname-a.txt", "FreeBSD fw 14.1-RELEASE-p3 amd64\n");
+    let release = (
+        "etc/os-release",
+        "ID=freebsd\nPRETTY_NAME=\"FreeBSD 14.1\"\n",
+    );
+    let said = ("opnsense-version.txt", "OPNsense 24.7.1 (amd64)\n");
+    let platform = ("etc/platform", "pfSense\n");
+    let product = |named: &[(&str, &str)]| {
+        let found = files(named).system;
+        assert_eq!(found.kernel, "freebsd", "{named:?}");
+        found.product
+    };
+    for named in [
+        &[sysctl, core, uname][..],
+        &[sysctl, core],
+        &[core, release],
+        &[sysctl, said],
+        &[said, uname, release],
+    ] {
+        assert_eq!(product(named).as_deref(), Some("OPNsense 24.7.1"));
+    }
+    assert_eq!(product(&[uname, platform]).as_deref(), Some("pfSense"));
+    assert_eq!(product(&[uname, sysctl]), None);
+}

@@ -354,6 +354,35 @@ fn a_host_is_asked_over_ssh() {
     }
 }
 
+/// Settings of an OPNsense go where its pages keep them: it would overwrite the file.
+#[test]
+fn a_saved_opnsense_gets_the_places_of_its_pages() {
+    let folder = Scratch::new();
+    let save = |name: &str, text: &str| {
+        let file = folder.file(name);
+        fs::create_dir_all(Path::new(&file).parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    save("uname-a.txt", "FreeBSD fw 14.1-RELEASE-p3 amd64\n");
+    save(
+        "sysctl-a.txt",
+        "net.inet.ip.forwarding: 1\nnet.inet.ip.redirect: 1\n",
+    );
+    let advice = || output(&["advise", &folder.file(""), "--item", "freebsd-redirect"]);
+    let of_freebsd = advice();
+    assert!(of_freebsd.contains("/etc/sysctl.conf"), "{of_freebsd}");
+    save(
+        "usr/local/opnsense/version/core",
+        "{\n    \"product_version\": \"24.7.1\",\n}\n",
+    );
+    let of_opnsense = advice();
+    assert!(
+        of_opnsense.contains("System > Settings > Tunables")
+            && !of_opnsense.contains("/etc/sysctl.conf"),
+        "{of_opnsense}"
+    );
+}
+
 /// The destination is read as in lab files, by each verb that takes one.
 #[test]
 fn a_destination_that_ssh_cannot_have_is_told() {

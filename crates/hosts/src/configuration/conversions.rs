@@ -1,6 +1,7 @@
 //! Outputs and files of a saved directory as answers: each function makes an answer of a path and its text.
 
 use super::boot::is_secret;
+use crate::systems::OPNSENSE;
 use crate::systems::text::{lines, pairs};
 use std::collections::BTreeMap;
 
@@ -35,8 +36,18 @@ pub(super) fn plain(_: &str, text: &str) -> String {
 
 /// Under the path as its title.
 pub(super) fn section(path: &str, text: &str) -> String {
-    let root = if path.starts_with("etc/") { "/" } else { "" };
+    let root = if path.starts_with("etc/") || path.starts_with("usr/") {
+        "/"
+    } else {
+        ""
+    };
     format!("==> {root}{path} <==\n{}\n", text.trim_end())
+}
+
+/// The line of opnsense-version(8), `OPNsense 24.7.1 (amd64)`, as the file that has the version.
+pub(super) fn opnsense(_: &str, text: &str) -> String {
+    let version = text.split_ascii_whitespace().nth(1).unwrap_or_default();
+    section(OPNSENSE, &format!("\"product_version\": \"{version}\""))
 }
 
 pub(super) fn uname(_: &str, text: &str) -> String {

@@ -3,8 +3,8 @@
 //! than its answer.
 
 use super::conversions::{
-    Convert, arp, cpuinfo, filter_rules, listed, lscpu, meminfo, netstat, plain, section, text,
-    uname,
+    Convert, arp, cpuinfo, filter_rules, listed, lscpu, meminfo, netstat, opnsense, plain, section,
+    text, uname,
 };
 use super::{Configuration, RuleSet, boot, path, rule_sets, settings};
 use crate::systems::bsd::device;
@@ -62,7 +62,14 @@ impl Configuration {
                 "system",
                 Script(SYSTEM),
                 Host(Self::system),
-                &[("uname-*", uname), ("etc/os-release", section)],
+                &[
+                    ("uname-*", uname),
+                    ("opnsense-version*", opnsense),
+                    (
+                        "etc/os-release etc/version etc/platform etc/product_name etc/nanobsd.conf usr/local/opnsense/version/core",
+                        section,
+                    ),
+                ],
             ),
             (
                 LINUX,

@@ -7,7 +7,7 @@ use super::questions::{Asked, Read, of_family};
 use super::{MOST_BYTES, VERSION, interfaces, kept, settings};
 use crate::systems::bsd::{device, is_stacked, kind};
 use crate::systems::text::{lines, sections};
-use crate::systems::{ALL, Kernel, is_name};
+use crate::systems::{ALL, Kernel, OPNSENSE, is_name};
 use linerate_measure::record::{Collected, SlotFacts};
 use std::collections::BTreeMap;
 
@@ -122,6 +122,11 @@ fn kernel(files: &BTreeMap<String, String>) -> Option<Kernel> {
             .is_some_and(|of| of.starts_with("/boot/") || of.starts_with("/etc/rc.conf"))
     };
     let signs = [
+        // FreeBSD has an os-release, too.
+        (
+            Kernel::FreeBsd,
+            has(&[OPNSENSE.trim_start_matches('/'), "opnsense-version"]),
+        ),
         (
             Kernel::Linux,
             has(&["proc/", "sys/", "etc/os-release", "ethtool", "nft", "lscpu"]),

@@ -114,8 +114,10 @@ pub const FILES: [&str; 6] = [
     "/etc/platform",
     "/etc/product_name",
     "/etc/nanobsd.conf",
-    "/usr/local/opnsense/version/core",
+    OPNSENSE,
 ];
+/// The file that an OPNsense has, and no other system.
+pub(crate) const OPNSENSE: &str = "/usr/local/opnsense/version/core";
 
 /// Recognises a system by `uname -a`, the output of `head -n 40` of [`FILES`], and that of `mount`; missing outputs are empty.
 pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
@@ -126,11 +128,25 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
         Kernel::said(line).filter(|_| words.len() >= 3)?;
         Some(words)
     })?;
-    let kernel = Kernel::said(words[0])?;
+    let (system, product) = appliance(Kernel::said(words[0])?, &uname, files, mount);
+    Some(System {
+        system,
+        kernel: shown(words[2]),
+        product,
+    })
+}
+
+/// The system with this kernel, and its product, by what there is of [`detect`]'s outputs.
+pub(crate) fn appliance(
+    kernel: Kernel,
+    uname: &str,
+    files: &[u8],
+    mount: &[u8],
+) -> (OperatingSystem, Option<String>) {
     let files = bounded(files);
     let mount = bounded(mount);
     let said = Said {
-        uname: &uname,
+        uname,
         files: sections(&files),
         mount: &mount,
     };
@@ -140,11 +156,7 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
         Kernel::FreeBsd => said.freebsd(),
     };
     let product = product.map(|p| shown(&p)).filter(|p| !p.is_empty());
-    Some(System {
-        system,
-        kernel: shown(words[2]),
-        product,
-    })
+    (system, product)
 }
 
 struct Said<'a> {
@@ -202,7 +214,7 @@ impl Said<'_> {
         if is_pfsense {
             return (OperatingSystem::PfSense, named("pfSense"));
         }
-        if let Some(core) = self.file("/usr/local/opnsense/version/core") {
+        if let Some(core) = self.file(OPNSENSE) {
             return (OperatingSystem::OpnSense, Some(opnsense(core)));
         }
         // A kernel may be built by BSDRP's scripts, under a path that has its name, for another system: the mounted file systems
