@@ -45,6 +45,18 @@ fn saved_answers_say_the_same_as_the_machine() {
             "{refused:?}"
         );
     }
+    // Somebody named the folder above.
+    for name in ["left", "right"] {
+        fs::create_dir(folder.file(name)).unwrap();
+        let file = folder.file(&format!("{name}/uname-a.txt"));
+        fs::write(file, "FreeBSD fw 14.1-RELEASE amd64\n").unwrap();
+        let refused = linerate(["facts", &folder.file("")]).run();
+        let said = match name {
+            "left" => "; its subfolder left has such files",
+            _ => "; its subfolders left, right have such files",
+        };
+        refused.fails(1, &["no file in it shows the system", said]);
+    }
     let missing = linerate(["facts", kept, "--interface", "no0"]).run();
     assert!(
         missing.status.code() == Some(2) && missing.stderr.contains("no interface no0"),
@@ -352,6 +364,23 @@ fn a_host_is_asked_over_ssh() {
             "{facts}"
         );
     }
+}
+
+/// Who has no ssh to the router has a terminal on it.
+#[test]
+fn a_host_that_is_not_reached_can_be_saved() {
+    for verb in ["facts", "advise"] {
+        linerate([verb, "root@nowhere.invalid"]).run().fails(
+            1,
+            &[
+                "root@nowhere.invalid",
+                "; or save the router's outputs into a folder: linerate facts --help",
+            ],
+        );
+    }
+    let help = output(&["facts", "--help"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("docs/advise.md lists the commands"), "{help}");
 }
 
 /// Settings of an OPNsense go where its pages keep them: it would overwrite the file.

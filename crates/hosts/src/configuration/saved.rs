@@ -349,3 +349,73 @@ fn chosen(settings: &str, wanted: impl Fn(&str) -> bool) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../../docs/advise.md");
+
+    /// Rows of the table of docs/advise.md: systems, command, file.
+    fn rows() -> Vec<(Vec<Kernel>, &'static str, &'static str)> {
+        let (_, table) = PAGE
+            .split_once("| system | command | file |\n|---|---|---|\n")
+            .unwrap();
+        let row = |line: &'static str| {
+            let mut cells = line.split('|').map(|cell| cell.trim().trim_matches('`'));
+            let systems = cells.nth(1).unwrap().split(", ");
+            let kernels = systems.map(|name| Kernel::named(&name.to_lowercase()).unwrap());
+            (
+                kernels.collect(),
+                cells.next().unwrap(),
+                cells.next().unwrap(),
+            )
+        };
+        let lines = table.lines().take_while(|line| line.starts_with('|'));
+        lines.map(row).collect()
+    }
+
+    /// The document names each command whose output is read, with a file name by which it is known.
+    #[test]
+    fn the_document_has_every_command() {
+        let reads = |kernel: Kernel, file: &str| {
+            let asked = of_family(kernel).filter(move |asked| asked.0.contains(&kernel));
+            let of_file = asked.filter(|asked| convert(asked, file).is_some());
+            of_file.map(|asked| asked.1).collect::<Vec<_>>()
+        };
+        for (kernels, command, file) in rows() {
+            let words = command.split(' ').map(|word| word.trim_start_matches('-'));
+            assert_eq!(words.collect::<Vec<_>>().join("-") + ".txt", file);
+            assert!(is_wanted(file), "{file}");
+            let special = ["sysctl", "ethtool"].contains(&self::words(file).0);
+            for kernel in kernels {
+                assert!(
+                    special || !reads(kernel, file).is_empty(),
+                    "{kernel:?}: {file}"
+                );
+            }
+        }
+        for kernel in [Kernel::Linux, Kernel::FreeBsd, Kernel::OpenBsd] {
+            let of_rows: Vec<&str> = rows()
+                .into_iter()
+                .filter(|(kernels, ..)| kernels.contains(&kernel))
+                .flat_map(|(_, _, file)| reads(kernel, file))
+                .collect();
+            let is_output = |asked: &&Asked| {
+                let mut forms = asked
+                    .4
+                    .iter()
+                    .flat_map(|(forms, _)| forms.split([' ', '|']));
+                asked.0.contains(&kernel)
+                    && forms.any(|form| !form.is_empty() && !form.contains('/'))
+            };
+            for asked in of_family(kernel).filter(is_output) {
+                assert!(
+                    of_rows.contains(&asked.1),
+                    "{kernel:?}: no row for {}",
+                    asked.1
+                );
+            }
+        }
+    }
+}

@@ -2,9 +2,10 @@
 
 use crate::prelude::*;
 use linerate_hosts::configuration::{Configuration, is_wanted, of_saved};
+use linerate_hosts::folder::Folder;
 use linerate_linux::files::{read, read_folder};
 use linerate_measure::record::{SlotFacts, read_lines};
-use linerate_remote::{ExecutionTarget, Target};
+use linerate_remote::{ExecutionTarget, RemoteError, Target};
 use std::fs;
 
 /// Show how a host is configured: CPUs, cards, queues, offloads, sysctls, packet filters, the next boot.
@@ -20,7 +21,7 @@ use std::fs;
 A folder may be one that --save wrote, or that of a campaign. It may also hold saved outputs, in files named after their \
 commands (sysctl-a.txt, ifconfig-a.txt, pfctl-si.txt), or a file system tree (etc/rc.conf, boot/loader.conf, proc/sys, \
 sys/class/net). Nothing on a host is changed. No question is about passwords or keys, and lines of answers that may \
-hold one are left out. docs/advise.md lists the questions.
+hold one are left out. docs/advise.md lists the commands of each system, with the names of their files.
 
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
 pub struct Facts {
@@ -118,7 +119,13 @@ impl Source {
         let progress = Progress::of_files();
         progress.say(format!("asking {}", self.name()));
         let stop = Some(&interrupt::INTERRUPTED);
-        let asked = self.target().and_then(|target| {
+        let reached = self.target().map_err(|error| match &self.place {
+            Some(_) if error.is::<RemoteError>() => anyhow!(
+                "{error:#}; or save the router's outputs into a folder: linerate facts --help"
+            ),
+            _ => error,
+        });
+        let asked = reached.and_then(|target| {
             Ok(linerate_remote::facts(
                 &target,
                 self.sudo,
@@ -202,14 +209,9 @@ fn saved(place: &Path, wanted: &[String]) -> Result<SlotFacts> {
             .with_context(|| format!("{name} has no facts: its DUT was not asked"))?
     } else {
         let folder = read_folder(place)?;
-        let files = folder
-            .files
-            .into_iter()
-            .filter(|file| is_wanted(&file.path));
-        let files: BTreeMap<String, String> = files
-            .map(|file| (file.path, String::from_utf8_lossy(&file.bytes).into_owned()))
-            .collect();
-        of_saved(&files).map_err(|why| anyhow!("{name}: {why}"))?
+        let all = of_folders(&folder);
+        let own = all.get("").cloned().unwrap_or_default();
+        of_saved(&own).map_err(|why| anyhow!("{name}: {why}{}", below(&all)))?
     };
     if let Some(missing) = wanted.iter().find(|name| !facts.interfaces.contains(name)) {
         return Err(usage(format!(
@@ -229,15 +231,45 @@ pub fn is_saved(what: &str) -> bool {
     if !place.is_dir() || place.join("campaign.json").exists() {
         return false;
     }
-    let named = read_folder(place).map(|folder| {
-        let files = folder.files.into_iter();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        files
-            .filter(|file| is_wanted(&file.path))
-            .map(|file| (file.path, text(&file.bytes)))
-            .collect::<BTreeMap<String, String>>()
-    });
-    named.is_ok_and(|files| of_saved(&files).is_ok())
+    read_folder(place).is_ok_and(|folder| {
+        let own = of_folders(&folder).remove("");
+        own.is_some_and(|files| of_saved(&files).is_ok())
+    })
+}
+
+/// Texts of files by their paths.
+type Texts = BTreeMap<String, String>;
+
+/// The files of use for facts of the folder (`""`), and of each of its subfolders as a folder.
+fn of_folders(folder: &Folder) -> BTreeMap<&str, Texts> {
+    let mut all: BTreeMap<&str, Texts> = BTreeMap::new();
+    for file in &folder.files {
+        let below = file.path.split_once('/');
+        for (of, path) in below.into_iter().chain([("", file.path.as_str())]) {
+            if is_wanted(path) {
+                let text = String::from_utf8_lossy(&file.bytes).into_owned();
+                all.entry(of).or_default().insert(path.into(), text);
+            }
+        }
+    }
+    all
+}
+
+/// The subfolders that show a system, as the end of a sentence.
+fn below(all: &BTreeMap<&str, Texts>) -> String {
+    let shows = |(of, files): (&&str, &Texts)| {
+        (!of.is_empty() && of_saved(files).is_ok()).then(|| of.to_string())
+    };
+    let names: Vec<String> = all.iter().filter_map(shows).collect();
+    match names.len() {
+        0 => String::new(),
+        1 => format!("; its subfolder {} has such files", names[0]),
+        all => format!(
+            "; its subfolders {}{} have such files",
+            names.iter().take(4).joined(", "),
+            when(all > 4, ", ...")
+        ),
+    }
 }
 
 /// The configuration that the facts describe.
