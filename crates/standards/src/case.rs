@@ -3,9 +3,10 @@
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::EventClass::{OsReset, PowerInterruption, ProcessReset};
 use linerate_measure::record::{
-    Benchmarked, Campaign, Direction, Figures, HostFacts, LabKind, Searched, Slot, SlotFacts,
-    Summary, Tested, TrialRecord, Why,
+    Benchmarked, Campaign, Direction, Ended, Figures, HostFacts, LabKind, Searched, Slot,
+    SlotFacts, Summary, Tested, TrialRecord, Why,
 };
+use linerate_wire::words::{distinct, together};
 use linerate_wire::{Selection, Traffic};
 use serde::Serialize;
 
@@ -90,6 +91,7 @@ pub struct Case<'a> {
     pub searches: &'a [Searched],
     /// The searches by any method.
     found: &'a [Searched],
+    summary: Option<&'a Summary>,
     pub simulated: bool,
 }
 
@@ -146,6 +148,7 @@ impl<'a> Case<'a> {
             benchmarks: summary.map_or(&[], |summary| &summary.benchmarks),
             searches: if by_mlrsearch { searched } else { &[] },
             found: searched,
+            summary,
             simulated: campaign.asked.lab == LabKind::Simulated,
             slots,
         })
@@ -175,6 +178,66 @@ impl<'a> Case<'a> {
             [first, ..] => not_run(first.words(test)),
             [] => not_run("no test of this kind has a result"),
         })
+    }
+
+    /// The slots where one of these tests has no complete result, by reason. A test that does not apply to a slot lacks none: the highest
+    /// load loses nothing, or the plan has no event for it.
+    pub fn lacking(&self, tests: &[Benchmark]) -> Option<String> {
+        let lacks = |slot: &&Slot| {
+            Some((
+                self.lacks(slot, tests)?,
+                self.campaign.shortened(&slot.name),
+            ))
+        };
+        let found = together(self.slots.iter().filter_map(lacks));
+        let said = |(why, slots): &(String, Vec<String>)| format!("{} ({why})", slots.join("; "));
+        (!found.is_empty()).then(|| found.iter().map(said).collect::<Vec<_>>().join("; "))
+    }
+
+    fn lacks(&self, slot: &Slot, tests: &[Benchmark]) -> Option<String> {
+        let planned = self.campaign.planned.as_ref()?;
+        if let Some(skipped) = planned.skipped.iter().find(|s| s.cell == slot.id) {
+            return (!skipped.optional).then(|| skipped.reasons.join("; "));
+        }
+        if self.design.measure != Measure::Rfc2544 {
+            let search = self.found.iter().find(|search| search.slot == slot.id);
+            let complete = search.is_some_and(|search| {
+                let mut goals = search.goals.iter();
+                search.ended.is_some() && goals.all(|goal| goal.outcome.lower.is_some())
+            });
+            return (!complete).then(|| match (search, self.summary) {
+                (Some(search), Some(summary)) if search.ended != Some(Ended::Known) => {
+                    search.stopped(summary.stopped).into()
+                }
+                (Some(_), _) => "even the lowest load loses frames".into(),
+                (None, _) => "it was not measured".into(),
+            });
+        }
+        tests.iter().find_map(|test| {
+            let mut own = self
+                .tested(*test)
+                .filter(|(of, _)| of.slot == slot.id)
+                .map(|(_, tested)| tested)
+                .peekable();
+            if own.peek().is_none() {
+                return Some("it was not measured".into());
+            }
+            let why = own.find_map(|tested| match tested.why {
+                Some(Why::AtMaximum | Why::NoEvent) => None,
+                None if tested.figures != Figures::None => None,
+                why => Some(why.unwrap_or(Why::Unfinished)),
+            });
+            why.map(|why| why.words(*test).into())
+        })
+    }
+
+    /// What distorted the rates of these slots, in a few words.
+    pub fn disturbed(&self) -> Option<String> {
+        let warnings = self.summary.map_or(&[][..], |summary| &summary.warnings);
+        let concerns = |slot: Option<usize>| slot.is_none_or(|slot| self.slot(slot).is_some());
+        let own = warnings.iter().filter(|warning| concerns(warning.slot));
+        let spoils = distinct(own.filter_map(|warning| warning.spoils.as_deref()));
+        (!spoils.is_empty()).then(|| spoils.join("; "))
     }
 
     /// The results of a test, each with its slot's.

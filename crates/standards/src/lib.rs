@@ -113,6 +113,20 @@ pub enum Compliance {
     NoResult,
     /// There was no DUT that could comply.
     Simulated,
+    /// Cells of the test have no complete result.
+    Incomplete,
+    /// The rows would permit a claim, but something else than the DUT changed its rates.
+    Disturbed,
+}
+
+impl Compliance {
+    /// Whether it speaks against the test.
+    pub fn fails(self) -> bool {
+        !matches!(
+            self,
+            Compliance::Unconditionally | Compliance::Conditionally | Compliance::NoResult
+        )
+    }
 }
 
 impl fmt::Display for Compliance {
@@ -125,6 +139,8 @@ impl fmt::Display for Compliance {
             Compliance::NoResult => {
                 "no claim, because the test has no result: the highest load loses nothing"
             }
+            Compliance::Incomplete => "no claim, because cells have no complete result",
+            Compliance::Disturbed => "no claim, because the trials were disturbed",
         })
     }
 }
@@ -143,6 +159,9 @@ pub struct Claim {
     pub compliance: Compliance,
     /// The rows that decide: the MUSTs that are not shown to be met, or else the SHOULDs.
     pub rows: Vec<&'static str>,
+    /// The cells without a result, each with the reason, or the disturbance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
 }
 
 impl fmt::Display for Claim {
@@ -153,6 +172,9 @@ impl fmt::Display for Claim {
             "{} {}{quick}: {}",
             self.document, self.test, self.compliance
         )?;
+        if let Some(because) = &self.because {
+            write!(f, ": {because}")?;
+        }
         if self.rows.is_empty() {
             Ok(())
         } else {
@@ -180,10 +202,7 @@ pub struct Conformance {
 impl Conformance {
     /// Whether every claim is at least conditional.
     pub fn holds(&self) -> bool {
-        let fails = [Compliance::NotCompliant, Compliance::Simulated];
-        self.claims
-            .iter()
-            .all(|claim| !fails.contains(&claim.compliance))
+        self.claims.iter().all(|claim| !claim.compliance.fails())
     }
 
     /// Whether a row belongs to a test that this campaign did not make.
@@ -298,6 +317,7 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
         .planned
         .as_ref()
         .is_some_and(|planned| planned.experiment.quick);
+    let disturbed = case.disturbed();
     let claim = |(document, test): (&'static str, String)| {
         let of = |row: &&Judged| {
             let own = row.id.split_once('-').is_some_and(|(of, _)| of == document)
@@ -315,17 +335,22 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
         let (musts, shoulds) = (open(true), open(false));
         let tested = case.tests.iter().find(|of| case::name(**of) == test);
         let without = tested.and_then(|of| case.test(*of));
-        let (compliance, rows) = match (musts.is_empty(), shoulds.is_empty()) {
-            _ if case.simulated => (Compliance::Simulated, Vec::new()),
+        let lacking = case.lacking(match tested {
+            Some(test) => std::slice::from_ref(test),
+            None if document == "9971" => &[Benchmark::Throughput],
+            None => &case.tests,
+        });
+        let none = Vec::new;
+        let (compliance, rows, because) = match (musts.is_empty(), shoulds.is_empty()) {
+            _ if case.simulated => (Compliance::Simulated, none(), None),
             _ if matches!(without, Some(Outcome::NotApplicable(_))) => {
-                (Compliance::NoResult, Vec::new())
+                (Compliance::NoResult, none(), None)
             }
-            (true, _) if matches!(without, Some(Outcome::NotRun(_))) => {
-                (Compliance::NotCompliant, shoulds)
-            }
-            (false, _) => (Compliance::NotCompliant, musts),
-            (true, false) => (Compliance::Conditionally, shoulds),
-            (true, true) => (Compliance::Unconditionally, Vec::new()),
+            _ if lacking.is_some() => (Compliance::Incomplete, none(), lacking),
+            (false, _) => (Compliance::NotCompliant, musts, None),
+            _ if disturbed.is_some() => (Compliance::Disturbed, none(), disturbed.clone()),
+            (true, false) => (Compliance::Conditionally, shoulds, None),
+            (true, true) => (Compliance::Unconditionally, none(), None),
         };
         Claim {
             document: format!("RFC {document}"),
@@ -333,6 +358,7 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
             quick,
             compliance,
             rows,
+            because,
         }
     };
     wanted.into_iter().map(claim).collect()

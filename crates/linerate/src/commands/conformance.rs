@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Exit status where a test is not compliant.
+/// Exit status where a test is not compliant, or lacks its claim.
 const NOT_COMPLIANT: u8 = 3;
 
 #[derive(Args)]
@@ -21,11 +21,13 @@ requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889. Its s
   not-run          the test was not made, or the records cannot tell
 
 Each test that was made has a claim (RFC 2544, section 5): unconditionally compliant if every MUST and SHOULD is met,
-conditionally compliant if every MUST is met, else not compliant, with the rows that decide. docs/conformance.md lists
-the rows that linerate never meets, with the reasons.
+conditionally compliant if every MUST is met, else not compliant, with the rows that decide. A test with a cell
+without a result, or with disturbed trials, makes no claim. docs/conformance.md lists the rows that linerate never
+meets, with the reasons.
 
 Exit status: 0 every claim is at least conditional; 1 no such campaign, or one that claims no standard; 2 bad
-arguments; 3 a test is not compliant, or the DUT is simulated.")]
+arguments; 3 a test is not compliant, or makes no claim: a cell has no result, trials were disturbed, the DUT is
+simulated.")]
 pub struct Conformance {
     /// The campaign: its directory, last, last-1, or a name that `linerate list` shows
     #[arg(value_name = "DIR", default_value = "last", value_parser = handle::folder)]

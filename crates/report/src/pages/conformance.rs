@@ -1,7 +1,7 @@
 //! Which requirements of the RFCs a campaign met.
 
 use crate::prelude::*;
-use linerate_standards::{Compliance, Conformance, Judged, Level, Status};
+use linerate_standards::{Conformance, Judged, Level, Status};
 
 /// All rows with their evidence, those that stand against the claims first. The claims come last, where a terminal shows them.
 pub fn conformance(name: &str, found: &Conformance) -> Document {
@@ -20,7 +20,7 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
         .map(|status| format!("{} {status}", of(*status)))
         .joined(", ");
     page.note(format!("{}: {}.", counted(found.rows.len(), "row"), counts));
-    page.note("M: MUST, S: SHOULD, P: a step of a procedure; violated: a MUST is not met; deviation: a SHOULD or a step is not met. A claim needs every MUST that concerns its test to be met (RFC 2544, section 5).");
+    page.note("M: MUST, S: SHOULD, P: a step of a procedure; violated: a MUST is not met; deviation: a SHOULD or a step is not met. A claim needs every MUST that concerns its test to be met (RFC 2544, section 5), a result of every cell, and trials that nothing disturbed.");
     let level = |row: &Judged| match row.level {
         Level::Must => "M",
         Level::Should => "S",
@@ -64,7 +64,7 @@ pub fn conformance(name: &str, found: &Conformance) -> Document {
     });
     page.heading("Claims");
     for claim in &found.claims {
-        let tone = if claim.compliance == Compliance::NotCompliant {
+        let tone = if claim.compliance.fails() {
             Tone::Warning
         } else {
             Tone::Strong

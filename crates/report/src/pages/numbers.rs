@@ -2,6 +2,7 @@
 
 use crate::document::{Cell, Rows};
 pub use linerate_wire::units::{counted, decimals, grouped, significant};
+pub use linerate_wire::words::{distinct, together};
 
 use linerate_measure::record::{Campaign, LowLoad};
 use linerate_plan::campaign::Kind;
@@ -267,29 +268,6 @@ pub fn bytes(n: u64) -> String {
         _ => (10, "KiB"),
     };
     format!("{} {unit}", significant(n as f64 / f64::from(1 << bits), 3))
-}
-
-/// Merges equal texts: each appears once, in the order of first appearance, with all its subjects.
-pub fn together<T: PartialEq, N>(said: impl IntoIterator<Item = (T, N)>) -> Vec<(T, Vec<N>)> {
-    let mut groups: Vec<(T, Vec<N>)> = Vec::new();
-    for (text, name) in said {
-        match groups.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((text, vec![name])),
-        }
-    }
-    groups
-}
-
-/// Each of several once, in the order of first appearance.
-pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut known = Vec::new();
-    for one in all {
-        if !known.contains(&one) {
-            known.push(one);
-        }
-    }
-    known
 }
 
 /// The first of these texts, and how many more there are.

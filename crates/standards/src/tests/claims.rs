@@ -1,6 +1,7 @@
 //! Claims follow from the rows, and are of the tests that were asked for.
 
 use super::*;
+use linerate_measure::record::{Ended, Skipped, Warning, Why};
 
 #[test]
 fn the_claim_follows_from_the_rows() {
@@ -157,10 +158,7 @@ fn a_test_without_a_result_claims_nothing() {
             .iter_mut()
             .filter(|tested| tested.test == Benchmark::BackToBack);
         tested.for_each(|tested| {
-            (tested.why, tested.figures) = (
-                Some(linerate_measure::record::Why::AtMaximum),
-                Figures::None,
-            )
+            (tested.why, tested.figures) = (Some(Why::AtMaximum), Figures::None)
         });
     }
     let judged = made.judged();
@@ -176,6 +174,97 @@ fn a_test_without_a_result_claims_nothing() {
             .all(|claim| claim.compliance == Compliance::NoResult)
     );
     assert!(judged.holds() && judged.line().contains("RFC 9004 back-to-back: no claim"));
+}
+
+/// Of the tests of seven sizes, the throughput at one size has no result: neither it nor what rests on its search has a claim.
+#[test]
+fn a_cell_without_a_result_leaves_its_test_without_a_claim() {
+    let mut made = sound();
+    let lacking = &mut made.summary.benchmarks[2].tests[0];
+    assert_eq!(lacking.test, Benchmark::Throughput);
+    (lacking.why, lacking.figures) = (Some(Why::Unstable), Figures::None);
+    let judged = made.judged();
+    let claims: Vec<String> = judged.claims.iter().map(Claim::to_string).collect();
+    let said = "no claim, because cells have no complete result: forwarding 256 B (the DUT is unstable: it loses frames far below its rate)";
+    for (test, complete) in [
+        ("2544 throughput", false),
+        ("9971 MLRsearch", false),
+        ("4814 random addresses and ports", false),
+        ("2889 forwarding-rate", true),
+    ] {
+        let of = claims.iter().find(|claim| claim.contains(test)).unwrap();
+        assert_eq!(!of.ends_with(&format!("{test}: {said}")), complete, "{of}");
+    }
+    assert!(!judged.holds());
+    // A test that is not complete has figures, and no claim.
+    let mut made = sound();
+    made.summary.benchmarks[0].tests[1].why = Some(Why::Unfinished);
+    made.campaign.planned.as_mut().unwrap().skipped = vec![Skipped {
+        cell: 3,
+        reasons: vec!["nft is missing".into()],
+        optional: false,
+    }];
+    let said = "RFC 2544 latency: no claim, because cells have no complete result: forwarding 64 B (the campaign ended before this test was complete); forwarding 256 B (nft is missing)";
+    assert!(
+        made.judged().line().contains(said),
+        "{}",
+        made.judged().line()
+    );
+}
+
+#[test]
+fn a_search_without_a_rate_makes_no_claim() {
+    let mut made = sound();
+    made.design().measure = Measure::Search;
+    made.design().goals = vec![WantedGoal {
+        name: "rfc2544".into(),
+        loss: 0.0,
+        exceed: 0,
+        times_ns: None,
+    }];
+    assert!(!made.judged().line().contains("no claim"));
+    made.summary.searches[1].goals[0].outcome.lower = None;
+    made.summary.searches[1].ended = Some(Ended::Unstable);
+    made.summary.searches[2].ended = None;
+    let line = made.judged().line();
+    for said in [
+        "forwarding 128 B (the DUT is unstable",
+        "forwarding 256 B (the campaign ended before the search",
+    ] {
+        assert!(line.contains(said), "{line}");
+    }
+    assert!(!made.judged().holds());
+}
+
+/// What disturbed the tester alone does not concern the DUT, and a test that is not compliant stays so.
+#[test]
+fn disturbed_trials_make_no_claim() {
+    let mut made = sound();
+    let mut warn = |slot, spoils: &str| {
+        made.summary.warnings = vec![Warning {
+            slot,
+            text: String::new(),
+            spoils: Some(spoils.into()),
+        }];
+        made.judged()
+    };
+    assert!(warn(Some(0), "of the tester").holds());
+    let judged = warn(None, "other programs took 13 % of a CPU of the lab");
+    let all = |compliance| {
+        judged
+            .claims
+            .iter()
+            .all(|claim| claim.compliance == compliance)
+    };
+    assert!(all(Compliance::Disturbed) && !judged.holds());
+    let said = "RFC 2544 throughput: no claim, because the trials were disturbed: other programs took 13 % of a CPU of the lab; ";
+    assert!(judged.line().contains(said), "{}", judged.line());
+    made.links(&LINKS.replace("198.19.0.1", "198.20.0.1"));
+    assert!(
+        made.judged()
+            .line()
+            .contains("RFC 2544 throughput: not compliant")
+    );
 }
 
 /// A MUST that the records cannot show counts as not met, also where RFC 9004 takes it over.

@@ -4,7 +4,7 @@ use super::*;
 use linerate_measure::counters::Outage;
 use linerate_measure::record::{
     AtLoad, BackToBack, DelayVariation, DutEvent, Ended, ForwardingRate, Latency, LatencyRun,
-    Recovery, RecoveryRun, Reset, ResetRun, SearchedGoal, Tested, Throughput, VariationRun,
+    Recovery, RecoveryRun, Reset, ResetRun, SearchedGoal, Tested, Throughput, VariationRun, Why,
 };
 use linerate_search::{Goal, Limits, Outcome};
 
@@ -177,9 +177,12 @@ pub(super) fn of_slot(slot: usize, trials: &mut Vec<TrialRecord>) -> (Benchmarke
         ));
         figures.push((Reset, Figures::Reset(reset("reboot", EventClass::OsReset))));
     }
+    if slot != 1 {
+        figures.push((Reset, Figures::None));
+    }
     let tests = figures.into_iter().map(|(test, figures)| Tested {
         test,
-        why: None,
+        why: (figures == Figures::None).then_some(Why::NoEvent),
         valid_trials: 1,
         trials: 1,
         figures,
