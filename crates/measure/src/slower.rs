@@ -36,19 +36,28 @@ pub fn slowdown(ratio: &Estimate, limit: f64) -> Slowdown {
     }
 }
 
+const LONGER: &str = "longer campaigns decide";
+
 /// The names of two that are compared, and how a slow-down of one shows.
 struct Names<'a> {
     of: &'a str,
     than: &'a str,
     /// Whether one of the two drops frames.
     drops: bool,
+    /// Where the intervals do not decide: `longer campaigns decide`.
+    more: &'a str,
 }
 
 impl Names<'_> {
     /// `ratios`: of the rate and, where there is one, of the rate relative to the tester. `undecided`: why they decide nothing.
     /// `none`: why there is no interval.
     fn held(&self, limit: f64, ratios: &[Estimate], undecided: Option<&str>, none: &str) -> Held {
-        let Names { of, than, drops } = self;
+        let Names {
+            of,
+            than,
+            drops,
+            more,
+        } = self;
         let percent = (1e6 * limit).round() / 1e4;
         let each = ratios.iter().map(|ratio| slowdown(ratio, limit));
         let all = |wanted| !ratios.is_empty() && each.clone().all(|one| one == wanted);
@@ -85,7 +94,7 @@ impl Names<'_> {
                         "{known}: the two disagree about {percent} %; measure both in one campaign"
                     ),
                     Slowdown::Undecided => {
-                        format!("{known}: longer campaigns decide whether it is {percent} % slower")
+                        format!("{known}: {more} whether it is {percent} % slower")
                     }
                 }
             }
@@ -127,9 +136,14 @@ impl Comparison {
             of: &self.other,
             than: &self.reference,
             drops: self.handled.is_some(),
+            // The interval of several campaigns a side is of their scatter, however long each is.
+            more: match self.campaigns {
+                true => "more campaigns a side decide",
+                false => LONGER,
+            },
         };
-        let none = "too few values for an interval; longer campaigns decide";
-        names.held(limit, &ratios, self.undecided.as_deref(), none)
+        let none = format!("too few values for an interval; {}", names.more);
+        names.held(limit, &ratios, self.undecided.as_deref(), &none)
     }
 }
 
@@ -148,6 +162,7 @@ pub fn of_variants(summary: &Summary, limit: f64) -> Vec<Held> {
             of: name(compared.of),
             than: name(than),
             drops: cost.is_some(),
+            more: LONGER,
         };
         Some(names.held(limit, &[ratio?], None, none))
     };
@@ -174,6 +189,7 @@ mod tests {
             of: "new",
             than: "old",
             drops: false,
+            more: LONGER,
         };
         names.held(0.03, ratios, None, "too few")
     }

@@ -155,6 +155,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
     let head = match comparisons.iter().all(paired) {
         true => ["blocks", ""],
         false if comparisons.iter().any(paired) => ["blocks or", "values"],
+        false if comparisons.iter().all(|c| c.campaigns) => ["campaigns: this,", "reference"],
         false if campaign.is_some() => ["trials: this,", "reference"],
         false => ["values: this,", "reference"],
     };
@@ -311,6 +312,30 @@ mod tests {
             verdict(&double).contains("2.5 times as fast as forwarding"),
             "{}",
             verdict(&double)
+        );
+    }
+
+    /// Of several campaigns a side, each is one value, however many trials it has.
+    #[test]
+    fn campaigns_are_counted_as_campaigns() {
+        let several = Comparison {
+            blocks: None,
+            campaigns: true,
+            ..comparison([Some(-0.31), Some(-0.44), Some(0.18)], Outcome::NotShown)
+        };
+        let campaign = Campaign::default();
+        let page = comparisons(&[several.clone()], &[], &[], Some(&campaign)).text(Style {
+            color: false,
+            width: 120,
+        });
+        assert!(
+            page.contains("campaigns: this,") && !page.contains("trials:"),
+            "{page}"
+        );
+        let known = several.held(0.03).known;
+        assert!(
+            known.contains(": more campaigns a side decide whether it is 3 % slower"),
+            "{known}"
         );
     }
 
