@@ -88,6 +88,9 @@ pub struct Comparison {
     pub outcome: Outcome,
     /// Why there is no verdict, whatever the intervals are, and what to do.
     pub undecided: Option<String>,
+    /// Campaigns of one side alone, half of it or more, that something else than the DUT made slower: such a slow-down is not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// Two-sided p of Wilcoxon's signed-rank test where it is paired, of Mann and Whitney's where not; after [`correct`], by Holm.
     pub p: Option<f64>,
     /// Confidence of the intervals.
@@ -162,6 +165,7 @@ pub fn compare(
         other_rates: other.values.clone(),
         outcome: change.outcome(),
         undecided: None,
+        disturbed: None,
         change,
         sought: None,
         change_of_share: None,

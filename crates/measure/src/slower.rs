@@ -129,7 +129,8 @@ impl Comparison {
         std::iter::once(&self.change).chain(&self.change_of_share)
     }
 
-    /// The comparison, held against the slow-down that is allowed.
+    /// The comparison, held against the slow-down that is allowed. A disturbance makes rates lower, so it takes back a proven slow-down
+    /// alone.
     pub fn held(&self, limit: f64) -> Held {
         let ratios: Vec<Estimate> = self.changes().map(|change| change.ratio).collect();
         let names = Names {
@@ -143,7 +144,12 @@ impl Comparison {
             },
         };
         let none = format!("too few values for an interval; {}", names.more);
-        names.held(limit, &ratios, self.undecided.as_deref(), &none)
+        let held = |undecided| names.held(limit, &ratios, undecided, &none);
+        let by_rates = held(self.undecided.as_deref());
+        match self.disturbed.as_deref() {
+            Some(why) if by_rates.slowdown == Slowdown::Proven => held(Some(why)),
+            _ => by_rates,
+        }
     }
 }
 

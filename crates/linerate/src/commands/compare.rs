@@ -81,6 +81,7 @@ pub fn run(args: &Compare) -> Exit {
     if !args.against.is_empty() {
         let [references, others] = [&args.what, &args.against].map(|side| open_all(side));
         let (references, others) = (references?, others?);
+        found.name_disturbed(references.iter().chain(&others));
         found.several(&references, &others, confidence);
         return finish(args, found, Some(&references[0].stored.campaign));
     }
@@ -89,6 +90,7 @@ pub fn run(args: &Compare) -> Exit {
         .iter()
         .map(|what| Source::open(what))
         .collect::<Result<Vec<_>>>()?;
+    found.name_disturbed(sources.iter().filter_map(Source::campaign));
     match &sources[..] {
         [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, confidence),
         [only] => {
@@ -101,11 +103,12 @@ pub fn run(args: &Compare) -> Exit {
         }
         [] => unreachable!("clap asks for at least one"),
     }
-    let campaign = sources.iter().find_map(|source| match source {
-        Source::Campaign(campaign) => Some(&campaign.stored.campaign),
-        _ => None,
-    });
-    finish(args, found, campaign)
+    let campaign = sources.iter().find_map(Source::campaign);
+    finish(
+        args,
+        found,
+        campaign.map(|campaign| &campaign.stored.campaign),
+    )
 }
 
 /// Opens campaigns, of which each must be another one.
@@ -187,6 +190,21 @@ struct Found {
 }
 
 impl Found {
+    /// Warns of campaigns that something else than the DUT made slower.
+    fn name_disturbed<'a>(&mut self, campaigns: impl Iterator<Item = &'a OpenCampaign>) {
+        let all: BTreeMap<&PathBuf, &OpenCampaign> =
+            campaigns.map(|one| (&one.path, one)).collect();
+        let means = match all.len() {
+            1 => "its variants had that in common, because their trials alternate",
+            _ => {
+                "a difference may come from that and not from the DUT; measure again on a quiet machine"
+            }
+        };
+        let disturbed = all.values().filter_map(|one| one.disturbed());
+        self.notes
+            .extend(disturbed.map(|said| format!("{said}: {means}")));
+    }
+
     /// Every slot of a campaign against its baseline.
     fn within(&mut self, campaign: &OpenCampaign, confidence: f64) {
         let slots = &campaign.stored.campaign.slots;
@@ -224,6 +242,16 @@ impl Found {
     }
 
     fn against(&mut self, first: &Source, other: &Source, confidence: f64) {
+        let before = self.comparisons.len();
+        self.sources(first, other, confidence);
+        let sides = [first, other].map(|side| side.campaign().into_iter().collect::<Vec<_>>());
+        let disturbed = disturbed(sides.each_ref().map(|side| &side[..]));
+        for comparison in &mut self.comparisons[before..] {
+            comparison.disturbed.clone_from(&disturbed);
+        }
+    }
+
+    fn sources(&mut self, first: &Source, other: &Source, confidence: f64) {
         match (first, other) {
             (Source::Campaign(first), Source::Campaign(other)) => {
                 self.campaigns(first, other, confidence)
@@ -399,6 +427,22 @@ impl Found {
             )),
         }
     }
+}
+
+/// The disturbed campaigns, where these are half of one side or more: a few that are disturbed are outliers of a side. `None` within one
+/// campaign: its trials alternate.
+fn disturbed(sides: [&[&OpenCampaign]; 2]) -> Option<String> {
+    if let [[a], [b]] = sides
+        && a.path == b.path
+    {
+        return None;
+    }
+    let of_side = sides.map(|side| {
+        let said: Vec<String> = side.iter().filter_map(|one| one.disturbed()).collect();
+        when(2 * said.len() >= side.len(), said)
+    });
+    let all = of_side.concat();
+    (!all.is_empty()).then(|| format!("{}; measure again on a quiet machine", all.join("; ")))
 }
 
 /// One note for each reason why cells of `of` are not compared.

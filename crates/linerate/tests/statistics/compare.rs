@@ -263,6 +263,68 @@ fn other_batches_decide_nothing() {
     }
 }
 
+/// A slow-down in a disturbed campaign may be noise, on which CI must not fail. Variants of one campaign alternate.
+#[test]
+fn a_disturbed_campaign_is_named_and_not_slower() {
+    let (fast, slow) = (simulated("rate=800kpps"), simulated("rate=200kpps"));
+    let (fast, slow) = (path(&fast), path(&slow));
+    let gate = |line: &str| {
+        let line = format!("compare {line} --fail-if-slower 3%");
+        linerate_line(&line).run()
+    };
+    let pair = format!("{fast}:forwarding {slow}:forwarding");
+    gate(&pair).fails(3, &["slower"]);
+    let file = format!("{slow}/summary.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut summary: Value = serde_json::from_str(&text).unwrap();
+    let took = "other programs took 11 % of a CPU of the lab";
+    let warning = serde_json::json!({ "slot": null, "text": took, "spoils": took });
+    summary["warnings"] = serde_json::json!([warning]);
+    std::fs::write(&file, summary.to_string()).unwrap();
+    let folder = slow.rsplit('/').next().unwrap();
+    let said = format!("{folder} was disturbed ({took})");
+    let ended = gate(&pair).status(5);
+    assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+    let warnings = |line: &str| {
+        let json = linerate_line(&format!("compare {line} --json"))
+            .run()
+            .ok()
+            .json();
+        json["warnings"].to_string()
+    };
+    let found = warnings(&pair);
+    assert!(
+        found.contains(&said) && found.contains("not from the DUT"),
+        "{found}"
+    );
+    // Noise makes nothing faster.
+    gate(&format!("{slow}:forwarding {fast}:forwarding")).ok();
+    // One campaign of three is an outlier of its side; two are not.
+    let others = [(); 2].map(|()| simulated("rate=200kpps"));
+    let others = others.each_ref().map(path).join(" ");
+    let several = format!("{fast} --against {slow} {others}");
+    let json = linerate_line(&format!("compare {several} --json"))
+        .run()
+        .ok()
+        .json();
+    assert_eq!(json["comparisons"][0]["disturbed"], Value::Null);
+    assert!(json["warnings"].to_string().contains(&said), "{json:#}");
+    let several = format!(
+        "{fast} --against {slow} {}",
+        others.split(' ').next().unwrap()
+    );
+    let json = linerate_line(&format!("compare {several} --json"))
+        .run()
+        .ok()
+        .json();
+    assert!(json["comparisons"][0]["disturbed"].is_string(), "{json:#}");
+    let within = warnings(slow);
+    assert!(
+        within.contains(&said) && within.contains("trials alternate"),
+        "{within}"
+    );
+}
+
 #[test]
 fn a_row_that_the_other_campaign_lacks_is_compared_by_hand() {
     let with = simulated("ok");

@@ -314,6 +314,7 @@ fn of_goal(
         handled: None,
         pairs: None,
         undecided: None,
+        disturbed: None,
         p: None,
         confidence,
         warnings,

@@ -106,6 +106,16 @@ fn a_verdict_needs_the_rate_and_the_share_where_there_is_one() {
     let both = absolute.with_shares(&a, &b);
     assert_eq!(both.outcome, Outcome::Slower);
     assert_eq!(both.held(0.03).slowdown, Slowdown::Proven);
+    // Noise is no slow-down, and hides none that is excluded.
+    let mut noisy = both.clone();
+    noisy.disturbed = Some("b was disturbed".into());
+    let held = noisy.held(0.03);
+    assert_eq!(held.slowdown, Slowdown::Undecided);
+    assert!(
+        held.known.contains("not judged: b was disturbed"),
+        "{held:?}"
+    );
+    assert_eq!(noisy.held(0.5).slowdown, Slowdown::Excluded);
     // Whatever the intervals are: with other batches, nothing is decided.
     let batches = both.without_verdict("their batches differ".into());
     assert_eq!(batches.outcome, Outcome::NotShown);

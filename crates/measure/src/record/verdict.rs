@@ -448,6 +448,15 @@ pub struct JudgedPair {
 }
 
 impl Summary {
+    /// Causes outside the DUT that distorted the rates of all slots, in a few words each.
+    pub fn disturbances(&self) -> impl Iterator<Item = &str> {
+        let of_all = self
+            .warnings
+            .iter()
+            .filter(|warning| warning.slot.is_none());
+        of_all.filter_map(|warning| warning.spoils.as_deref())
+    }
+
     /// Why the campaign ended, in words.
     pub fn ended(&self) -> &'static str {
         match self.stopped {

@@ -271,6 +271,7 @@ mod tests {
             pairs: None,
             outcome,
             undecided: None,
+            disturbed: None,
             p: Some(0.0625),
             confidence: 0.95,
             warnings: vec!["few blocks".into()],

@@ -1,6 +1,6 @@
 //! Several campaigns a side. Each campaign is one value, its median: then the interval has the drift of the machine between campaigns.
 
-use super::{Found, OpenCampaign, other_batch};
+use super::{Found, OpenCampaign, disturbed, other_batch};
 use linerate_measure::compare::{Rates, middle, partners};
 use linerate_measure::record::Slot;
 
@@ -23,6 +23,10 @@ impl<'a> Side<'a> {
             .map(own)
             .collect::<Result<_, _>>()
             .map(Side)
+    }
+
+    fn campaigns(&self) -> Vec<&'a OpenCampaign> {
+        self.0.iter().map(|(campaign, _)| *campaign).collect()
     }
 
     fn rates(&self) -> Rates {
@@ -84,6 +88,8 @@ impl Found {
                 continue;
             };
             last.campaigns = true;
+            let campaigns = [&reference, &other].map(Side::campaigns);
+            last.disturbed = disturbed(campaigns.each_ref().map(|side| &side[..]));
             if all.iter().all(|(campaign, _)| first.same_machine(campaign))
                 && let (Some(x), Some(y)) = (reference.shares(), other.shares())
             {

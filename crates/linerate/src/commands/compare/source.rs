@@ -57,6 +57,13 @@ impl Source {
         }
     }
 
+    pub(super) fn campaign(&self) -> Option<&OpenCampaign> {
+        match self {
+            Source::Campaign(campaign) => Some(campaign),
+            Source::File(_) => None,
+        }
+    }
+
     /// The only rates that it has, or why it has others.
     pub(super) fn alone(&self) -> Result<Rates, String> {
         match self {
@@ -163,6 +170,18 @@ impl OpenCampaign {
             argument if argument.chars().all(plain) => argument,
             argument => format!("'{}'", argument.replace('\'', "'\\''")),
         }
+    }
+
+    /// The disturbance of its trials, as a sentence.
+    pub(super) fn disturbed(&self) -> Option<String> {
+        let causes: Vec<&str> = self.stored.summary.as_ref()?.disturbances().collect();
+        (!causes.is_empty()).then(|| {
+            format!(
+                "{} was disturbed ({})",
+                self.short_name(),
+                causes.join("; ")
+            )
+        })
     }
 
     pub(super) fn short_name(&self) -> String {

@@ -167,6 +167,7 @@ mod tests {
             handled: None,
             pairs: None,
             undecided: None,
+            disturbed: None,
             p: None,
             confidence: 0.95,
             warnings: Vec::new(),
