@@ -38,6 +38,8 @@ pub struct Key {
     pub load: String,
     /// The folder that all points are from, where one folder is a time line of its own.
     pub series: String,
+    /// Whether it is the tester alone, without a DUT.
+    pub tester: bool,
 }
 
 impl Key {

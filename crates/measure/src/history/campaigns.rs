@@ -133,6 +133,7 @@ pub fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
         family: slot.family.clone(),
         frame: format!("{}{unit}", slot.frame),
         load: load(asked, slot),
+        tester: slot.is_calibration(),
         ..Key::default()
     }
 }

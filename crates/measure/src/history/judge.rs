@@ -48,13 +48,13 @@ pub struct Judged {
     pub noise: f64,
     /// The levels.
     pub levels: Vec<Segment>,
-    /// The changes between them, in order.
+    /// The changes between them whose intervals exclude 0, in order.
     pub changes: Vec<Found>,
     /// Last level / first level, if there are changes.
     pub overall: Option<f64>,
     /// Single points off their level.
     pub outliers: Vec<Outlier>,
-    /// Changes of the rate that the ratio does not show: the machine or the tester changed, not the DUT.
+    /// Changes of the rate that the ratio does not show, or of the tester alone: the machine or the tester changed, not the DUT.
     pub of_the_machine: Vec<Found>,
     pub warnings: Vec<String>,
 }
@@ -97,6 +97,28 @@ impl Found {
     /// Whether it became slower.
     pub fn is_regression(&self) -> bool {
         self.ratio.median < 1.0
+    }
+
+    /// Whether the interval excludes that both levels are equal.
+    pub fn is_proven(&self) -> bool {
+        self.ratio.side_of(1.0).is_some()
+    }
+
+    fn unproven(&self) -> String {
+        let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+        let interval = match (self.ratio.low, self.ratio.high) {
+            (Some(low), Some(high)) => format!(
+                "its 95 % interval {:+.1}..{:+.1} % includes 0",
+                percent(low),
+                percent(high)
+            ),
+            _ => "it has no interval".into(),
+        };
+        format!(
+            "the level may have changed by {:+.1} % at {}, but {interval}: neither slower nor faster is proven",
+            100.0 * self.relative(),
+            self.at
+        )
     }
 
     /// New level / old level - 1.
@@ -150,6 +172,12 @@ pub fn judge(timelines: &[Timeline], mut each: impl FnMut(usize)) -> History {
 
 fn timeline(timeline: &Timeline) -> (Judged, f64) {
     let points = &timeline.points;
+    if timeline.key.tester {
+        let (mut judged, level) = followed(timeline, "rate", points, |p| p.rate);
+        judged.of_the_machine = std::mem::take(&mut judged.changes);
+        judged.overall = None;
+        return (judged, level);
+    }
     let Some(to) = reference(points) else {
         return followed(timeline, "rate", points, |p| p.rate);
     };
@@ -208,6 +236,8 @@ fn followed(
         .collect();
     let found = changepoint::changes(&series, SEED);
     let modes = residual_modes(&found);
+    let all = (0..found.changes.len()).map(|i| change(points, &found, i));
+    let (changes, unproven): (Vec<Found>, _) = all.partition(Found::is_proven);
     let judged = Judged {
         key: timeline.key.clone(),
         measure: measure.into(),
@@ -223,10 +253,8 @@ fn followed(
         p: found.p,
         noise: found.noise,
         levels: found.segments.clone(),
-        changes: (0..found.changes.len())
-            .map(|i| change(points, &found, i))
-            .collect(),
-        overall: overall(&found),
+        overall: overall(&found).filter(|_| !changes.is_empty()),
+        changes,
         outliers: if modes.is_some() {
             Vec::new()
         } else {
@@ -235,7 +263,8 @@ fn followed(
         of_the_machine: Vec::new(),
         warnings: Vec::new(),
     };
-    let warnings = warnings(points, &judged, &found, modes);
+    let mut warnings = warnings(points, &judged, &found, modes);
+    warnings.extend(unproven.iter().map(Found::unproven));
     (Judged { warnings, ..judged }, found.level)
 }
 

@@ -207,8 +207,18 @@ fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
     for change in &timeline.of_the_machine {
         let causes =
             told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
+        let [what, why] = match timeline.key.tester {
+            true => [
+                "the tester alone",
+                ": the machine changed there, and no DUT",
+            ],
+            false => [
+                "the rate itself",
+                ", which the ratio does not show: the machine or the tester changed there, not what is measured",
+            ],
+        };
         let text = format!(
-            "the rate itself went by {} % at {} ({} -> {}), which the ratio does not show: the machine or the tester changed there, not what is measured{causes}",
+            "{what} went by {} % at {} ({} -> {}){why}{causes}",
             signed(change.relative()),
             short_time(&change.at),
             rate_with_unit(change.from),

@@ -136,6 +136,49 @@ fn the_machine_is_told_from_what_is_measured() {
     );
 }
 
+/// The tester alone is no DUT that could regress.
+#[test]
+fn the_tester_alone_is_the_machine() {
+    let mut points = days(2);
+    points[8..].iter_mut().for_each(|p| p.rate.value *= 0.8);
+    let mut alone = timeline(points);
+    assert_eq!(
+        judge(&[alone.clone()], |_| {}).timelines[0].changes.len(),
+        1
+    );
+    alone.key.tester = true;
+    let judged = judge(&[alone], |_| {}).timelines.remove(0);
+    assert_eq!((judged.changes.len(), judged.worst()), (0, 0.0));
+    assert_eq!(judged.of_the_machine[0].index, 8);
+}
+
+/// Short time lines with heavy tails, whose level falls by a little more than their noise.
+#[test]
+fn no_change_has_an_interval_that_includes_0() {
+    let (mut proven, mut unproven) = (0, 0);
+    for seed in 0..60 {
+        let mut random = SplitMix64::new(seed);
+        let mut noise = || 0.01 * normal(&mut random) / normal(&mut random).abs().max(0.1);
+        let level = |day| if day < 6 { 1e6 } else { 0.95e6 };
+        let points = (0..12).map(|day| point(day, level(day) * (1.0 + noise())));
+        let judged = one(points.collect());
+        assert!(
+            judged
+                .changes
+                .iter()
+                .all(|c| c.ratio.low > Some(1.0) || c.ratio.high < Some(1.0))
+        );
+        proven += judged.changes.len();
+        let mut warnings = judged.warnings.iter();
+        unproven +=
+            usize::from(warnings.any(|w| w.contains("neither slower nor faster is proven")));
+    }
+    assert!(
+        proven > 0 && unproven > 0,
+        "{proven} proven, {unproven} not"
+    );
+}
+
 #[test]
 fn a_few_ratios_do_not_make_a_time_line() {
     let mut points = days(3);

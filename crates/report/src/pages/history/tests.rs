@@ -61,6 +61,19 @@ fn dip(i: usize) -> f64 {
 }
 
 #[test]
+fn the_tester_alone_is_no_regression() {
+    let mut alone = timeline("tester-baseline", 20, |i| if i < 10 { 1.0 } else { 0.8 });
+    alone.key.tester = true;
+    let page = joined(&text(&[alone], 200));
+    assert!(
+        page.starts_with("No change found in 1 time line.")
+            && page.contains("- the tester alone went by -20 % at r300011")
+            && page.contains("the machine changed there, and no DUT"),
+        "{page}"
+    );
+}
+
+#[test]
 fn regressions_first_then_the_plot_and_the_causes() {
     let all = joined(&text(
         &[timeline("steady", 20, |_| 1.0), timeline("broken", 40, dip)],
