@@ -260,6 +260,10 @@ fn row(
         losses: losses_by_place(&valid),
         rules: hottest_rules(&valid, sent),
         variation: coefficient_of_variation(&received),
+        unsteady: slot
+            .is_calibration()
+            .then(|| machine::unsteady(&valid))
+            .flatten(),
         connections: valid.last().and_then(|t| t.connections),
         kept: KeptRow::of(&valid),
         flood: FloodRow::of(&valid),

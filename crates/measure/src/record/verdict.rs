@@ -267,6 +267,9 @@ pub struct Row {
     pub rules: Vec<(String, f64)>,
     /// Drift and noise of this slot, for the warnings.
     pub variation: f64,
+    /// Of the tester alone: its 10th and its 90th percentile in frames/s, where they are further apart than on a quiet machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsteady: Option<[f64; 2]>,
     /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
     pub connections: Option<Connections>,
     /// Connections that were kept open at the same time, if they were.

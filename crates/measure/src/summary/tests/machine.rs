@@ -126,6 +126,38 @@ fn other_programs_of_hosts_are_named_by_host() {
     );
 }
 
+/// Two outliers of ten are none of the machine's speed; half of the trials are.
+#[test]
+fn a_tester_whose_rate_moves_is_unsteady() {
+    let of = |faster: &[usize], asked: Option<f64>| {
+        let mut trials: Vec<TrialRecord> = (0..11)
+            .map(|n| trial(n, n as u32, 0, 5e6 + 1e4 * n as f64, 0))
+            .collect();
+        for n in faster {
+            trials[*n].rates.as_mut().unwrap().received = 10e6;
+        }
+        trials.iter_mut().for_each(|trial| trial.asked_fps = asked);
+        let rows = summarise(&campaign(), &trials, Stopped::Precise, 0).rows;
+        rows[0].unsteady
+    };
+    assert_eq!(of(&[], None), None);
+    assert_eq!(of(&[3], None), None, "an outlier");
+    assert_eq!(of(&[3, 4, 5], None), Some([5.01e6, 10e6]));
+    assert_eq!(
+        of(&[3, 4, 5], Some(1e6)),
+        None,
+        "loads that a search asked for"
+    );
+    // The rates of a DUT are its own.
+    let mut moving = trials(1.5e6);
+    let forwarding = moving.iter_mut().filter(|trial| trial.slot == 1);
+    for (n, trial) in forwarding.enumerate() {
+        trial.rates.as_mut().unwrap().received *= 1.0 + (n % 2) as f64;
+    }
+    let rows = summarise(&campaign(), &moving, Stopped::Precise, 0).rows;
+    assert_eq!(rows[1].unsteady, None);
+}
+
 #[test]
 fn a_cpu_that_other_programs_fill_is_not_full() {
     let share = |cpu, others| CpuShare {

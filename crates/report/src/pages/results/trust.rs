@@ -14,7 +14,15 @@ pub(super) fn trust(shown: &Shown<'_>) -> String {
     spoils.dedup();
     let machine = match (shown.campaign.asked.lab, spoils.first()) {
         (LabKind::Simulated, _) => "simulated".to_string(),
-        (_, None) => "quiet".into(),
+        (_, None) => shown
+            .summary
+            .rows
+            .iter()
+            .find_map(|row| row.unsteady)
+            .map_or("quiet".into(), |ends| {
+                let [low, high] = ends.map(|rate| rate_of(shown.campaign, rate));
+                format!("unsteady: the tester alone moved between {low} and {high}")
+            }),
         (_, Some(why)) if why.starts_with("other programs") && !summary.programs.is_empty() => {
             let names = summary
                 .programs

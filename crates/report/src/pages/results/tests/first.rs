@@ -76,6 +76,28 @@ fn the_first_page_of_every_plan_is_one_screen() {
     }
 }
 
+#[test]
+fn a_tester_that_moved_is_not_quiet() {
+    let c = campaign(plan!("nat"), false);
+    let mut found = summarise(&c, &blocks(&c, |_| 1e6), Stopped::Budget, 0);
+    let trust = |found: &Summary| {
+        let page = page(&c, &host(), found, &[], "DIR").unwrap();
+        let text = page.text(Style {
+            color: false,
+            width: 200,
+        });
+        let mut lines = text.lines();
+        lines
+            .find(|line| line.starts_with("trust"))
+            .unwrap()
+            .to_string()
+    };
+    assert!(trust(&found).contains("  quiet; "), "{}", trust(&found));
+    found.rows[0].unsteady = Some([5e6, 10.2e6]);
+    let said = "  unsteady: the tester alone moved between 5.000 Mpps and 10.20 Mpps; ";
+    assert!(trust(&found).contains(said), "{}", trust(&found));
+}
+
 /// Two factors: a change of one is to that factor's first level.
 #[test]
 fn the_first_page_names_the_references_of_changes() {
