@@ -222,8 +222,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant's whole 95 % interval is at least this share, such as 3%, below the baseline (the variant that others
-    /// are compared with); with 5 if only a part of the interval is, or if there is no interval
+    /// Exit with status 3 if a variant's whole 95 % interval (of a search: all between its bounds) is at least this share, such as 3%, below
+    /// the baseline (the variant that others are compared with); with 5 if only a part is, or if there is no interval
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

@@ -161,7 +161,7 @@ pub enum Command {
     Profile(profile::Profile),
     /// Carry out recommendations or a tuning, or take them back
     ///
-    /// Carries out recommendations of `linerate advise`, or the changes that a tuning kept. Shows what would change in the running system and in which files, asks you, and makes the changes. Each change is written
+    /// Carries out recommendations of `linerate advise`, or the changes that a tuning proved to help. Shows what would change in the running system and in which files, asks you, and makes the changes. Each change is written
     /// down with the value before it, so that `linerate apply --revert` restores everything: also after a reboot, or if linerate
     /// was killed in between.
     Apply(apply::Apply),

@@ -66,9 +66,9 @@ pub(super) static LAB: Table = Table {
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
-        key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link: 100 % in rates such as 50 %, and in the loads of rfc2544. Default: what the hosts of a lab file report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
+        key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link. It counts as 100 % in rates such as 50 % and in the loads of rfc2544. Default: what the hosts of a lab file report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
-            "How the embedded lab sends and receives frames (for UDP ports, use `ports`). Default: xdp where this process may \
+            "How the embedded lab sends and receives frames (not the UDP ports). Default: xdp where this process may \
                 load XDP programs.",
         ),
         key("batch", Kind::count(1, 256)).about(
@@ -404,7 +404,7 @@ static METHODS: [(&str, &str); 2] = [
     ),
     (
         "bisection",
-        "one trial at each load (several with `verify`)",
+        "one trial at each load, unless losses are verified",
     ),
 ];
 

@@ -22,9 +22,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Carry out recommendations of `linerate advise`, or the changes that a tuning kept, at once and for the next boot.
+/// Carry out recommendations of `linerate advise`, or the changes that a tuning proved to help, at once and for the next boot.
 #[derive(Debug, Args)]
-#[command(mut_arg("place", |arg| arg.index(1).value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a tuning, whose kept changes \
+#[command(mut_arg("place", |arg| arg.index(1).value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a tuning, whose proven changes \
     are made: its folder, last, or a name that `linerate list` shows")))]
 #[command(mut_arg("sudo", |arg| arg.help("Read and change the settings of the host with `sudo -n`")))]
 #[command(after_help = "Examples:

@@ -83,8 +83,8 @@ impl Verb for Options {
   linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing alone. It is the baseline if you name neither it nor a known-... variant; otherwise
-                       the first --variant is the baseline
+  forwarding           the kernel's routing alone. The baseline is the first --variant if you
+                       name this one or a known-... one, otherwise this one
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
   nat                  nftables masquerade (`nft-nat` in the plans)

@@ -84,7 +84,7 @@ pub enum LabAction {
 /// If the lab file says `isolated = true`, a few pings go over each cable and, where the generator has a route, through the DUT. Replies
 /// and interface counters show where frames arrive. If there are no faults so far and the tester's hosts have linerate, each port
 /// of the tester sends 100 test frames as a campaign does: the page says by which method (xdp, af-xdp, af-packet or a tool), and whether the other end of the cable
-/// counted them. Nothing on the hosts is changed, except that the pings fill their ARP tables. Some drivers take the
+/// counted them. Afterwards, everything on the hosts is as before, except that the pings fill their ARP tables. Meanwhile, some drivers take the
 /// link down for a moment when linerate loads its XDP program.
 #[derive(Args)]
 #[command(after_help = "Examples:

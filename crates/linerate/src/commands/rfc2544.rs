@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Also required if you give no plan, --quick, --test, --sizes or --variant: \
-    the whole suite then runs (some 20 hours). With --simulate, it runs without this option")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Also required if you give none of these: a plan, --quick, --test, --sizes, --variant. \
+    The whole suite then runs (some 20 hours). Not required with --simulate or --estimate")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -65,7 +65,7 @@ impl Verb for Options {
   sudo linerate rfc2544 --filters 25 --test throughput   with a condition of RFC 2544, section 11; others: --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
   sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
-  sudo linerate rfc2544 --test throughput --bursts 16 --bursts 64 --bursts 256 --bursts 1024 --sizes 64
+  sudo linerate rfc2544 --test throughput --sizes 64 --bursts 16 --bursts 256
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s
   linerate rfc2544 --quick --lab LAB.toml --link-speed 10G   the hosts of a real lab

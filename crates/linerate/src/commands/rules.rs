@@ -13,10 +13,10 @@ use std::fs::File;
   linerate ruleset nftables --stateless                   the smallest filter
   linerate ruleset pf --stateful -o pf.conf               pf's stateful set of docs/rules.md, as a file
   linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
-  linerate ruleset pf --stateless --table 99999 --plain   netbenches' table \"100000\", which counts the last rule too
+  linerate ruleset pf --stateless --table 99999 --plain   the set \"100000\" of netbenches
   linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7
   linerate ruleset pf --stateful --states 10M --part loader
-                                                        what /boot/loader.conf needs for ten million states
+                                                        for /boot/loader.conf: ten million states
   linerate ruleset iptables --stateless --table 10k --part ipset
                                                         the ipsets; without --part, the rules
   linerate ruleset pf --nat --interface ix1

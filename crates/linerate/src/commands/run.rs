@@ -24,7 +24,7 @@ use linerate_runner::session::{Choice, Measured, Session};
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
   sudo linerate run my.toml --quiet --fail-if-slower 3%       for CI
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
-  linerate show linerate-results/NAME      the tables again
+  linerate show linerate-results/TIME-NAME the tables again
 
 Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
 1, unless the plan marks these variants `optional = true`. In the plans that come with linerate, each variant that

@@ -50,14 +50,14 @@ const OPEN: &str = "inline, the load does not wait for the CPU that it hands fra
   sudo linerate tune my.toml --budget 10min  a plan of your own
   linerate tune my.toml --lab LAB.toml       on a real router (docs/lab-file.md)
   linerate show linerate-results/TIME-NAME   the verdict again
-  sudo linerate apply last                   make the kept changes on this
+  sudo linerate apply last                   make the changes that helped on this
                                              machine
 
 A tuning takes the plan's budget (or --budget), and the time to set up the DUTs: a few seconds in the \
 embedded lab; on real hosts, the reboots.
 
 The plan's first variant is the DUT as it is. Each other variant changes one setting of the first (in the plan, it has the key `from` with the name of the first). \
-Of the variants that try different values of one key, at most one is kept. \
+Of the variants that try different values of one setting, at most one is kept. \
 About half of the time goes to a screening: a few runs, each with half of the changes, show the effect of each \
 change, averaged over the others. Fresh trials then test the changes that may matter, in all combinations; \
 the more changes there are, the clearer an effect must be. Last, the DUT with the changes that help is measured beside the DUT as \
