@@ -11,7 +11,7 @@ use std::fs::File;
 #[derive(Args)]
 #[command(after_help = "Examples:
   linerate ruleset nftables --stateless                   the smallest filter
-  linerate ruleset pf --stateful -o pf.conf               pf's stateful set of docs/rules.md, as a file
+  linerate ruleset pf --stateful -o pf.conf               pf's stateful set, as a file
   linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
   linerate ruleset pf --stateless --table 99999 --plain   the set \"100000\" of netbenches
   linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7

@@ -155,7 +155,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
     let head = match comparisons.iter().all(paired) {
         true => ["blocks", ""],
         false if comparisons.iter().any(paired) => ["blocks or", "values"],
-        false if comparisons.iter().all(|c| c.campaigns) => ["campaigns: this,", "reference"],
+        false if comparisons.iter().all(|c| c.campaigns) => ["campaigns:", "this, ref."],
         false if campaign.is_some() => ["trials: this,", "reference"],
         false => ["values: this,", "reference"],
     };
@@ -325,12 +325,13 @@ mod tests {
             ..comparison([Some(-0.31), Some(-0.44), Some(0.18)], Outcome::NotShown)
         };
         let campaign = Campaign::default();
-        let page = comparisons(&[several.clone()], &[], &[], Some(&campaign)).text(Style {
-            color: false,
-            width: 120,
-        });
+        let page =
+            comparisons(std::slice::from_ref(&several), &[], &[], Some(&campaign)).text(Style {
+                color: false,
+                width: 120,
+            });
         assert!(
-            page.contains("campaigns: this,") && !page.contains("trials:"),
+            page.contains("campaigns:") && !page.contains("trials:"),
             "{page}"
         );
         let known = several.held(0.03).known;

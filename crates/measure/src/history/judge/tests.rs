@@ -143,7 +143,9 @@ fn the_tester_alone_is_the_machine() {
     points[8..].iter_mut().for_each(|p| p.rate.value *= 0.8);
     let mut alone = timeline(points);
     assert_eq!(
-        judge(&[alone.clone()], |_| {}).timelines[0].changes.len(),
+        judge(std::slice::from_ref(&alone), |_| {}).timelines[0]
+            .changes
+            .len(),
         1
     );
     alone.key.tester = true;
