@@ -32,7 +32,9 @@ Numbers in plain files must be rates: more is better. A result of a search or of
 an upper bound: a difference of two results is proven if their ranges do not overlap.
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 the
-reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided.")]
+reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided (also if a slow-down
+is proven, but the campaigns were disturbed). For git bisect run, 0 is good, 3 is bad (1 there), and all else skips the
+commit (125): linerate compare ...; case $? in 0) exit 0;; 3) exit 1;; *) exit 125;; esac (docs/ci.md)")]
 pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
     /// `linerate list` shows
