@@ -55,23 +55,26 @@ impl Printed {
     }
 
     /// The format that the ending of a file's name asks for, where no other is.
-    pub fn for_file(&self, file: Option<&Path>) -> Printed {
+    ///
+    /// # Errors
+    /// The file would get what is for a terminal.
+    pub fn for_file(&self, file: Option<&Path>) -> anyhow::Result<Printed> {
         let end = file.and_then(Path::extension).and_then(|end| end.to_str());
         let format = match end {
+            _ if !self.is_text() => return Ok(self.clone()),
             Some("html" | "htm") => "html",
             Some("csv") => "csv",
             Some("json") => "json",
             Some("md" | "markdown") => "markdown",
-            _ => return self.clone(),
+            _ if file.is_some() => bail_usage!(
+                "--out is for pages and figures: end the file's name in .html, .csv, .json or .md, or name a format (--format csv); redirect what is for a terminal"
+            ),
+            _ => return Ok(self.clone()),
         };
-        if self.is_text() {
-            Printed {
-                format: named(format),
-                json: false,
-            }
-        } else {
-            self.clone()
-        }
+        Ok(Printed {
+            format: named(format),
+            json: false,
+        })
     }
 
     /// Whether it is one for programs, which get the record instead of the page.

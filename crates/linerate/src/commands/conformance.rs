@@ -1,5 +1,6 @@
 //! `linerate conformance`: which requirements of the RFCs a campaign met.
 
+use super::export;
 use crate::prelude::*;
 
 /// Exit status where a test is not compliant, or lacks its claim.
@@ -10,7 +11,7 @@ const NOT_COMPLIANT: u8 = 3;
   linerate conformance                          the newest campaign
   linerate conformance linerate-results/20260101T120000Z-rfc2544
   linerate conformance DIR --json | jq '.rows[] | select(.status == \"violated\")'
-  linerate conformance DIR --format markdown > conformance.md
+  linerate conformance DIR -o conformance.html
 
 The directory holds a campaign of `linerate rfc2544`, a loss curve, or a search with the goal rfc2544. Each row is a
 requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889. Its status is computed from the records:
@@ -34,6 +35,9 @@ pub struct Conformance {
     directory: PathBuf,
     #[command(flatten)]
     printed: Printed,
+    /// Write to this file instead of standard output; the ending chooses the format: .html, .csv, .json or .md
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -48,11 +52,12 @@ pub fn run(args: &Conformance) -> Exit {
             args.directory.display()
         );
     };
-    result(
-        &args.printed,
+    let text = output::rendered(
+        &args.printed.for_file(args.out.as_deref())?,
         || &found,
         || pages::conformance(&args.directory.display().to_string(), &found),
     )?;
+    export::write(args.out.as_deref(), &text)?;
     exit(if found.holds() {
         SUCCESS
     } else {

@@ -64,10 +64,10 @@ pub fn run(args: &Show) -> Exit {
         .clone()
         .map_or_else(handle::newest, Ok)
         .map_err(usage)?;
-    let printed = args.printed.for_file(args.out.as_deref());
     if let Some(file) = args.out.as_deref().filter(|file| report::is_pdf(file)) {
         bail_usage!("{}", report::by_browser(Some(directory), file));
     }
+    let printed = args.printed.for_file(args.out.as_deref())?;
     let csv = printed.format().name() == "csv";
     let table = args.table.as_deref();
     let table = table.or_else(|| (args.trials && csv).then_some(TRIALS));
@@ -76,11 +76,6 @@ pub fn run(args: &Show) -> Exit {
     }
     if printed.format().name() == "html" && table.is_none() {
         return report::of(std::slice::from_ref(directory), args.out.as_deref());
-    }
-    if args.out.is_some() && printed.is_text() {
-        bail_usage!(
-            "--out is for pages and figures: end the file's name in .html, .csv, .json or .md, or name a format (--format csv); redirect what is for a terminal"
-        );
     }
     let out = args.out.as_deref();
     if let Some(tuned) = record::read(directory)? {

@@ -57,6 +57,18 @@ fn tests_of_rfc_2544_find_what_is_known_of_a_dut() {
     ];
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(says.iter().all(|says| words.contains(says)), "{shown}");
+    let first = linerate_line(&format!("show {out}")).run().ok().stdout;
+    let next = format!("linerate conformance {out}");
+    assert!(first.contains(&next) && first.contains("--full"), "{first}");
+    let page = records.file("page.html");
+    linerate_line(&format!("conformance {out} -o {page}"))
+        .run()
+        .fails(3, &["written: "]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<html") && page.contains("no claim, because the DUT is simulated"));
+    linerate_line(&format!("conformance {out} -o page"))
+        .run()
+        .fails(2, &["end the file's name in .html"]);
 }
 
 /// The rate falls after 200 ms, and the last frame of the outage is lost after 300 ms.

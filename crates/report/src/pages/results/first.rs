@@ -8,6 +8,7 @@ use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches, stabi
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
+use linerate_measure::experiment::Measure;
 use linerate_measure::record::{Benchmarked, Figures, Finding, Strength};
 
 /// Lines of the first page at most, on a terminal of 80 columns.
@@ -559,8 +560,11 @@ fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
         .with_dut()
         .any(is_limit)
         .then(|| format!("linerate explain {records}"));
-    let own = explain
+    let is_claimed = shown.planned.experiment.trials.measure == Measure::Rfc2544;
+    let conformance = is_claimed.then(|| format!("linerate conformance {records}"));
+    let own = conformance
         .into_iter()
+        .chain(explain)
         .chain(steps.into_iter().filter_map(command).take(1));
     let others = [
         format!("linerate show {records} --full"),
