@@ -568,7 +568,17 @@ fn a_recorded_campaign_is_run_again_from_its_folder() {
     assert_eq!(second["experiment"]["quick"], true);
     run("run last --simulate ok --quiet --out third").fails(2, &["last"]);
     run("run second --simulate ok --quiet").ok();
+    run("run last --simulate ok --quiet").ok();
     run("run last --simulate ok --quiet --out third").ok();
+    // Each has the name of the plan behind its own time alone.
+    let all = fs::read_dir(scratch.file("linerate-results")).unwrap();
+    let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.collect();
+    let own = |name: &String| {
+        name.split_once("Z-")
+            .is_some_and(|(_, own)| own.starts_with("plan"))
+    };
+    assert!(names.len() == 2 && names.iter().all(own), "{names:?}");
     fs::create_dir(scratch.file("empty")).unwrap();
     run("run empty --simulate ok").fails(1, &["empty"]);
 }

@@ -94,17 +94,20 @@ pub const SKIPPED: u8 = 4;
 pub fn run(args: &Run) -> Exit {
     begin(&args.campaign);
     let (choice, wanted) = (args.which.choice(), args.campaign.wanted());
+    let mut campaign = args.campaign.clone();
     let session = match (&args.resume, &args.plan) {
         (Some(directory), _) => Session::resumed(&choice, &wanted, directory)?,
         (None, Some(file)) => match recorded(file) {
-            Some((folder, campaign)) => {
-                Session::of_file(&again(choice, &campaign), &wanted, &folder)?
+            Some((folder, before)) => {
+                // Its folder has the time when it began in its name.
+                campaign.name.get_or_insert(before.name.clone());
+                Session::of_file(&again(choice, &before), &wanted, &folder)?
             }
             None => Session::of_file(&choice, &wanted, file)?,
         },
         (None, None) => bail_usage!("name a plan, or --resume and a campaign's folder"),
     };
-    carry_out(session, &args.campaign)
+    carry_out(session, &campaign)
 }
 
 /// The campaign whose plan is to be run again: its folder, or `last`. A plan's file or name comes first.
