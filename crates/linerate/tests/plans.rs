@@ -579,6 +579,7 @@ fn a_recorded_campaign_is_run_again_from_its_folder() {
             .is_some_and(|(_, own)| own.starts_with("plan"))
     };
     assert!(names.len() == 2 && names.iter().all(own), "{names:?}");
+    run("run last --size 128").fails(2, &["its own frame sizes: linerate bench --sizes 128"]);
     fs::create_dir(scratch.file("empty")).unwrap();
     run("run empty --simulate ok").fails(1, &["empty"]);
 }

@@ -46,6 +46,10 @@ pub struct Run {
     #[arg(long, value_name = "DIR", value_parser = handle::folder, conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     resume: Option<PathBuf>,
 
+    /// For its message: other verbs have it.
+    #[arg(long, alias = "size", hide = true)]
+    sizes: Option<String>,
+
     #[command(flatten)]
     which: Which,
 
@@ -92,6 +96,11 @@ pub const SKIPPED: u8 = 4;
 /// # Errors
 /// The reason why it could not measure.
 pub fn run(args: &Run) -> Exit {
+    if let Some(sizes) = &args.sizes {
+        bail_usage!(
+            "a plan has its own frame sizes: linerate bench --sizes {sizes}, or edit the plan (linerate bench --print-plan prints that of bench)"
+        );
+    }
     begin(&args.campaign);
     let (choice, wanted) = (args.which.choice(), args.campaign.wanted());
     let mut campaign = args.campaign.clone();
