@@ -193,8 +193,12 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     };
     let part = match shown.campaign.asked.mode {
         Mode::Inline => format!(
-            "Frames go in batches of {} (smaller where a frame takes more than 30 us); in inline mode, the latency includes the wait for the batch.",
-            shown.campaign.asked.batch
+            "Frames go in batches of {}{}; in inline mode, the latency includes the wait for the batch.",
+            shown.campaign.asked.batch,
+            when(
+                shown.campaign.asked.batch > 1,
+                " (smaller where a frame takes more than 30 us)"
+            )
         ),
         Mode::Threaded | Mode::Hosts | Mode::EndHosts => {
             "The latency includes the wait in the DUT's queues.".into()
