@@ -231,7 +231,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// What distorted the rates of these slots, in a few words.
+    /// The disturbance that distorted the rates of these slots, in a few words.
     pub fn disturbed(&self) -> Option<String> {
         let warnings = self.summary.map_or(&[][..], |summary| &summary.warnings);
         let concerns = |slot: Option<usize>| slot.is_none_or(|slot| self.slot(slot).is_some());

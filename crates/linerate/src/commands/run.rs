@@ -108,7 +108,7 @@ pub fn run(args: &Run) -> Exit {
         (Some(directory), _) => Session::resumed(&choice, &wanted, directory)?,
         (None, Some(file)) => match recorded(file) {
             Some((folder, before)) => {
-                // Its folder has the time when it began in its name.
+                // The name of a folder has the time when its campaign began.
                 campaign.name.get_or_insert(before.name.clone());
                 Session::of_file(&again(choice, &before), &wanted, &folder)?
             }

@@ -236,7 +236,7 @@ fn a_search_without_a_rate_makes_no_claim() {
     assert!(!made.judged().holds());
 }
 
-/// What disturbed the tester alone does not concern the DUT, and a test that is not compliant stays so.
+/// A disturbance of the tester alone does not concern the DUT, and a test that is not compliant stays so.
 #[test]
 fn disturbed_trials_make_no_claim() {
     let mut made = sound();
