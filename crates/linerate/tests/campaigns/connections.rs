@@ -70,7 +70,7 @@ fn every_connection_is_counted_at_both_ends_and_by_the_dut() {
     "#;
     let experiment = Experiment::new(&plan("object = 100", variants), "");
     let ended = experiment.run("").run().ok();
-    let table = "table    at this rate, ";
+    let table = "table    at ";
     assert!(ended.stdout.contains(table), "{}", ended.stdout);
     let all = trials(&experiment);
     // Three variants and the tester alone.
