@@ -6,6 +6,7 @@
 //! frames between them. docs/agent.md describes it in words.
 
 pub mod client;
+pub mod connecting;
 pub mod merge;
 pub mod message;
 pub mod server;
@@ -13,7 +14,7 @@ pub mod server;
 mod tests;
 
 /// The version of the protocol that this program speaks; it counts up with every change. Both sides must speak the same.
-pub const SPOKEN: u32 = 8;
+pub const SPOKEN: u32 = 9;
 /// The longest line, in bytes: counters of many ports fit, and a flood ends early.
 pub const LONGEST: usize = 4 << 20;
 /// Each side sends a sign of life this often, in nanoseconds…

@@ -7,6 +7,8 @@ mod black_box;
 mod both;
 #[path = "hosts/campaigns.rs"]
 mod campaigns;
+#[path = "hosts/connecting.rs"]
+mod connecting;
 #[path = "hosts/lab.rs"]
 pub mod lab;
 #[path = "hosts/lost.rs"]

@@ -30,7 +30,7 @@ struct opener {
 	u64 attempted;     /* ...and how many it has opened */
 	u64 refused;       /* frames that could not be written or handed over */
 	u64 window;        /* connections under way at most; 0: any number */
-	u64 heard;         /* bytes that had arrived at the last look at a shut window... */
+	u64 heard;         /* bytes, or frames, that had arrived at the last look at a shut window... */
 	u64 heard_ns;      /* ...since when no more have */
 	u64 looks;         /* at the shut window since then */
 	u64 given_up;      /* connections that no longer count as under way */
@@ -68,12 +68,20 @@ struct seen {
 	u64 pad[2];
 };
 
+/* Of a thread's connections, by the thread's number: those that closed at the client, and frames that arrived there (about: several CPUs
+ * count them). */
+struct progress {
+	u64 closed;
+	u64 frames;
+};
+
 enum foreign { F_RESET, F_ICMP, F_ARP, F_ICMPV6, F_OTHER };
 
 SHARED_ARRAY(control, struct control, 1);
 SHARED_ARRAY(openers, struct opener, 1);
 /* Of the clients, then of the servers: an element for each CPU. */
 SHARED_ARRAY(ends, struct seen, 1);
+SHARED_ARRAY(progress, struct progress, 1);
 SHARED_ARRAY(bits, u64, 1);
 ARRAY(opened_at, u64, WORDS); /* of the first connection of each word of bits */
 SHARED_ARRAY(times, u64, 1);
@@ -98,6 +106,17 @@ inline_always int is_marked(u32 stage, u32 flow)
 	u64 *word = bpf_map_lookup_elem(&bits, &index);
 
 	return word && *word & 1ULL << (flow & 63);
+}
+
+/* Progress of the thread that opened a connection; none where each CPU hears of its own connections. */
+inline_always struct progress *progress_of(const struct control *how, u32 flow)
+{
+	u32 thread;
+
+	if (!how->each)
+		return 0;
+	thread = flow / how->each;
+	return bpf_map_lookup_elem(&progress, &thread);
 }
 
 inline_always u64 *time_of(u32 flow)
@@ -126,20 +145,20 @@ inline_always void count_time(u32 flow)
 
 /*
  * Lost connections would keep the window shut for ever. Frames that are under way arrive before this program runs for the next batch, or
- * soon after: where nothing has arrived at either end for so long, and in so many batches, connections under way are given up.
+ * soon after: where nothing has arrived for so long, and in so many batches, connections under way are given up.
  */
-#define PATIENCE_NS 200000ULL
 #define PATIENCE_LOOKS (64 * 32)
 
-inline_always int due(struct opener *s, const struct seen *client, const struct seen *server)
+inline_always int due(const struct control *how, struct opener *s, const struct seen *client, const struct seen *server)
 {
+	const volatile struct progress *elsewhere = progress_of(how, s->first);
 	u64 closed, heard, now;
 	s64 under_way;
 	int shut;
 
 	if (unlikely(s->finished))
 		return 0;
-	closed = *(const volatile u64 *)&client->closed + *(const volatile u64 *)&server->closed;
+	closed = elsewhere ? elsewhere->closed : *(const volatile u64 *)&client->closed + *(const volatile u64 *)&server->closed;
 	under_way = s->attempted - closed - s->given_up;
 	if (unlikely(!s->left && (!s->awaits || under_way <= 0))) {
 		s->last_ns = bpf_ktime_get_ns();
@@ -154,12 +173,12 @@ inline_always int due(struct opener *s, const struct seen *client, const struct 
 	now = bpf_ktime_get_ns();
 	if (!goes_on(s, now))
 		return 0;
-	heard = *(const volatile u64 *)&client->came_bytes + *(const volatile u64 *)&server->came_bytes;
+	heard = elsewhere ? elsewhere->frames : *(const volatile u64 *)&client->came_bytes + *(const volatile u64 *)&server->came_bytes;
 	if (heard != s->heard || !shut) {
 		s->heard = heard;
 		s->heard_ns = now;
 		s->looks = 0;
-	} else if (now - s->heard_ns > PATIENCE_NS && s->looks > PATIENCE_LOOKS) {
+	} else if (now - s->heard_ns > how->patience_ns && s->looks > PATIENCE_LOOKS) {
 		s->given_up += under_way;
 		s->idle_ns += now - s->heard_ns;
 		s->heard_ns = now;
@@ -230,7 +249,7 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 		return XDP_DROP;
 	if (how->floods && floods(s))
 		return flood(ctx, how, s, at_client, v6);
-	if (!due(s, at_client, at_server))
+	if (!due(how, s, at_client, at_server))
 		return XDP_DROP;
 	flow = (s->first + s->attempted) & ((1 << FLOW_BITS) - 1);
 	address(&f, how, s, flow, v6);
@@ -281,7 +300,7 @@ inline_always int resume_connection(struct xdp_md *ctx, const int v6)
 	struct seen *at_client = bpf_map_lookup_elem(&ends, &cpu), *at_server = bpf_map_lookup_elem(&ends, &server);
 	struct frame f = {};
 
-	if (!how || !s || !at_client || !at_server || !due(s, at_client, at_server))
+	if (!how || !s || !at_client || !at_server || !due(how, s, at_client, at_server))
 		return XDP_DROP;
 	stage = how->resumed;
 	flow = (s->first + s->resumed) & ((1 << FLOW_BITS) - 1);
@@ -329,7 +348,7 @@ SEC("xdp") int resume6(struct xdp_md *ctx)
 inline_always int stranger(struct seen *seen, u32 kind)
 {
 	seen->foreign[kind]++;
-	return XDP_DROP;
+	return XDP_PASS;
 }
 
 /* The frame of `stage` arrived. Returns whether it is new. */
@@ -368,6 +387,7 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 	u8 *data = (u8 *)(long)ctx->data;
 	const u8 *end = (u8 *)(long)ctx->data_end;
 	u32 bytes = end - data, flow = 0, reply = LAST, proto;
+	struct progress *elsewhere;
 	struct frame f = {};
 	int stage, failed;
 
@@ -422,8 +442,14 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 	}
 	if (!arrived(seen, stage, flow, bytes))
 		return XDP_DROP;
-	if (!(flow & (how->stamp_every - 1)) && (how->exchange == UDP ? !is_server : stage == ASKED))
+	if (!(flow & (how->stamp_every - 1)) && stage == how->timed)
 		count_time(flow);
+	elsewhere = is_server ? 0 : progress_of(how, flow);
+	if (elsewhere) {
+		elsewhere->frames++;
+		if (reply == LAST)
+			__sync_fetch_and_add(&elsewhere->closed, 1);
+	}
 	if (reply == LAST) {
 		seen->closed++;
 		return XDP_DROP;
@@ -450,16 +476,19 @@ inline_always int end_of(struct xdp_md *ctx, const int is_server)
 	u32 index = bpf_get_smp_processor_id() + (is_server ? CPUS : 0), zero = 0;
 	struct control *how = bpf_map_lookup_elem(&control, &zero);
 	struct seen *seen = bpf_map_lookup_elem(&ends, &index);
+	int action;
 	u16 type;
 
 	if (!how || !seen || data + 14 > end)
 		return XDP_DROP;
 	type = *(u16 *)(data + 12);
 	if (type == swap16(ETH_IPV4))
-		return answer(ctx, how, seen, is_server, 0);
-	if (type == swap16(ETH_IPV6))
-		return answer(ctx, how, seen, is_server, 1);
-	return stranger(seen, type == swap16(ETH_ARP) ? F_ARP : F_OTHER);
+		action = answer(ctx, how, seen, is_server, 0);
+	else if (type == swap16(ETH_IPV6))
+		action = answer(ctx, how, seen, is_server, 1);
+	else
+		action = stranger(seen, type == swap16(ETH_ARP) ? F_ARP : F_OTHER);
+	return action == XDP_PASS && !how->passes ? XDP_DROP : action;
 }
 
 SEC("xdp") int client(struct xdp_md *ctx)

@@ -29,6 +29,10 @@ struct control {
 	u32 tuples;        /* a mask: pairs of addresses and ports, less 1 */
 	u32 resumed;       /* stage of kept connections that the next frame belongs to: K_ASKED or K_ENDED */
 	u32 floods;        /* whether SYNs of no connection are sent, too */
+	u32 timed;         /* stage whose arrival ends the time to open */
+	u32 passes;        /* whether frames of no connection go to the host's own stack */
+	u32 each;          /* connections of each thread that opens them, which may close on any CPU; 0: on the one that opened them */
+	u32 patience_ns;   /* how long those under way may say nothing */
 };
 
 #define MASK28 ((1U << (FLOW_BITS + EPOCH_BITS)) - 1)

@@ -284,6 +284,13 @@ impl Worker {
                     ports: ports.iter().filter_map(named).collect(),
                 });
             }
+            Request::Connections { ports } => {
+                let named =
+                    |name: &String| Some((name.clone(), self.ports.get(name)?.port.ends()?));
+                return Ok(Reply::Connections {
+                    ports: ports.iter().filter_map(named).collect(),
+                });
+            }
             Request::Stamps { ports } => {
                 let named = |name: &String| Some((name.clone(), self.ports.get(name)?.stamps()));
                 let all = ports
@@ -342,6 +349,11 @@ impl Worker {
                     .map_err(|e| system("ending the load before", e))?;
             } else {
                 made.port.set_clocks(&order.ahead_ns);
+            }
+            if let Some(opening) = &order.opening {
+                made.port
+                    .open(opening)
+                    .map_err(|e| system("preparing connections", e))?;
             }
             made.read_before()
                 .map_err(|e| system("arming the load", e))?;
@@ -529,13 +541,15 @@ impl RunningLoad<'_> {
 
     fn report(&self) {
         for (name, made) in &self.ports {
-            let (frames, at_ns) = (made.port.frames(), monotonic_ns());
+            let (frames, closed) = (made.port.frames(), made.port.closed());
+            let at_ns = monotonic_ns();
             say(
                 self.to,
                 Reply::Sample(Sample {
                     port: name.to_string(),
                     at_ns,
                     frames,
+                    closed,
                 }),
             );
         }

@@ -381,9 +381,9 @@ impl Slot {
     }
 
     /// Whether its load did not wait for the DUT, so that the time between two frames is not the cost of one: at a rate that was asked
-    /// for, and with connections in any mode but inline.
+    /// for, and with connections in threaded mode.
     pub fn is_paced(&self, mode: Mode) -> bool {
-        self.asked_fps.is_some() || (mode != Mode::Inline && self.connections().is_some())
+        self.asked_fps.is_some() || (mode == Mode::Threaded && self.connections().is_some())
     }
 
     /// Whether this is the tester alone. Imported slots never are.

@@ -252,6 +252,9 @@ fn row(
             .filter_map(|t| t.clocks)
             .map(|clocks| clocks.error_ns)
             .max(),
+        timed_by_client: valid
+            .iter()
+            .any(|t| t.opened.as_ref().is_some_and(|o| o.timed_by_client)),
         stamped: stamped()
             .filter_map(|t| t.stamped.clone())
             .reduce(|all, one| all.and(&one)),

@@ -1,5 +1,6 @@
 //! The result of a trial over hosts, whoever sends and counts there: agents or tools.
 
+use linerate_hosts::agent::connecting::EndCounts;
 use linerate_hosts::agent::merge::{Series, Window};
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
@@ -23,6 +24,8 @@ pub struct TrialResult {
     pub clocks: Option<Clocks>,
     /// The source of the stamps, if the plan asks for those of cards.
     pub stamped: Option<Stamped>,
+    /// How far connections came, if the load was one of connections: then a frame in the fields above is a connection.
+    pub ends: Option<EndCounts>,
     /// How long it waited for its turn, while another linerate measured on one of the hosts.
     pub waited_ns: u64,
     /// How busy each host's CPUs were.

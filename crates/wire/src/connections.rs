@@ -114,6 +114,11 @@ impl Exchange {
         }
     }
 
+    /// Whether the last frame arrives at the client, which then knows that the connection is closed.
+    pub fn closes_at_client(self) -> bool {
+        !matches!(self, Exchange::Rst | Exchange::Half)
+    }
+
     /// Whether frames are TCP segments.
     pub fn is_tcp(self) -> bool {
         self != Exchange::Udp

@@ -248,6 +248,7 @@ mod tests {
                 port: "x".into(),
                 at_ns: *at_ns,
                 frames: *frames,
+                closed: 0,
             })
             .collect();
         Series::of(&said, |t| t)

@@ -3,6 +3,7 @@
 //! Unknown fields are ignored, so that a newer side may send more; an unknown message is answered by an error. Times are of the
 //! agent's CLOCK_MONOTONIC, in nanoseconds.
 
+use super::connecting::{EndCounts, Opening};
 use super::{LONGEST, SPOKEN};
 use crate::stamps::Stamps;
 use crate::words::printable;
@@ -41,6 +42,8 @@ pub enum Request {
     Stop {},
     /// Asks for the counters of these ports.
     Counters { ports: Vec<String> },
+    /// Asks these ends of connections how far the connections of the load came.
+    Connections { ports: Vec<String> },
     /// Asks for the stamps of the cards of these ports, since the start.
     Stamps { ports: Vec<String> },
     /// The last message: end the load, give all ports up, and go.
@@ -82,6 +85,8 @@ pub enum Reply {
     Counters {
         ports: BTreeMap<String, PortCounters>,
     },
+    /// How far connections came, by the port's name.
+    Connections { ports: BTreeMap<String, EndCounts> },
     /// The stamps of cards or drivers, by the port's name.
     Stamps { ports: BTreeMap<String, Stamps> },
     /// The last message; with the reason if it was not requested.
@@ -96,8 +101,16 @@ pub struct Sample {
     pub port: String,
     /// When it was read.
     pub at_ns: u64,
-    /// Test frames since the start.
+    /// Test frames since the start; of a client, connections that it has attempted.
     pub frames: u64,
+    /// Connections that have closed at this end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub closed: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A failed request.
@@ -274,6 +287,13 @@ pub enum Role {
     Generator(Box<Traffic>),
     /// The port counts.
     Receiver(Filter),
+    /// The port opens connections, and is their client. `server`: the interface of their server, if this host has that as well.
+    Client {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+    },
+    /// The port is the server of connections.
+    Server,
 }
 
 /// A port that is wanted.
@@ -310,6 +330,9 @@ pub struct Order {
     /// that are not named are stamped by the receiver's own clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead_ns: Vec<(u8, i64)>,
+    /// The connections, where the ports are ends of some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Opening>,
 }
 
 /// More samples than a thousand a second say nothing, and cost.
@@ -361,6 +384,15 @@ impl Port {
             }
             Role::Generator(traffic) => traffic.check(),
             Role::Receiver(filter) => filter.check(),
+            Role::Client { server } => {
+                let named = server.iter().all(|server| is_interface(server));
+                return if named {
+                    Ok(())
+                } else {
+                    refuse("its server has no valid interface name")
+                };
+            }
+            Role::Server => Ok(()),
         };
         possible.or_else(|error| refuse(&error.to_string()))
     }
@@ -394,6 +426,9 @@ impl Order {
         }
         if !is_label(&self.turn, LONGEST_TURN) {
             return refuse(&format!("who measures must have 1 to {LONGEST_TURN} bytes"));
+        }
+        if let Some(opening) = &self.opening {
+            opening.check()?;
         }
         match self.sample_ns >= SHORTEST_SAMPLE_NS {
             true => Ok(()),

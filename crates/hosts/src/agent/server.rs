@@ -247,9 +247,9 @@ impl Session {
             }
             Request::Go { .. } if self.armed => Ok(()),
             Request::Go { .. } => Err(Fault::order("starting the load", "nothing is armed")),
-            Request::Counters { ports } | Request::Stamps { ports } => {
-                self.check_ports("reading", ports)
-            }
+            Request::Counters { ports }
+            | Request::Connections { ports }
+            | Request::Stamps { ports } => self.check_ports("reading", ports),
             _ => Err(Fault::order("doing a request", "it has no place there")),
         }
     }

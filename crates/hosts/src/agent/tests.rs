@@ -63,6 +63,7 @@ pub(super) fn order() -> Order {
         sample_ns: 10_000_000,
         answer: false,
         ahead_ns: vec![(3, -5)],
+        opening: None,
     }
 }
 
@@ -214,6 +215,7 @@ fn every_message_comes_back_from_its_line() {
         assert_eq!(decode::<Request>(&line).unwrap(), (7, request));
     }
     let sample = Sample {
+        closed: 0,
         port: "g".into(),
         at_ns: u64::MAX,
         frames: u64::MAX - 1,

@@ -200,6 +200,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
         load,
         answer: false,
         card_stamps: false,
+        opening: None,
         tell: drop,
     };
     let began = Instant::now();
@@ -245,6 +246,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
         load,
         answer: false,
         card_stamps: false,
+        opening: None,
         tell: drop,
     };
     let interrupted = AtomicBool::new(false);

@@ -315,5 +315,6 @@ pub fn order(ms: u64, rate: f64) -> Order {
         sample_ns: 10_000_000,
         answer: false,
         ahead_ns: vec![],
+        opening: None,
     }
 }

@@ -37,6 +37,7 @@ fn run(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> TrialResult {
         load,
         answer: false,
         card_stamps: false,
+        opening: None,
         tell: drop,
     }
     .run(&AtomicBool::new(false), &|_| {})
@@ -146,6 +147,7 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
         load,
         answer: false,
         card_stamps: false,
+        opening: None,
         tell: drop,
     };
     for _ in 0..2 {
@@ -241,6 +243,7 @@ fn a_load_waits_for_another_linerate_on_its_host() {
         load,
         answer: false,
         card_stamps: false,
+        opening: None,
         tell,
     };
     let result = std::thread::scope(|scope| {
@@ -318,6 +321,7 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
             match &mut port.role {
                 Role::Generator(traffic) => traffic.card_stamps = card_stamps,
                 Role::Receiver(filter) => filter.card_stamps = card_stamps,
+                Role::Client { .. } | Role::Server => unreachable!(),
             }
         }
         generator.prepare(sends_at).unwrap();
@@ -338,6 +342,7 @@ fn latencies_between_clocks_are_right_to_the_error_that_is_stated() {
             load,
             answer: false,
             card_stamps,
+            opening: None,
             tell: drop,
         };
         let result = trial.run(&AtomicBool::new(false), &|_| {}).unwrap();

@@ -312,12 +312,21 @@ fn connections_that_cannot_be_are_refused_with_what_to_do() {
         .run("")
         .run()
         .fails(2, &["the tests of RFC 2544 are of frames"]);
-    let hosts = plan(
-        "connections = \"request\"",
-        "lab.file = \"LAB.toml\"\nvariants.a = { about = \"a\" }",
-    );
-    Experiment::new(&hosts, "")
-        .run("")
-        .run()
-        .fails(2, &["in the embedded lab only"]);
+    for (traffic, says) in [
+        ("open = 10", "can be kept open in the embedded lab only"),
+        (
+            "connections = \"rst\"",
+            "need a rate: their last frame arrives at the server",
+        ),
+        (
+            "connections = \"request\", flood = \"1kpps\"",
+            "a flood can come with connections in the embedded lab only",
+        ),
+    ] {
+        let hosts = plan(
+            traffic,
+            "lab.file = \"LAB.toml\"\nvariants.a = { about = \"a\" }",
+        );
+        Experiment::new(&hosts, "").run("").run().fails(2, &[says]);
+    }
 }

@@ -8,6 +8,7 @@ use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
 use crate::ports::answer::Answerer;
+use crate::ports::connections::End;
 use crate::ports::stamps::StampClock;
 use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::{self, Fault, Role};
@@ -172,6 +173,33 @@ pub(super) fn make(
                 filter.card_stamps,
             )
         }
+        Role::Client { server } => {
+            let target = Target {
+                ifindex: link.index,
+                source: MacAddr(link.mac),
+                destination: MacAddr::default(),
+            };
+            let server = server.iter().map(|server| {
+                let wanted = message::Port {
+                    interface: server.clone(),
+                    ..wanted.clone()
+                };
+                permitted(&namespace, &wanted, options)
+            });
+            let server = server.collect::<Result<Vec<_>, _>>()?.pop();
+            let server = server.map(|server| server.index);
+            let end = End::new(
+                &namespace,
+                Some((target, cpus.clone())),
+                server,
+                turns(&link),
+            );
+            (end.map(|end| (Box::new(end) as _, None)), true, 0, false)
+        }
+        Role::Server => {
+            let end = End::new(&namespace, None, Some(link.index), turns(&link));
+            (end.map(|end| (Box::new(end) as _, None)), false, 0, false)
+        }
     };
     let (mut port, why) = made.map_err(|e| unsuitable(wanted, &e))?;
     let stamped = card_stamps.then(|| {
@@ -194,6 +222,11 @@ pub(super) fn make(
         why,
         stamped,
     })
+}
+
+/// Whether frames go back by `XDP_TX`. A veth does that only where its other end has a program as well.
+fn turns(link: &LinkInfo) -> bool {
+    link.kind.as_deref() != Some("veth")
 }
 
 const LINK: &str = "is the cable in, and the other end up?";
@@ -278,8 +311,12 @@ fn cpus(wanted: &message::Port) -> Result<Vec<u32>, Fault> {
     }
     match (wanted.cpus.is_empty(), &wanted.role) {
         (false, _) => Ok(wanted.cpus.clone()),
-        (true, Role::Generator(_)) => Ok(online.last().copied().into_iter().collect()),
-        (true, Role::Receiver(_)) => Ok(online.first().copied().into_iter().collect()),
+        (true, Role::Generator(_) | Role::Client { .. }) => {
+            Ok(online.last().copied().into_iter().collect())
+        }
+        (true, Role::Receiver(_) | Role::Server) => {
+            Ok(online.first().copied().into_iter().collect())
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The generator opens connections by live frames; the client's program is on its interface, the server's on the receiver's. Both set a
 //! bit for each connection and stage, so that every connection is accounted for. docs/connections.md describes the frames.
 
+mod end;
 mod opener;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,9 @@ use crate::bpf::{self, MappedArray};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
+use aya::programs::Xdp;
 use aya::programs::xdp::XdpMode;
+pub use end::End;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{ConnectionTrial, Flood};
 use linerate_stats::histogram::{BUCKETS, Histogram};
@@ -21,7 +24,7 @@ use linerate_wire::{ConnectionSpec, Family, HAS_ANSWER, IS_OPEN, MOST_CONNECTION
 use opener::numbers_of_each;
 pub use opener::{Closed, Opener};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// `struct control` in connections.bpf.c.
@@ -40,6 +43,10 @@ struct Control {
     tuples: u32,
     resumed: u32,
     floods: u32,
+    timed: u32,
+    passes: u32,
+    each: u32,
+    patience_ns: u32,
 }
 
 /// `struct opener` there: one for each CPU.
@@ -102,10 +109,18 @@ struct Seen {
     pad: [u64; 2],
 }
 
+/// `struct progress` there: one for each thread that opens connections.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Progress {
+    closed: u64,
+    frames: u64,
+}
+
 /// Kinds of frames that belong to no connection.
 const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
-const _: () = assert!(size_of::<Control>() == 72);
+const _: () = assert!(size_of::<Control>() == 88);
 const _: () = assert!(size_of::<OpenerState>() == 256);
 const _: () = assert!(size_of::<Seen>() == 320);
 
@@ -119,23 +134,46 @@ const WINDOW: u64 = 128;
 const STAMP_EVERY: u32 = 64;
 /// `KEPT` there: the exchange of connections that are kept open.
 const KEPT: u32 = 5;
+/// Stages there: the answer to the first frame, and the client's ACK.
+const ANSWERED: u32 = 1;
+const ASKED: u32 = 2;
 /// Actions of XDP programs.
 const XDP_TX: u32 = 3;
 const XDP_REDIRECT: u32 = 4;
 
-/// The first address of clients and of servers, in wire order but for the last word, to which the program adds numbers.
-fn first_addresses(family: Family) -> [[u32; 4]; 2] {
-    match family {
-        Family::V4 => [18, 19].map(|half| [0, 0, 0, Ipv4Addr::new(198, half, 10, 1).to_bits()]),
-        Family::V6 => [0x10, 0x8010].map(|net| {
-            let bits = Ipv6Addr::new(0x2001, 2, 0, net, 0, 0, 0, 1).to_bits();
-            let word = |n: u32| (bits >> (96 - 32 * n)) as u32;
+/// Where the patience of an opener ends: in the embedded lab, frames arrive before its program runs again, or soon after...
+const PATIENCE_NS: u32 = 200_000;
+/// ...and hosts may let theirs wait for each other.
+const PATIENCE_OF_HOSTS_NS: u32 = 20_000_000;
+
+/// Attaches a program, which then holds the link: in the driver if possible, generic otherwise.
+fn attach(program: &mut Xdp, name: &str, ifindex: u32) -> Result<(), Error> {
+    let mut attach = |mode| {
+        let attached = program.attach_to_if_index(ifindex, mode);
+        attached.map_err(|e| not_attached(name, ifindex, e))
+    };
+    match attach(XdpMode::Default) {
+        // Other programs, and missing rights, are the same for both.
+        Err(e) if !matches!(e.errno(), Some(libc::EBUSY | libc::EPERM)) => {
+            attach(XdpMode::Skb).map_err(|_| e)?;
+        }
+        attached => drop(attached?),
+    }
+    Ok(())
+}
+
+/// An address in wire order but for the last word, to which the program adds numbers.
+fn words(address: IpAddr) -> [u32; 4] {
+    match address {
+        IpAddr::V4(v4) => [0, 0, 0, v4.to_bits()],
+        IpAddr::V6(v6) => {
+            let word = |n: u32| (v6.to_bits() >> (96 - 32 * n)) as u32;
             [word(0).to_be(), word(1).to_be(), word(2).to_be(), word(3)]
-        }),
+        }
     }
 }
 
-/// Both ends of the connections of a lab.
+/// The ends of connections that this machine has: both, in the embedded lab.
 pub struct ConnectionEnds {
     generator: Netns,
     ebpf: Arc<Ebpf>,
@@ -143,8 +181,11 @@ pub struct ConnectionEnds {
     openers: MappedArray<OpenerState>,
     ends: MappedArray<Seen>,
     bits: MappedArray<u64>,
+    progress: MappedArray<Progress>,
     times: MappedArray<u64>,
     cpus: usize,
+    /// Whether servers are among them.
+    serves: bool,
     /// Loads so far, and connections of these.
     loads: u32,
     opened: u64,
@@ -158,16 +199,29 @@ pub struct ConnectionEnds {
 pub struct Wanted {
     /// The frames of each connection.
     pub connections: ConnectionSpec,
-    /// IP version.
-    pub family: Family,
+    /// The first client's address, and the first server's.
+    pub first: [IpAddr; 2],
     /// The generator's CPUs.
     pub cpus: Vec<u32>,
     /// The target, by its number.
     pub target: usize,
-    /// Whether nothing is between both ends: then frames go back by `XDP_TX`, which needs a program at the other end of the link.
+    /// Whether frames go back by `XDP_TX`, which needs a program at the other end of a veth; otherwise, they are redirected.
     pub alone: bool,
-    /// Whether each connection is finished on the CPU that opens it, which keeps their number under way small.
+    /// Whether the number under way is kept small where no rate is asked for: in the embedded lab, where each connection is finished on
+    /// the CPU that opens it.
     pub closed_loop: bool,
+    /// Whether the ends are hosts, whose other frames are none of ours, and whose connections are finished on any CPU.
+    pub hosts: bool,
+}
+
+impl Wanted {
+    fn family(&self) -> Family {
+        if self.first[0].is_ipv6() {
+            Family::V6
+        } else {
+            Family::V4
+        }
+    }
 }
 
 /// The next frame of connections that are kept open, by its stage.
@@ -195,8 +249,9 @@ impl ConnectionEnds {
             ("openers", cpus as u32),
             ("ends", 2 * cpus as u32),
             ("bits", (STAGES * WORDS) as u32),
+            ("progress", cpus as u32),
             ("times", (cpus * BUCKETS) as u32),
-            ("ports", targets.len() as u32),
+            ("ports", targets.len().max(1) as u32),
         ];
         let mut ebpf = bpf::CONNECTIONS.load(&[("CPUS", cpus as u32)], &[], &elements)?;
         for name in ["open4", "open6", "resume4", "resume6"] {
@@ -209,10 +264,7 @@ impl ConnectionEnds {
         ] {
             let program = bpf::load_xdp(&mut ebpf, name)?;
             for ifindex in interfaces {
-                let attached =
-                    namespace.enter(|| program.attach_to_if_index(*ifindex, XdpMode::Default))?;
-                // The program holds the link.
-                attached.map_err(|e| not_attached(name, *ifindex, e))?;
+                namespace.enter(|| attach(program, name, *ifindex))??;
             }
         }
         generator.run(|| {
@@ -220,15 +272,27 @@ impl ConnectionEnds {
                 .zip(targets)
                 .try_for_each(|(n, target)| bpf::set_devmap(&mut ebpf, "ports", n, target.ifindex))
         })?;
+        let control = MappedArray::take(&mut ebpf, "control", 1)?;
+        // Before the first load, frames are of none.
+        control.set(
+            0,
+            Control {
+                epoch: EPOCHS,
+                passes: 1,
+                ..Control::default()
+            },
+        );
         Ok(ConnectionEnds {
             generator: generator.clone(),
-            control: MappedArray::take(&mut ebpf, "control", 1)?,
+            control,
             openers: MappedArray::take(&mut ebpf, "openers", cpus)?,
             ends: MappedArray::take(&mut ebpf, "ends", 2 * cpus)?,
             bits: MappedArray::take(&mut ebpf, "bits", STAGES * WORDS)?,
+            progress: MappedArray::take(&mut ebpf, "progress", cpus)?,
             times: MappedArray::take(&mut ebpf, "times", cpus * BUCKETS)?,
             ebpf: Arc::new(ebpf),
             cpus,
+            serves: !servers.is_empty(),
             loads: 0,
             opened: 0,
             openings: Vec::new(),
@@ -237,14 +301,15 @@ impl ConnectionEnds {
     }
 
     /// The ports of a load: the generator's `frames` are connections that were attempted, the receiver's those that closed.
-    pub fn ports(&mut self, wanted: Wanted) -> (Opener<'_>, Closed<'_>) {
-        self.begin(&wanted);
+    pub fn ports(&mut self, wanted: Wanted) -> (Opener<&ConnectionEnds>, Closed<'_>) {
+        self.begin(&wanted, self.loads);
+        self.loads += 1;
         let ends = &*self;
         (Opener::new(ends, wanted, None), Closed { ends })
     }
 
     /// The next frame of each connection that is open, and the connections that had one.
-    pub fn resume(&mut self, wanted: Wanted, next: Next) -> (Opener<'_>, Closed<'_>) {
+    pub fn resume(&mut self, wanted: Wanted, next: Next) -> (Opener<&ConnectionEnds>, Closed<'_>) {
         if self.openings.is_empty() {
             self.openings = self.openers.iter().collect();
         }
@@ -290,8 +355,8 @@ impl ConnectionEnds {
         Closed { ends: self }
     }
 
-    /// Sets all counters to 0, for connections of another number and with other tuples than those before.
-    fn begin(&mut self, wanted: &Wanted) {
+    /// Sets all counters to 0, for connections of another number and with other tuples than those before. `load`: both ends have the same.
+    fn begin(&mut self, wanted: &Wanted, load: u32) {
         // CPUs have ranges of their own, which overlap those of later loads least where all move by the longest.
         let opened = self.opened_by();
         self.opened += opened.iter().map(|s| s.attempted).max().unwrap_or(0);
@@ -303,10 +368,12 @@ impl ConnectionEnds {
             open,
             ..
         } = wanted.connections;
-        let [client, server] = first_addresses(wanted.family);
+        let [client, server] = wanted.first.map(words);
+        let each = numbers_of_each(wanted.cpus.len(), &wanted.connections);
+        let to_server = exchange.is_tcp() && self.serves;
         let control = Control {
             exchange: open.map_or(exchange as u32, |_| KEPT),
-            epoch: self.loads % EPOCHS,
+            epoch: load % EPOCHS,
             request: request.into(),
             object: object.into(),
             turn: if wanted.alone { XDP_TX } else { XDP_REDIRECT },
@@ -317,8 +384,15 @@ impl ConnectionEnds {
             tuples: (wanted.connections.pairs() - 1) as u32,
             resumed: 0,
             floods: wanted.connections.flood,
+            timed: if to_server { ASKED } else { ANSWERED },
+            passes: wanted.hosts.into(),
+            each: if wanted.hosts { each as u32 } else { 0 },
+            patience_ns: if wanted.hosts {
+                PATIENCE_OF_HOSTS_NS
+            } else {
+                PATIENCE_NS
+            },
         };
-        self.loads += 1;
         // Late frames of the load before set no bit.
         self.control.set(
             0,
@@ -331,12 +405,16 @@ impl ConnectionEnds {
         (0..stages * WORDS).for_each(|word| self.bits.set(word, 0));
         (0..2 * self.cpus).for_each(|n| self.ends.set(n, Seen::default()));
         (0..self.cpus).for_each(|n| self.openers.set(n, OpenerState::default()));
+        (0..self.cpus).for_each(|n| self.progress.set(n, Progress::default()));
         (0..self.cpus * BUCKETS).for_each(|n| self.times.set(n, 0));
         self.control.set(0, control);
     }
 
-    /// The numbers of the connections that each CPU has attempted.
+    /// The numbers of the connections that each CPU has attempted; all numbers where the client is elsewhere.
     fn ranges(&self) -> Vec<(u64, u64)> {
+        if self.targets.is_empty() {
+            return vec![(0, MOST_CONNECTIONS)];
+        }
         let used = self.opened_by();
         let used = used.iter().filter(|state| state.attempted > 0);
         used.map(|state| (state.first, state.first + state.attempted))
@@ -368,6 +446,18 @@ impl ConnectionEnds {
                     }
                 })
         })
+    }
+
+    /// Frames that have arrived, by CPU.
+    fn arrived(&self) -> Vec<(u32, u64)> {
+        let of_cpu = |cpu: usize| {
+            let both = [cpu, self.cpus + cpu].map(|end| self.ends.get(end).came);
+            (cpu as u32, both.iter().flatten().sum())
+        };
+        (0..self.cpus)
+            .map(of_cpu)
+            .filter(|(_, frames)| *frames > 0)
+            .collect()
     }
 
     /// Connections that reached each stage, by their bits.
@@ -460,6 +550,9 @@ impl ConnectionEnds {
             unwritten: client.unwritten + server.unwritten,
             given_up: states.iter().map(|state| state.given_up).sum(),
             idle_ns: states.iter().map(|state| state.idle_ns).max().unwrap_or(0),
+            timed_by_client: connections.exchange.is_tcp()
+                && !self.serves
+                && !self.targets.is_empty(),
             flood: (connections.flood > 0).then(|| Flood {
                 asked: connections.flood,
                 sent: client.flood[0],

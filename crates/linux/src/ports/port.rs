@@ -2,6 +2,7 @@
 
 use crate::error::{Doing, Error};
 use crate::host::cpu;
+use linerate_hosts::agent::connecting::{EndCounts, Opening};
 use linerate_hosts::stamps::Stamp;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
@@ -131,6 +132,25 @@ pub trait Port: Send {
     /// stream; the other streams are stamped by its own clock.
     fn set_clocks(&mut self, ahead_ns: &[(u8, i64)]) {
         let _ = ahead_ns;
+    }
+
+    /// Tells an end of connections what those of the next load are. It counts from now on.
+    ///
+    /// # Errors
+    /// It is none.
+    fn open(&mut self, opening: &Opening) -> Result<(), Error> {
+        let _ = opening;
+        Err(Error::Refused("this port has no connections".into()))
+    }
+
+    /// Connections that have closed at this end since then: cheap, for samples.
+    fn closed(&self) -> u64 {
+        0
+    }
+
+    /// Everything that an end of connections has counted since then.
+    fn ends(&self) -> Option<EndCounts> {
+        None
     }
 
     /// Has the card stamp frames that carry a time stamp, or its driver, from now on. A card must have been switched on for it.

@@ -1,6 +1,6 @@
 //! Connections that a trial opened, and how far each came.
 
-use super::TrialRecord;
+use super::{Mode, TrialRecord};
 use crate::advice::two_digits;
 use crate::audit::Loss;
 use linerate_stats::median;
@@ -32,6 +32,10 @@ pub struct ConnectionTrial {
     pub given_up: u64,
     /// Time lost waiting for them, in nanoseconds, on the CPU that waited longest.
     pub idle_ns: u64,
+    /// Whether the time to open ends with the SYN/ACK at the client, because the server is another machine with another clock. Otherwise, it
+    /// ends with the client's ACK at the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_by_client: bool,
     /// Places where frames of the connections were lost.
     pub lost: Vec<Loss>,
     /// How they were kept open, if they were.
@@ -189,6 +193,47 @@ impl Flood {
 }
 
 impl ConnectionTrial {
+    /// Joins the counts of the other end, each of which has those of its own stages.
+    pub fn add(&mut self, other: &ConnectionTrial) {
+        let ConnectionTrial {
+            attempted,
+            reached,
+            arrived,
+            again,
+            changed,
+            stale,
+            resets,
+            unwritten,
+            given_up,
+            idle_ns,
+            timed_by_client,
+            lost,
+            kept,
+            flood,
+        } = other;
+        for (all, more) in [
+            (&mut self.reached, reached),
+            (&mut self.arrived, arrived),
+            (&mut self.again, again),
+        ] {
+            all.resize(all.len().max(more.len()), 0);
+            all.iter_mut()
+                .zip(more)
+                .for_each(|(all, more)| *all += more);
+        }
+        self.attempted += attempted;
+        self.changed += changed;
+        self.stale += stale;
+        self.resets += resets;
+        self.unwritten += unwritten;
+        self.given_up += given_up;
+        self.idle_ns = self.idle_ns.max(*idle_ns);
+        self.timed_by_client |= timed_by_client;
+        self.lost.extend(lost.iter().cloned());
+        self.kept = self.kept.or(*kept);
+        self.flood = self.flood.or(*flood);
+    }
+
     /// Connections that were open at the same time, if they were kept open.
     pub fn open(&self) -> Option<u64> {
         self.kept.and_then(|_| self.reached.get(IS_OPEN).copied())
@@ -214,8 +259,8 @@ impl ConnectionTrial {
             .collect()
     }
 
-    /// Counts that contradict each other, and rates that are not the DUT's, in words. `load_ns`: the length of the load.
-    pub fn faults(&self, spec: &ConnectionSpec, load_ns: u64) -> Vec<String> {
+    /// Counts that contradict each other, and rates that are not the DUT's, in words. `load_ns`: the length of the load; `mode`: its mode.
+    pub fn faults(&self, spec: &ConnectionSpec, load_ns: u64, mode: Mode) -> Vec<String> {
         let mut faults = Vec::new();
         let counted = self
             .arrived
@@ -238,11 +283,20 @@ impl ConnectionTrial {
         if idle > MOST_IDLE {
             let closed = self.closed() as f64 * 1e9 / load_ns.max(1) as f64;
             let rate = match closed >= 1.0 {
-                true => format!("{}pps, as many as closed here", two_digits(closed)),
+                true => format!("{}pps", two_digits(closed)),
                 false => "20kpps".into(),
             };
+            let as_many = if closed >= 1.0 {
+                ", as many as closed here"
+            } else {
+                ""
+            };
+            let remedy = match mode {
+                Mode::Hosts => format!("write rate = \"{rate}\" in [traffic]"),
+                _ => format!("use --mode threaded --rate {rate}"),
+            };
             faults.push(format!(
-                "use --mode threaded --rate {rate}: {} failed connections kept others waiting for {:.1} % of the time, so the rate is not the DUT's",
+                "{remedy}{as_many}: {} failed connections kept others waiting for {:.1} % of the time, so the rate is not the DUT's",
                 self.given_up,
                 100.0 * idle
             ));
@@ -327,7 +381,10 @@ mod tests {
             open: Some(1000),
             ..ConnectionSpec::new(Exchange::Request, 6)
         };
-        assert_eq!(kept.faults(&spec, 1_000_000), Vec::<String>::new());
+        assert_eq!(
+            kept.faults(&spec, 1_000_000, Mode::Inline),
+            Vec::<String>::new()
+        );
         assert_eq!((kept.open(), kept.answered()), (Some(600), Some(599)));
         let failed: Vec<_> = kept.failures(&spec).collect();
         assert_eq!(failed, [("SYN", 400), ("answer", 1)]);
@@ -339,7 +396,7 @@ mod tests {
             }),
             ..kept
         };
-        assert!(few.faults(&spec, 1_000_000)[0].contains("1000 of 1001 connections"));
+        assert!(few.faults(&spec, 1_000_000, Mode::Inline)[0].contains("1000 of 1001 connections"));
     }
 
     fn trial(reached: [u64; 6]) -> ConnectionTrial {
@@ -422,7 +479,10 @@ mod tests {
             ..trial([1000; 6])
         };
         let spec = ConnectionSpec::new(Exchange::Request, 6);
-        assert_eq!(with(1981, 0).faults(&spec, 1_000_000), Vec::<String>::new());
+        assert_eq!(
+            with(1981, 0).faults(&spec, 1_000_000, Mode::Inline),
+            Vec::<String>::new()
+        );
         // A slow flood cannot have its rate to the SYN.
         let few = |asked, sent| {
             let flood = Flood {
@@ -435,7 +495,10 @@ mod tests {
         };
         assert_eq!([few(40, 10), few(40, 14)], [None, None]);
         assert!(few(40, 0).is_some());
-        assert!(with(1900, 0).faults(&spec, 1_000_000)[0].contains("950 SYN/s instead of 1000"));
+        assert!(
+            with(1900, 0).faults(&spec, 1_000_000, Mode::Inline)[0]
+                .contains("950 SYN/s instead of 1000")
+        );
         let records: Vec<TrialRecord> = [(2000, 2000, 5), (2000, 1000, 9)]
             .map(|(sent, arrived, entries)| TrialRecord {
                 opened: Some(Box::new(with(sent, arrived))),
@@ -457,24 +520,26 @@ mod tests {
     fn counts_that_contradict_each_other_are_found() {
         let spec = ConnectionSpec::new(Exchange::Request, 6);
         assert_eq!(
-            trial([1000; 6]).faults(&spec, 1_000_000),
+            trial([1000; 6]).faults(&spec, 1_000_000, Mode::Inline),
             Vec::<String>::new()
         );
         assert!(
-            trial([990, 991, 990, 990, 990, 990]).faults(&spec, 1_000_000)[0]
+            trial([990, 991, 990, 990, 990, 990]).faults(&spec, 1_000_000, Mode::Inline)[0]
                 .contains("SYN 990, SYN/ACK 991")
         );
         let busy = ConnectionTrial {
             given_up: 11,
             ..trial([990; 6])
         };
-        assert!(busy.faults(&spec, 1_000_000)[0].contains("11 connections were given up"));
+        assert!(
+            busy.faults(&spec, 1_000_000, Mode::Inline)[0].contains("11 connections were given up")
+        );
         assert!(
             ConnectionTrial {
                 given_up: 10,
                 ..trial([990; 6])
             }
-            .faults(&spec, 1_000_000)
+            .faults(&spec, 1_000_000, Mode::Inline)
             .is_empty()
         );
         let idle = ConnectionTrial {
@@ -483,22 +548,24 @@ mod tests {
             ..trial([990; 6])
         };
         // The remedy comes first: pages cut long sentences off.
-        let fault = &idle.faults(&spec, 1_000_000)[0];
+        let fault = &idle.faults(&spec, 1_000_000, Mode::Inline)[0];
         assert!(
             fault.starts_with("use --mode threaded --rate 990kpps, as many as closed here: "),
             "{fault}"
         );
         assert!(fault.contains("for 3.0 % of the time"), "{fault}");
-        assert!(idle.faults(&spec, 2_000_000).is_empty());
+        assert!(idle.faults(&spec, 2_000_000, Mode::Inline).is_empty());
         let twice = ConnectionTrial {
             again: vec![1, 0, 0, 0, 0, 0],
             ..trial([1000; 6])
         };
-        assert!(twice.faults(&spec, 1_000_000)[0].contains("connections differ"));
+        assert!(twice.faults(&spec, 1_000_000, Mode::Inline)[0].contains("connections differ"));
         let changed = ConnectionTrial {
             changed: 7,
             ..trial([1000, 0, 0, 0, 0, 0])
         };
-        assert!(changed.faults(&spec, 1_000_000)[0].contains("changes sequence numbers"));
+        assert!(
+            changed.faults(&spec, 1_000_000, Mode::Inline)[0].contains("changes sequence numbers")
+        );
     }
 }

@@ -255,6 +255,9 @@ pub struct Row {
     pub latency_ns: BTreeMap<String, u64>,
     /// The largest error of the clocks in `latency_ns`, but not in pdv: on hosts, 0 where they have one clock; `None` in the embedded lab.
     pub clock_error_ns: Option<u64>,
+    /// Whether `latency_ns` has the times to open to the SYN/ACK at the client, and not to the ACK at the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_by_client: bool,
     /// Whose stamps the latencies are of, where the plan asks for those of cards.
     pub stamped: Option<Stamped>,
     /// Frames that arrived more than once, and out of order, over valid trials.

@@ -171,11 +171,9 @@ fn refusal(
         (Dut::KnownLossOf { of, .. }, Some(exchange)) => !of.is_of(exchange),
         _ => false,
     };
-    if !place.embedded {
-        Some((
-            "connections can be opened in the embedded lab only",
-            "leave out `file` of [lab]".into(),
-        ))
+    let between_hosts = (!place.embedded).then(|| on_hosts(place, kind, rate, measure));
+    if let Some(refused) = between_hosts.flatten() {
+        Some(refused)
     } else if measure == Some("rfc2544") {
         Some((
             "the tests of RFC 2544 are of frames, not of connections",
@@ -202,6 +200,41 @@ fn refusal(
     } else if threaded && measure != Some("search") && rate == Rate::Max {
         Some((
             "in threaded mode, connections at the rate \"max\" would overrun every DUT",
+            format!(
+                "{}: 10,000 connections a second",
+                place.draft.add("traffic", "rate", "\"10 kpps\"")
+            ),
+        ))
+    } else {
+        None
+    }
+}
+
+/// Why connections cannot be measured between hosts, and the remedy.
+fn on_hosts(
+    place: &Place<'_>,
+    kind: &Kind,
+    rate: Rate,
+    measure: Option<&str>,
+) -> Option<(&'static str, String)> {
+    let leave_out = |key| {
+        let key = place.draft.key("traffic", key);
+        format!("leave out {key}, or `file` of [lab]")
+    };
+    let exchange = kind.connections?;
+    if kind.open.is_some() {
+        Some((
+            "connections can be kept open in the embedded lab only",
+            leave_out("open"),
+        ))
+    } else if kind.flood > 0 {
+        Some((
+            "a flood can come with connections in the embedded lab only",
+            leave_out("flood"),
+        ))
+    } else if rate == Rate::Max && measure != Some("search") && !exchange.closes_at_client() {
+        Some((
+            "between hosts, these connections need a rate: their last frame arrives at the server, so the client cannot wait for it",
             format!(
                 "{}: 10,000 connections a second",
                 place.draft.add("traffic", "rate", "\"10 kpps\"")

@@ -7,6 +7,7 @@
 use crate::{Control, Fault, RemoteError, Result, end_within, spawn_piped, would_block};
 use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::Session;
+use linerate_hosts::agent::connecting::EndCounts;
 use linerate_hosts::agent::message::{Lines, Order, Port, Reply, Request};
 use linerate_hosts::clock::{Offset, Probe};
 use linerate_hosts::stamps::Stamps;
@@ -175,6 +176,20 @@ impl Agent {
             QUICK,
             counters,
         )
+    }
+
+    /// How far the connections of a load came, by all of these ends together.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub fn connections(&self, ports: &[String]) -> Result<EndCounts> {
+        let ports = ports.to_vec();
+        let request = Request::Connections { ports };
+        let ends = expect!((_, Reply::Connections { ports }) => ports);
+        let ends = self.call(&request, "reading its connections", QUICK, ends)?;
+        let mut all = EndCounts::default();
+        ends.into_values().for_each(|end| all.add(end));
+        Ok(all)
     }
 
     /// Stamps of the cards of ports since their start, by port.

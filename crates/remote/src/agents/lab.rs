@@ -5,6 +5,7 @@
 use super::agent::Agent;
 use super::trial::{Member, Ports, Trial};
 use crate::{RemoteError, Result, TrialResult};
+use linerate_hosts::agent::connecting::Opening;
 use linerate_hosts::agent::message::{Port, Role};
 use linerate_measure::record::Direction;
 use linerate_measure::trial::Timing;
@@ -35,6 +36,13 @@ pub struct Sender {
     pub to: MacAddr,
     /// The receiver's, for frames that a bridge passes on.
     pub beyond: Option<MacAddr>,
+}
+
+impl Sender {
+    /// The Ethernet address that its frames are sent to.
+    fn to(&self, bridged: bool) -> MacAddr {
+        self.beyond.filter(|_| bridged).unwrap_or(self.to)
+    }
 }
 
 /// A kind of frames.
@@ -73,6 +81,10 @@ pub struct RealLab {
     kinds: Vec<Kind>,
     /// By direction: whether its receivers are there.
     receives: Vec<bool>,
+    /// Whether both ends of connections are there.
+    connects: bool,
+    /// Loads of connections so far.
+    openings: u32,
     campaign: u8,
     /// Why senders do not use the fastest backend.
     notes: Vec<String>,
@@ -148,7 +160,10 @@ impl RealLab {
         for mut frames in kinds {
             (frames.traffic.campaign, frames.traffic.first_stream) = (campaign, first as u8);
             let of_kind = cabling.ways[..ways(&frames)].iter();
-            let threads: usize = of_kind.map(|way| threads(&way.senders)).sum();
+            let threads: usize = of_kind
+                .map(|way| threads(&way.senders))
+                .filter(|_| frames.traffic.connections.is_none())
+                .sum();
             first += threads * frames.traffic.streams_each();
             all.push(Kind {
                 frames,
@@ -167,6 +182,8 @@ impl RealLab {
             cabling,
             kinds: all,
             receives,
+            connects: false,
+            openings: 0,
             campaign,
             notes: Vec::new(),
             tell,
@@ -227,11 +244,15 @@ impl RealLab {
         let began: &dyn Fn(u64) = &|_| {};
         let result = self.run(kind, way..way + 1, timing, load, answer, interrupted, began)?;
         let (sent, received) = (&result.sent[0], &result.received[0]);
+        let opened = result.ends.as_ref().map(|ends| &ends.opened);
+        let arrived = opened.map_or(received.unique(), |opened| {
+            opened.reached.first().copied().unwrap_or(0)
+        });
         Ok(Shown {
             wanted: frames,
             sent: sent.frames,
             left: sent.left,
-            arrived: received.unique(),
+            arrived,
             answers: sent.answers,
         })
     }
@@ -278,6 +299,18 @@ impl RealLab {
         began: &dyn Fn(u64),
     ) -> Result<TrialResult> {
         self.prepare(kind)?;
+        let Frames {
+            traffic, bridged, ..
+        } = &self.kinds[kind].frames;
+        let to = self.cabling.ways[0].senders[0].to(*bridged);
+        let first = traffic.flows.flow(0);
+        let opening = traffic.connections.map(|connections| Opening {
+            connections,
+            first: [first.src, first.dst],
+            to,
+            number: self.openings,
+        });
+        self.openings = self.openings.wrapping_add(1);
         let member = |agent| {
             let ports = |way| self.ports(agent, kind, way);
             let ways: Vec<Ports> = ways.clone().map(ports).collect();
@@ -294,6 +327,7 @@ impl RealLab {
             load,
             answer,
             card_stamps: self.kinds[kind].frames.traffic.card_stamps,
+            opening,
             tell: self.tell,
         }
         .run(interrupted, began)
@@ -302,6 +336,9 @@ impl RealLab {
     /// An agent's part in one direction.
     fn ports(&self, agent: usize, kind: usize, way: usize) -> Ports {
         let Way { senders, receivers } = &self.cabling.ways[way];
+        if self.kinds[kind].frames.traffic.connections.is_some() {
+            return self.ends(agent);
+        }
         let sends = || (0..senders.len()).filter(|nth| senders[*nth].card.agent == agent);
         let counts = (0..receivers.len()).filter(|nth| receivers[*nth].agent == agent);
         Ports {
@@ -311,6 +348,38 @@ impl RealLab {
                 .collect(),
             receivers: counts.map(|nth| receiver_name(way, nth)).collect(),
         }
+    }
+
+    /// An agent's ends of connections.
+    fn ends(&self, agent: usize) -> Ports {
+        let Way { senders, receivers } = &self.cabling.ways[0];
+        let (client, server) = (senders[0].card.agent, receivers[0].agent);
+        let named = |name: &str, here: bool| here.then(|| name.to_string()).into_iter().collect();
+        Ports {
+            generators: named(CLIENT, agent == client),
+            streams: Vec::new(),
+            receivers: named(SERVER, agent == server && agent != client),
+        }
+    }
+
+    /// Makes both ends of connections, which serve all kinds.
+    fn prepare_ends(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.connects, true) {
+            return Ok(());
+        }
+        let Way { senders, receivers } = &self.cabling.ways[0];
+        let (sender, receiver) = (&senders[0], &receivers[0]);
+        // A host that has both has one program for both, and one clock.
+        let server = (sender.card.agent == receiver.agent).then(|| receiver.interface.clone());
+        if server.is_none() {
+            let port = self.port(SERVER.into(), receiver, Role::Server);
+            self.agents[receiver.agent].prepare(port)?;
+        }
+        let role = Role::Client { server };
+        let port = self.port(CLIENT.into(), &sender.card, role);
+        let (backend, _) = self.agents[sender.card.agent].prepare(port)?;
+        self.cabling.ways[0].senders[0].card.backend = backend;
+        Ok(())
     }
 
     /// The streams of a sender's frames: the low bytes.
@@ -325,6 +394,9 @@ impl RealLab {
     }
 
     fn prepare(&mut self, kind: usize) -> Result<()> {
+        if self.kinds[kind].frames.traffic.connections.is_some() {
+            return self.prepare_ends();
+        }
         let count = self.kinds[kind].ways();
         self.prepare_receivers(count)?;
         if self.kinds[kind].prepared {
@@ -360,10 +432,7 @@ impl RealLab {
     fn generator(&self, kind: usize, way: usize, nth: usize) -> Port {
         let sender = &self.cabling.ways[way].senders[nth];
         let frames = &self.kinds[kind].frames;
-        let to = sender
-            .beyond
-            .filter(|_| frames.bridged)
-            .unwrap_or(sender.to);
+        let to = sender.to(frames.bridged);
         let mut traffic = frames.traffic.addressed(MacAddr::default(), to);
         if way > 0 {
             traffic = traffic.mirrored();
@@ -430,6 +499,10 @@ impl RealLab {
         there.filter_map(|agent| agent.goodbye().err()).collect()
     }
 }
+
+/// The names of both ends of connections.
+const CLIENT: &str = "client";
+const SERVER: &str = "server";
 
 /// The names of directions in those of ports.
 const BACK: [&str; 2] = ["", "reverse "];

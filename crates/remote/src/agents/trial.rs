@@ -4,6 +4,7 @@ mod drain;
 
 use super::agent::Agent;
 use crate::{Result, TrialResult};
+use linerate_hosts::agent::connecting::Opening;
 use linerate_hosts::agent::merge::{Series, Window};
 use linerate_hosts::agent::message::{Order, Reply, Sample};
 use linerate_hosts::clock::Offset;
@@ -61,6 +62,8 @@ pub struct Trial<'a> {
     pub answer: bool,
     /// Whether latency comes from the stamps of cards.
     pub card_stamps: bool,
+    /// The connections, if the load is one of connections: generators are clients then, and receivers servers.
+    pub opening: Option<Opening>,
     /// Gets a long wait for another linerate in words.
     pub tell: fn(String),
 }
@@ -115,7 +118,11 @@ impl Trial<'_> {
 
     fn run_load(&self, interrupted: &AtomicBool, began: &dyn Fn(u64)) -> Result<TrialResult> {
         let offsets = self.compare_clocks()?;
-        let mut apart = self.apart(&offsets);
+        let mut apart = match self.opening {
+            // They are timed by one clock.
+            Some(_) => Vec::new(),
+            None => self.apart(&offsets),
+        };
         let within = apart.iter().filter_map(|pair| Some(pair.offset?.within_ns));
         let shift_ns = within.max().unwrap_or(0);
         let under = |(member, offset)| Underway {
@@ -159,7 +166,7 @@ impl Trial<'_> {
             waited_ns,
             ..TrialResult::default()
         };
-        (result.sent, result.received) = self.drain(&underway)?;
+        (result.sent, result.received, result.ends) = self.drain(&underway)?;
         for under in &mut underway {
             // All reports of the receivers' agents are here: they have been stopped.
             while under.ended.is_none() && under.hear(Instant::now() + GRACE)? {}
@@ -355,6 +362,7 @@ impl Trial<'_> {
             sample_ns,
             answer: self.answer,
             ahead_ns,
+            opening: self.opening,
         }
     }
 
@@ -399,11 +407,17 @@ impl Trial<'_> {
         for under in underway {
             let (host, offset) = (under.member.agent.host(), under.offset);
             for (ports, counts) in under.member.ways.iter().zip(&mut counts) {
-                for (end, counts) in counts.iter_mut().enumerate() {
-                    counts.extend(ports.of(end).iter().map(|port| {
-                        let samples = under.samples.get(port).map_or(&[][..], Vec::as_slice);
-                        Series::of(samples, |ns| offset.here(ns.into()))
-                    }));
+                let here = |ns: u64| offset.here(ns.into());
+                let of = |port: &String| under.samples.get(port).map_or(&[][..], Vec::as_slice);
+                let frames = |port| Series::of(of(port), here);
+                let closed = |port| Series::new(of(port).iter().map(|s| (here(s.at_ns), s.closed)));
+                let [sent, received] = counts;
+                sent.extend(ports.of(0).iter().map(frames));
+                match self.opening {
+                    Some(_) => {
+                        received.extend(ports.of(0).iter().chain(ports.of(1)).map(closed));
+                    }
+                    None => received.extend(ports.of(1).iter().map(frames)),
                 }
                 for port in &ports.generators {
                     if let Some(began) = under.began.get(port) {

@@ -21,13 +21,14 @@ use linerate_measure::record::{ConnectionTrial, Connections, Kept, Mode, States}
 use linerate_measure::trial::{Moment, Shape, Timing};
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
-use linerate_wire::{ConnectionSpec, Load};
+use linerate_wire::{ConnectionSpec, Load, Traffic};
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
 const BATCH: u32 = 64;
 /// Linux remembers connections that were reset for 10 s, and others longer: all are still there after shorter loads.
-const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
+pub(super) const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
 
 /// A lab with both ends of connections.
 pub struct ConnectionLab {
@@ -146,8 +147,10 @@ impl GroupLab for ConnectionLab {
         let agrees = entries.and_then(|entries| agrees(lane, &opened, entries));
         let by_dut = [agrees, refusals(lane, &opened, &account)];
         account.second_counts.extend(by_dut.into_iter().flatten());
-        let mut faults = faults(lane, &opened, &connections, states, timing.load_ns());
-        faults.extend(used_up(&self.ends, kind.cpus.len(), &connections, &opened));
+        let (load_ns, mode) = (timing.load_ns(), prepared.mode);
+        let mut faults = faults(lane, &opened, &connections, states, (load_ns, mode));
+        let all = self.ends.are_numbers_used_up(kind.cpus.len(), &connections);
+        faults.extend(used_up(all && connections.open.is_none(), &opened));
         let mut outcome = TrialOutcome::new(
             outcome,
             [vec![attempted], vec![received]],
@@ -173,12 +176,19 @@ fn wanted(
 ) -> Wanted {
     Wanted {
         connections,
-        family: kind.traffic.frame.family,
+        first: first_addresses(&kind.traffic),
         cpus: kind.cpus.clone(),
         target: lane.0,
         alone: lane.1.setup.settings.dut == Dut::TesterBaseline,
         closed_loop: prepared.mode == Mode::Inline,
+        hosts: false,
     }
+}
+
+/// The addresses of the first client and of the first server.
+pub(super) fn first_addresses(traffic: &Traffic) -> [IpAddr; 2] {
+    let first = traffic.flows.flow(0);
+    [first.src, first.dst]
 }
 
 /// Opens the connections of a trial. Returns what was attempted, and how they were kept open, if they were.
@@ -198,7 +208,7 @@ fn carry_out(
 }
 
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
-fn account(
+pub(super) fn account(
     opened: &ConnectionTrial,
     spec: &ConnectionSpec,
     frames: Vec<Account>,
@@ -303,42 +313,40 @@ fn faults(
     opened: &ConnectionTrial,
     spec: &ConnectionSpec,
     states: Option<Connections>,
-    load_ns: u64,
+    (load_ns, mode): (u64, Mode),
 ) -> Vec<String> {
     // How many the table holds is the question where they are kept open, and a flood may fill it.
     let states = states.filter(|_| spec.open.is_none() && spec.flood == 0);
-    let mut faults = Vec::new();
-    if let Some((states, limit)) = states.and_then(|states| Some((states, states.full()?))) {
-        let entries = states.tracked.unwrap_or(limit);
-        // The cause of waits for connections that failed, so it comes before them.
-        faults.push(format!(
-            "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: use a shorter --duration, or a larger nf_conntrack_max"
-        ));
+    // The cause of waits for connections that failed, so it comes before them.
+    let mut faults: Vec<String> = states.and_then(full).into_iter().collect();
+    faults.extend(opened.faults(spec, load_ns, mode));
+    if lane.dut.is_some() {
+        faults.extend(lost_by_tester(opened, "a lower --rate, or other CPUs"));
     }
-    faults.extend(opened.faults(spec, load_ns));
-    let of_tester: Vec<String> = opened
-        .lost
-        .iter()
-        .filter(|loss| loss.side == Side::Tester && lane.dut.is_some())
-        .map(|loss| {
-            format!(
-                "the tester lost {} frames at {}: use a lower --rate, or other CPUs",
-                loss.frames, loss.place
-            )
-        })
-        .collect();
-    faults.extend(of_tester);
     faults
 }
 
+/// The fault of a trial that filled the DUT's table.
+pub(super) fn full(states: Connections) -> Option<String> {
+    let limit = states.full()?;
+    let entries = states.tracked.unwrap_or(limit);
+    Some(format!(
+        "the DUT's table of connections was full: {entries} of {limit} (nf_conntrack_max), so the table decided and not the rate: use a shorter --duration, or a larger nf_conntrack_max"
+    ))
+}
+
+/// The faults of a trial whose frames the tester lost, with the remedy.
+pub(super) fn lost_by_tester(opened: &ConnectionTrial, remedy: &str) -> Vec<String> {
+    let of_tester = opened.lost.iter().filter(|loss| loss.side == Side::Tester);
+    let fault = |loss: &Loss| {
+        let Loss { frames, place, .. } = loss;
+        format!("the tester lost {frames} frames at {place}: use {remedy}")
+    };
+    of_tester.map(fault).collect()
+}
+
 /// The fault of a load that needed more numbers of connections than its CPUs have.
-fn used_up(
-    ends: &ConnectionEnds,
-    cpus: usize,
-    spec: &ConnectionSpec,
-    opened: &ConnectionTrial,
-) -> Option<String> {
-    let used_up = spec.open.is_none() && ends.are_numbers_used_up(cpus, spec);
+pub(super) fn used_up(used_up: bool, opened: &ConnectionTrial) -> Option<String> {
     used_up.then(|| {
         format!(
             "{} connections were attempted, and there are no more numbers for them: use a shorter --duration",

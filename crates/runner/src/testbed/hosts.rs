@@ -1,6 +1,8 @@
 //! A lab of hosts as a testbed: the DUT set up over ssh for one lane at a time, generators and receiver driven by their linerate or by
 //! the tools that they have.
 
+mod accounts;
+mod connecting;
 mod preparation;
 pub mod rehearsal;
 mod site;
@@ -10,22 +12,26 @@ pub use preparation::prepare;
 pub use site::{Site, bytes_of_lab, folder, read, state, system};
 
 use super::collectors::Scene;
+use super::connecting::SHORTEST_TIMEOUT_NS;
 use super::connections::{Freshness, Timeouts, after_load};
 use super::prepare::Prepared;
 use super::{EventRun, Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::messages::tell;
 use anyhow::{Result, anyhow, bail};
-use linerate_hosts::agent::merge::{self, Seen};
+use connecting::{Opened, table};
+use linerate_hosts::agent::connecting::EndCounts;
+use linerate_hosts::agent::merge::Seen;
 use linerate_hosts::counters;
 use linerate_hosts::dut_changes::{Input, Program, Step, Steps, forget};
+use linerate_hosts::systems::Kernel;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::under_load;
-use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::collector::{Collectors, grown};
+use linerate_measure::audit::Cause;
+use linerate_measure::collector::Collectors;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::experiment::{Reboot, System};
-use linerate_measure::record::{Connections, Direction, LabKind, States};
+use linerate_measure::record::{Connections, LabKind, States};
 use linerate_measure::trial::{Shape, Timing};
 use linerate_plan::campaign::Collect;
 use linerate_plan::lab::Host;
@@ -53,6 +59,8 @@ const MOST_LOSSES: u32 = 2;
 
 /// Flows that a DUT without states is shown before the first trial.
 const ENOUGH_TO_LEARN: u64 = 10_000;
+/// Connections that show whether frames come through.
+const CONNECTIONS_TO_LEARN: u64 = 64;
 /// Rules and entries whose loading takes a while.
 const MANY_RULES: u64 = 10_000;
 
@@ -143,6 +151,8 @@ struct HostSlot {
     stateless_pf: bool,
     /// The event of the DUT in trials that want an event.
     event: Option<Event>,
+    /// The connections that are opened, if some are.
+    connections: Option<connecting::Kind>,
 }
 
 impl HostSlot {
@@ -159,11 +169,22 @@ impl HostSlot {
             States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
             states => states,
         });
+        // Each of them is a new one.
+        let states = match traffic.connections {
+            Some(_) => states.map(|_| States::New),
+            None => states,
+        };
         let all = states.is_some_and(|states| states != States::New);
+        let connections = prepared
+            .traffic(cell)
+            .connections
+            .map(|spec| connecting::Kind::new(spec, settings));
         HostSlot {
             lane,
             kind: prepared.kind_of[cell],
-            flows: if all {
+            flows: if connections.is_some() {
+                CONNECTIONS_TO_LEARN
+            } else if all {
                 flows
             } else {
                 flows.min(ENOUGH_TO_LEARN)
@@ -177,6 +198,7 @@ impl HostSlot {
                 .as_ref()
                 .is_some_and(|rules| rules.firewall.is_pf() && rules.kind == Kind::Stateless),
             event: settings.event.clone(),
+            connections,
         }
     }
 }
@@ -379,14 +401,7 @@ impl Hosts {
             device.dut.finish_reboot()?;
         }
         let after = look(&mut self.device)?;
-        let accounts =
-            match event.filter(|event| event.boots() || event.what == EventKind::LinkDown) {
-                Some(_) => accounts_of_silence(&result, "DUT: down, or its link", Cause::Dropped),
-                None if self.is_black_box => {
-                    accounts_of_silence(&result, IN_BLACK_BOX, Cause::Unexplained)
-                }
-                None => accounts(&self.device, &result, before.as_ref().zip(after.as_ref())),
-            };
+        let mut accounts = self.accounts(&result, event, before.as_ref().zip(after.as_ref()));
         let from = result.outcome.began_ns;
         collectors
             .iter_mut()
@@ -402,6 +417,7 @@ impl Hosts {
             stamped,
             cpus,
             waited_ns,
+            ends,
             ..
         } = result;
         if slot.stateless_pf && event.is_none() {
@@ -415,18 +431,70 @@ impl Hosts {
         let states = slot
             .states
             .map(|wanted| after_load(wanted, fresh, began, sent[0].frames));
-        let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
-        outcome.evidence.connections = states.map(|states| Connections {
+        let states = states.map(|states| Connections {
             states,
             tracked: None,
             limit: None,
             unanswered: None,
         });
+        let (opened, states) = self.opened(&slot, ends, &mut accounts, request.timing, states);
+        let mut outcome = TrialOutcome::new(outcome, [sent, received], accounts, found);
+        outcome.evidence.connections = states;
+        if let Some(opened) = opened {
+            opened.enter(&mut outcome);
+        }
         (outcome.record.skew_ns, outcome.record.clocks) = (skew_ns, clocks);
         (outcome.record.stamped, outcome.record.tester_cpus) = (stamped, cpus);
         outcome.record.waited_ns = waited_ns;
         outcome.add_event(slot.event.as_ref(), event_run);
         Ok(outcome)
+    }
+
+    /// Where the frames of a trial went, by direction.
+    fn accounts(
+        &self,
+        result: &TrialResult,
+        event: Option<&Event>,
+        seen: Option<(&Seen, &Seen)>,
+    ) -> Vec<Account> {
+        let frames = match &result.ends {
+            Some(ends) => ends.frames.clone(),
+            None => [result.sent.clone(), result.received.clone()],
+        };
+        let silent = event.is_some_and(|event| event.boots() || event.what == EventKind::LinkDown);
+        if silent {
+            accounts::of_silence(&frames, "DUT: down, or its link", Cause::Dropped)
+        } else if self.is_black_box {
+            accounts::of_silence(&frames, accounts::IN_BLACK_BOX, Cause::Unexplained)
+        } else {
+            let ends = self.device.as_ref().map(|device| &device.ends);
+            accounts::of_counters(ends, &frames, seen)
+        }
+    }
+
+    /// The connections of a trial, if it was one of connections, and those that the DUT tracks.
+    fn opened(
+        &self,
+        slot: &HostSlot,
+        ends: Option<EndCounts>,
+        accounts: &mut Vec<Account>,
+        timing: Timing,
+        states: Option<Connections>,
+    ) -> (Option<Opened>, Option<Connections>) {
+        let Some((ends, kind)) = ends.zip(slot.connections) else {
+            return (None, states);
+        };
+        let opened = Opened::new(ends, &kind.spec, accounts, timing.load_ns());
+        let linux = |device: &&Device| device.dut.kernel() == Kernel::Linux;
+        let Some(host) = self.device.as_ref().filter(linux).map(|d| d.dut.observed()) else {
+            return (Some(opened), states);
+        };
+        if kind.usual && opened.all_closed() && timing.load_ns() < SHORTEST_TIMEOUT_NS {
+            accounts[0]
+                .second_counts
+                .extend(opened.tracked(&host, &kind.spec));
+        }
+        (Some(opened), states.map(|states| table(&host, states)))
     }
 
     /// Runs the load; an event happens to the device meanwhile if the trial wants one.
@@ -533,62 +601,4 @@ pub const RESTORE: &str = "linerate lab restore";
 
 fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
     device.as_mut().map(|device| device.dut.look()).transpose()
-}
-
-/// Place of the frames that a black box did not forward.
-const IN_BLACK_BOX: &str = "in the DUT or on its cables (a black box: no counters)";
-
-/// A device that was down, or its link, has counted no frames meanwhile, or has forgotten their number, and nobody can ask a black box:
-/// all frames that are missing are the device's.
-fn accounts_of_silence(result: &TrialResult, place: &str, cause: Cause) -> Vec<Account> {
-    let of_way = |(sent, received): (&PortCounters, &PortCounters)| {
-        let frames = sent.frames.saturating_sub(received.unique());
-        let loss = Loss {
-            place: place.into(),
-            frames,
-            side: Side::Dut,
-            cause,
-        };
-        Account {
-            losses: Some(loss)
-                .filter(|loss| loss.frames > 0)
-                .into_iter()
-                .collect(),
-            ..Account::default()
-        }
-    };
-    result
-        .sent
-        .iter()
-        .zip(&result.received)
-        .map(of_way)
-        .collect()
-}
-
-/// Places of lost frames by direction, as far as the device's counters show them.
-fn accounts(
-    device: &Option<Device>,
-    result: &TrialResult,
-    seen: Option<(&Seen, &Seen)>,
-) -> Vec<Account> {
-    let mut accounts = vec![Account::default(); result.sent.len()];
-    let (Some(device), Some((before, after))) = (device, seen) else {
-        return accounts;
-    };
-    let [inside, outside] = &device.ends;
-    let ways = Direction::Both
-        .ways()
-        .iter()
-        .zip(result.sent.iter().zip(&result.received));
-    for (account, (way, (sent, received))) in accounts.iter_mut().zip(ways) {
-        account.losses = merge::losses(*way, [sent, received], before, after, [inside, outside]);
-    }
-    let mut dut = grown(&before.counters, &after.counters);
-    for end in &device.ends {
-        let of = |seen: &Seen| seen.links.get(end).cloned().unwrap_or_default();
-        let named = grown(&of(before), &of(after)).into_iter();
-        dut.extend(named.map(|(name, n)| (format!("{end}: {name}"), n)));
-    }
-    accounts[0].dut = dut;
-    accounts
 }

@@ -90,7 +90,7 @@ pub(super) fn run(
 
 /// One load, until it is over and nothing arrives any more.
 fn carry_out(
-    opener: &mut Opener<'_>,
+    opener: &mut Opener<&ConnectionEnds>,
     load: &Load,
     closed: &Closed<'_>,
     outcome: &mut Outcome,

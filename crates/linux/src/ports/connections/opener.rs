@@ -10,21 +10,22 @@ use aya::programs::Program;
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
 use linerate_wire::{ConnectionSpec, Family, Load};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Opens connections.
-pub struct Opener<'a> {
-    ends: &'a ConnectionEnds,
+pub struct Opener<E> {
+    ends: E,
     wanted: Wanted,
     /// Where no connection is opened, but those that are open go on.
     next: Option<Next>,
     calls: Vec<Worker>,
 }
 
-impl<'a> Opener<'a> {
-    pub(super) fn new(ends: &'a ConnectionEnds, wanted: Wanted, next: Option<Next>) -> Self {
+impl<E: Borrow<ConnectionEnds> + Send> Opener<E> {
+    pub(super) fn new(ends: E, wanted: Wanted, next: Option<Next>) -> Self {
         Opener {
             ends,
             wanted,
@@ -41,15 +42,15 @@ impl<'a> Opener<'a> {
             .saturating_sub(idle.unwrap_or(0))
     }
 
-    fn join(&mut self) -> Result<(), Error> {
-        end_calls(&mut self.calls)
+    fn ends(&self) -> &ConnectionEnds {
+        self.ends.borrow()
     }
 
     fn states(&self) -> impl Iterator<Item = (u32, OpenerState)> {
         self.wanted
             .cpus
             .iter()
-            .map(|cpu| (*cpu, self.ends.openers.get(*cpu as usize)))
+            .map(|cpu| (*cpu, self.ends().openers.get(*cpu as usize)))
     }
 }
 
@@ -65,7 +66,7 @@ pub(super) fn numbers_of_each(cpus: usize, spec: &ConnectionSpec) -> u64 {
 fn blank(wanted: &Wanted) -> Vec<u8> {
     vec![
         0;
-        if wanted.family == Family::V6 && wanted.connections.exchange.is_tcp() {
+        if wanted.family() == Family::V6 && wanted.connections.exchange.is_tcp() {
             78
         } else {
             60
@@ -73,7 +74,7 @@ fn blank(wanted: &Wanted) -> Vec<u8> {
     ]
 }
 
-impl Port for Opener<'_> {
+impl<E: Borrow<ConnectionEnds> + Send> Port for Opener<E> {
     fn backend(&self) -> Backend {
         Backend::Xdp
     }
@@ -81,7 +82,7 @@ impl Port for Opener<'_> {
     fn start(&mut self, load: &Load) -> Result<(), Error> {
         let Wanted { cpus, target, .. } = &self.wanted;
         let threads = cpus.len();
-        let macs = addresses(&self.ends.targets[*target]);
+        let macs = addresses(&self.ends().targets[*target]);
         let spec = &self.wanted.connections;
         let each = numbers_of_each(threads, spec);
         for (thread, cpu) in cpus.iter().enumerate() {
@@ -93,7 +94,7 @@ impl Port for Opener<'_> {
             let [mut macs_low, mut macs_high] = [[0; 8], [0; 8]];
             macs_low.copy_from_slice(&macs[..8]);
             macs_high[..4].copy_from_slice(&macs[8..]);
-            let opened = self.ends.openings.get(*cpu as usize);
+            let opened = self.ends().openings.get(*cpu as usize);
             let state = OpenerState {
                 duration_ns: load.duration_ns,
                 left: opened.map_or(frames_left.min(each), |opened| opened.attempted),
@@ -115,10 +116,10 @@ impl Port for Opener<'_> {
                 macs_low,
                 ..OpenerState::default()
             };
-            self.ends.openers.set(*cpu as usize, state);
+            self.ends().openers.set(*cpu as usize, state);
         }
         handle_signal();
-        let name = match (self.next, self.wanted.family) {
+        let name = match (self.next, self.wanted.family()) {
             (None, Family::V4) => "open4",
             (None, Family::V6) => "open6",
             (Some(_), Family::V4) => "resume4",
@@ -126,7 +127,7 @@ impl Port for Opener<'_> {
         };
         let (frame, batch) = (Arc::new(blank(&self.wanted)), load.batch);
         for cpu in cpus {
-            let (namespace, ebpf) = (self.ends.generator.clone(), Arc::clone(&self.ends.ebpf));
+            let (namespace, ebpf) = (self.ends().generator.clone(), Arc::clone(&self.ends().ebpf));
             let frame = Arc::clone(&frame);
             let call = Worker::spawn(format!("{GENERATOR}{cpu}"), Some(*cpu), move |stop| {
                 go_first();
@@ -180,24 +181,24 @@ impl Port for Opener<'_> {
 
     fn stop(&mut self) -> Result<(), Error> {
         for cpu in &self.wanted.cpus {
-            self.ends.openers.set_field(
+            self.ends().openers.set_field(
                 *cpu as usize,
                 std::mem::offset_of!(OpenerState, finished),
                 1,
             );
         }
         if self.calls.iter().any(Worker::has_ended) {
-            return self.join(); // say why
+            return end_calls(&mut self.calls); // say why
         }
         let_end(&self.calls);
         Ok(())
     }
 }
 
-impl Drop for Opener<'_> {
+impl<E> Drop for Opener<E> {
     fn drop(&mut self) {
         // An error has been reported by `stop`.
-        let _ = self.join();
+        let _ = end_calls(&mut self.calls);
     }
 }
 

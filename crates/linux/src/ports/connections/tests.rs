@@ -30,14 +30,16 @@ impl Paced {
             flood,
             ..ConnectionSpec::new(Exchange::Request, 6)
         };
-        ends.begin(&Wanted {
+        let wanted = Wanted {
             connections,
-            family: Family::V4,
+            first: [[198, 18, 10, 1], [198, 19, 10, 1]].map(IpAddr::from),
             cpus: vec![cpu],
             target: 0,
             alone: true,
             closed_loop: false,
-        });
+            hosts: false,
+        };
+        ends.begin(&wanted, 0);
         let state = OpenerState {
             left: 1 << 20,
             first_ns: 1,

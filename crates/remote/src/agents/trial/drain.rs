@@ -2,6 +2,7 @@
 
 use super::{LOOK, Trial, Underway};
 use crate::Result;
+use linerate_hosts::agent::connecting::EndCounts;
 use linerate_measure::counters::PortCounters;
 use std::time::{Duration, Instant};
 
@@ -9,15 +10,19 @@ use std::time::{Duration, Instant};
 const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 
 impl Trial<'_> {
-    /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction.
+    /// Waits for the last frames, and reads the counters of all: those sent and those received, by direction; and those of connections.
     pub(super) fn drain(
         &self,
         underway: &[Underway<'_>],
-    ) -> Result<(Vec<PortCounters>, Vec<PortCounters>)> {
+    ) -> Result<(Vec<PortCounters>, Vec<PortCounters>, Option<EndCounts>)> {
         // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
         self.stop(|member| !member.sends())?;
         let mut sent = self.read(underway, 0)?;
         let [quiet, most] = [self.timing.quiet_ns, self.timing.drain_ns].map(Duration::from_nanos);
+        if self.opening.is_some() {
+            let ends = self.ends(underway, quiet, most)?;
+            return Ok((sent, vec![ends.closed.clone()], Some(ends)));
+        }
         let all = |way: usize, now: &PortCounters| now.unique() >= sent[way].frames;
         let received = self.settled(underway, 1, quiet, most, all)?;
         if self.answer {
@@ -27,7 +32,35 @@ impl Trial<'_> {
                 sent.answers = with.answers;
             }
         }
-        Ok((sent, received))
+        Ok((sent, received, None))
+    }
+
+    /// The counts of both ends of connections once all have closed, no more frames arrive for a while, or have been waited for long
+    /// enough.
+    fn ends(
+        &self,
+        underway: &[Underway<'_>],
+        quiet: Duration,
+        most: Duration,
+    ) -> Result<EndCounts> {
+        let (began, mut changed, mut last) = (Instant::now(), Instant::now(), Vec::new());
+        loop {
+            let mut all = EndCounts::default();
+            for under in underway {
+                let ways = under.member.ways.iter();
+                let ports = ways.flat_map(|way| way.of(0).iter().chain(way.of(1)));
+                let ports: Vec<String> = ports.cloned().collect();
+                all.add(under.member.agent.connections(&ports)?);
+            }
+            if all.opened.arrived != last {
+                (last, changed) = (all.opened.arrived.clone(), Instant::now());
+            }
+            let complete = all.opened.closed() == all.opened.attempted;
+            if complete || changed.elapsed() >= quiet || began.elapsed() >= most {
+                return Ok(all);
+            }
+            std::thread::sleep((quiet / 10).min(LOOK));
+        }
     }
 
     /// Counters of ports once all directions are complete, have not changed for a while, or have been waited for long enough.

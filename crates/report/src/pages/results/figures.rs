@@ -208,7 +208,11 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         .as_ref()
         .filter(|stamped| stamped.frames > 0)
         .map(stamped_by);
-    let by = by.as_deref().unwrap_or(shown.word("Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer", "Frames with a time stamp"));
+    let by = by.as_deref().unwrap_or(if rows.iter().any(|r| r.timed_by_client) {
+        "Of one connection in 64, from its SYN to the SYN/ACK that reaches the client, because the server is another machine, or from a datagram to its answer"
+    } else {
+        shown.word("Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer", "Frames with a time stamp")
+    });
     let pdv = shown.word(
         "a connection's time minus the least time of the trial",
         "a frame's latency minus the least latency of the trial",

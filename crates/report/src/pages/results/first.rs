@@ -465,8 +465,9 @@ fn latency(shown: &Shown<'_>) -> String {
     let found = rows.filter(|row| row.kept.is_none()).find_map(|row| {
         let at = |name: &str| row.latency_ns.get(name).map(|ns| time(*ns as f64));
         let [median, most] = [at("p50")?, at("p99.9")?];
+        let until = when(row.timed_by_client, ", from SYN to SYN/ACK at the client");
         Some(format!(
-            "{median} in the median, 99.9 % within {most} ({})",
+            "{median} in the median, 99.9 % within {most}{until} ({})",
             shown.name(row.slot)
         ))
     });

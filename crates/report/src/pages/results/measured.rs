@@ -35,7 +35,11 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         "mode",
         match simulated {
             true => SIMULATED.into(),
-            false => about(mode, shared, shown.noun()),
+            false => {
+                let waits = shown.opens_connections()
+                    && campaign.slots.iter().any(|slot| !slot.is_paced(mode));
+                about(mode, shared, shown.noun()) + when(mode == Mode::Hosts && waits, CLOSED)
+            }
         },
     );
     match mode {
@@ -92,6 +96,9 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.say(ended(shown));
 }
 
+/// Connections between hosts where no rate is asked for.
+const CLOSED: &str = " Connections without a rate are a closed loop: each thread that opens them has at most 128 under way.";
+
 /// The mode of every simulation.
 const SIMULATED: &str = "simulated: linerate makes the frames in memory, and computes what the DUT does with them. No frame leaves linerate; the clock is simulated.";
 
@@ -113,7 +120,7 @@ fn about(mode: Mode, shared: bool, noun: &str) -> String {
             "hosts, in network namespaces of this machine: the CPU that sends a frame may also carry it through the DUT, so a slow DUT can slow the generator. A trial that does not get the load that was asked for fails its audit."
         }
         Mode::Hosts => {
-            "hosts, an open loop: generator, DUT and receiver are hosts of the lab file, and the load does not wait for the DUT. It shows loss and overload."
+            "hosts: generator, DUT and receiver are hosts of the lab file. A load with a rate does not wait for the DUT, and shows loss and overload."
         }
     };
     about.into()

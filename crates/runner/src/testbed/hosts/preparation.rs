@@ -1,6 +1,7 @@
 //! The cells of a plan that can be measured with the hosts of a site.
 
 use super::site::Site;
+use crate::testbed::opens_connections;
 use crate::testbed::prepare::{
     NO_EVENTS, Prepared, Source, check_tests, lacking_of_cells, origins, with_reasons,
 };
@@ -8,8 +9,10 @@ use anyhow::{Result, bail};
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{Direction, Mode, Roles, SHARED};
-use linerate_plan::campaign::Campaign;
+use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::Lab;
+use linerate_plan::rules::Firewall;
+use linerate_plan::settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
@@ -80,6 +83,10 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     };
     prepared.standing = site.standing();
     let signed = site.has_agents()?;
+    let connects = opens_connections(&prepared)?;
+    if connects {
+        site.check_connections()?;
+    }
     let events = site.events(plan)?;
     check_tests(plan, |test| {
         match needs_linerate(test).filter(|_| !signed) {
@@ -113,13 +120,9 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     prepared.notes.extend(notes(&site.lab));
     let mut of_lanes = Vec::new();
     for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
-        of_lanes.push(
-            [
-                site.unmet(&lane.requirements)?,
-                steps.err().unwrap_or_default(),
-            ]
-            .concat(),
-        );
+        let mut needed = lane.requirements.clone();
+        needed.extend(connects.then(|| forgetting(&lane.settings)).flatten());
+        of_lanes.push([site.unmet(&needed)?, steps.err().unwrap_or_default()].concat());
     }
     let of_plan = site.unmet(&plan.requirements)?;
     let mut lacking = lacking_of_cells(plan, &of_plan, of_lanes);
@@ -128,6 +131,13 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     }
     prepared.skipped = with_reasons(plan, lacking);
     Ok(prepared)
+}
+
+/// The program with which a DUT forgets the connections of the trial before.
+fn forgetting(settings: &Settings) -> Option<Requirement> {
+    let firewall = settings.firewall().filter(|_| settings.tracks())?;
+    let linux = matches!(firewall, Firewall::Nftables | Firewall::Iptables);
+    linux.then(|| Requirement::Tool("conntrack".into()))
 }
 
 /// Remarks on shared hosts, and on those that nobody can log in to.

@@ -264,6 +264,29 @@ impl Site {
         hosts.try_fold(true, |all, host| Ok(all && self.tool(host)?.is_own()))
     }
 
+    /// Whether the hosts can open connections: both ends are programs of linerate.
+    ///
+    /// # Errors
+    /// They lack linerate, or several interfaces send.
+    pub(super) fn check_connections(&self) -> Result<()> {
+        for host in self.lab.generators().chain([self.lab.receiver()]) {
+            let tool = self.tool(host)?;
+            if tool.resolved(0) != Backend::Xdp {
+                bail_usage!(
+                    "connections cannot be opened with {tool} on {}: both ends of connections are XDP programs of linerate; install linerate there, and write tool = \"linerate\" in the lab file, or leave out `connections` of [traffic]",
+                    host.name
+                );
+            }
+        }
+        let sends = self.lab.generators().map(|host| host.send.len());
+        match sends.sum::<usize>() {
+            1 => Ok(()),
+            several => bail_usage!(
+                "connections are opened from one interface, and {several} send in this lab: name one in the lab file"
+            ),
+        }
+    }
+
     /// Whether generators and receiver can all send and count at once.
     ///
     /// # Errors
