@@ -12,6 +12,7 @@ mod kept;
 mod killed;
 mod losses;
 mod modifiers;
+mod numbers;
 mod order;
 mod outside;
 mod own_rules;

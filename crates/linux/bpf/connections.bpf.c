@@ -65,7 +65,10 @@ struct seen {
 	u64 foreign[5];    /* by kind */
 	u64 flood[2];      /* SYNs of the flood that were sent, or arrived, and their bytes */
 	u64 flood_answers; /* frames with which the DUT answered them */
-	u64 pad[2];
+	u64 acks[2];       /* bare ACKs of connections that are of no stage: those that arrived, and those that were sent */
+	u64 shut;          /* SYN/ACKs with a window of 0: a SYN proxy answered in the server's place */
+	u64 shifted;       /* with a table: SYN/ACKs with another number than the server's */
+	u64 pad[6];
 };
 
 /* Of a thread's connections, by the thread's number: those that closed at the client, and frames that arrived there (about: several CPUs
@@ -84,6 +87,7 @@ SHARED_ARRAY(ends, struct seen, 1);
 SHARED_ARRAY(progress, struct progress, 1);
 SHARED_ARRAY(bits, u64, 1);
 ARRAY(opened_at, u64, WORDS); /* of the first connection of each word of bits */
+ARRAY(peers, u32, 1); /* with a table: with which number the other end began, as the clients see it, then as the servers do */
 SHARED_ARRAY(times, u64, 1);
 MAP(ports, DEVMAP, 4, 4, 1);
 
@@ -187,11 +191,15 @@ inline_always int due(const struct control *how, struct opener *s, const struct 
 	return !shut && (!s->rate_mfps || s->credit >= s->price);
 }
 
+/* An odd number, and that which undoes a multiplication by it. */
+#define SCATTER 0x9e3779b1U
+#define GATHER 0xe8b2f51U
+
 /* Writes the addresses, ports and number of a connection. */
 inline_always void address(struct frame *f, const struct control *how, const struct opener *s, u32 flow, const int v6)
 {
 	/* 14 bits of the port, 6 of the client's address and up to 4 of the server's, in an order that scatters them */
-	u32 tuple = ((flow + how->first_tuple) * 0x9e3779b1) & how->tuples;
+	u32 tuple = ((flow + how->first_tuple) * SCATTER) & how->tuples;
 
 	f->macs_low = s->macs_low;
 	f->macs_high = s->macs_high;
@@ -204,13 +212,24 @@ inline_always void address(struct frame *f, const struct control *how, const str
 	f->number = how->epoch << FLOW_BITS | flow;
 }
 
+/* The connection of a frame that arrived at a server, by its addresses and ports as `address` wrote them; negative where they are others. */
+inline_always int flow_of(const struct control *how, const struct frame *f, const int v6)
+{
+	u32 client = swap32(f->destination[v6 ? 3 : 0]) - how->client[3], server = swap32(f->source[v6 ? 3 : 0]) - how->server[3];
+	u32 port = (u32)swap16(f->destination_port) - 1024;
+
+	if (client > 63 || port > 0x3fff || server > how->tuples >> 20)
+		return -1;
+	return ((server << 20 | client << 14 | port) * GATHER - how->first_tuple) & how->tuples;
+}
+
 /*
  * Writes a SYN of the flood: from 32,768 addresses that no client has, with 16,384 ports each. All pairs of addresses and ports differ
  * until the counter comes round.
  */
 inline_always int flood(struct xdp_md *ctx, const struct control *how, struct opener *s, struct seen *at_client, const int v6)
 {
-	u32 number = s->first + s->flooded, tuple = number * 0x9e3779b1;
+	u32 number = s->first + s->flooded, tuple = number * SCATTER;
 	struct frame f = {};
 
 	f.macs_low = s->macs_low;
@@ -221,7 +240,7 @@ inline_always int flood(struct xdp_md *ctx, const struct control *how, struct op
 	f.destination[v6 ? 3 : 0] = swap32(how->server[3] + ((tuple >> 29) & (how->tuples >> 20)));
 	f.source_port = swap16((u16)(1024 + (tuple & 0x3fff)));
 	f.destination_port = swap16(SERVER_PORT);
-	f.seq = scattered(FLOOD_EPOCH << FLOW_BITS | (number & ((1 << FLOW_BITS) - 1))) << 4;
+	f.seq = first_of_client(FLOOD_EPOCH << FLOW_BITS | (number & ((1 << FLOW_BITS) - 1)));
 	f.flags = SYN;
 	if (unlikely(write_frame(ctx, &f, v6, 0, 1))) {
 		s->refused++;
@@ -257,7 +276,7 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 		f.payload = how->request;
 		failed = write_frame(ctx, &f, v6, 1, 0);
 	} else {
-		f.seq = scattered(f.number) << 4;
+		f.seq = first_of_client(f.number);
 		f.flags = SYN;
 		failed = write_frame(ctx, &f, v6, 0, 1);
 	}
@@ -309,7 +328,7 @@ inline_always int resume_connection(struct xdp_md *ctx, const int v6)
 	if (!is_marked(stage - 1, flow))
 		return XDP_DROP;
 	address(&f, how, s, flow, v6);
-	c0 = scattered(f.number) << 4;
+	c0 = first_of_client(f.number);
 	s0 = answer_to(c0);
 	f.seq = c0 + 1;
 	f.ack = s0 + 1;
@@ -365,12 +384,15 @@ inline_always int arrived(struct seen *seen, u32 stage, u32 flow, u32 bytes)
 
 #include "ends.h"
 
-/* Counts a SYN of the flood, or the DUT's answer to one. */
-inline_always int is_of_flood(struct seen *seen, const struct frame *f, u32 bytes, const int is_server)
+/* Counts a SYN of the flood, known by its number or, where the DUT changes that, by its address; or the DUT's answer to one. */
+inline_always int is_of_flood(const struct control *how, struct seen *seen, const struct frame *f, u32 bytes, const int is_server, const int v6)
 {
-	u32 c0 = is_server ? f->seq : f->ack - 1;
+	u32 c0 = is_server ? f->seq : f->ack - 1, from = swap32(f->destination[v6 ? 3 : 0]);
+	int by_address = TABLE && is_server && (from & ~0x7fffU) == ((how->client[3] & ~0x7fffU) | 0x8000);
 
-	if (!(f->flags & (is_server ? SYN : SYN | RST)) || c0 & 15 || gathered(c0 >> 4) >> FLOW_BITS != FLOOD_EPOCH)
+	if (!(f->flags & (is_server ? SYN : SYN | RST)))
+		return 0;
+	if (!by_address && (c0 & 15 || gathered(c0 >> 4) >> FLOW_BITS != FLOOD_EPOCH))
 		return 0;
 	if (is_server) {
 		seen->flood[0]++;
@@ -424,24 +446,30 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		f.seq = swap32(got->seq);
 		f.ack = swap32(got->ack);
 		f.flags = got->offset_flags >> 8 & 0x3f;
-		if (how->floods && is_of_flood(seen, &f, bytes, is_server))
+		f.shut = !got->window;
+		if (how->floods && is_of_flood(how, seen, &f, bytes, is_server, v6))
 			return XDP_DROP;
 		if (how->exchange == KEPT)
 			stage = is_server ? next_of_kept_server(how, &f, &flow, &reply) : next_of_kept_client(how, &f, &flow, &reply);
 		else
-			stage = is_server ? next_of_server(how, &f, &flow, &reply) : next_of_client(how, &f, &flow, &reply);
+			stage = is_server ? next_of_server(how, &f, &flow, &reply, v6) : next_of_client(how, seen, &f, &flow, &reply);
 	} else {
 		return stranger(seen, F_OTHER);
 	}
-	if (unlikely(stage < 0)) {
+	if (stage == IS_ACK) {
+		seen->acks[0]++;
+		seen->came_bytes += bytes;
+		if (reply == LAST)
+			return XDP_DROP;
+	} else if (unlikely(stage < 0)) {
 		if (stage == IS_STALE)
 			seen->stale++;
 		else if (stage == IS_CHANGED)
 			seen->changed++;
 		return stage == IS_RESET ? stranger(seen, F_RESET) : XDP_DROP;
-	}
-	if (!arrived(seen, stage, flow, bytes))
+	} else if (!arrived(seen, stage, flow, bytes)) {
 		return XDP_DROP;
+	}
 	if (!(flow & (how->stamp_every - 1)) && stage == how->timed)
 		count_time(flow);
 	elsewhere = is_server ? 0 : progress_of(how, flow);
@@ -464,7 +492,10 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		seen->unwritten++;
 		return XDP_DROP;
 	}
-	seen->went[reply & 7]++;
+	if (reply == BARE_ACK)
+		seen->acks[1]++;
+	else
+		seen->went[reply & 7]++;
 	seen->went_bytes += ctx->data_end - ctx->data;
 	return how->turn == XDP_TX ? XDP_TX : bpf_redirect(ctx->ingress_ifindex, 0);
 }

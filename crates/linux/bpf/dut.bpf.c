@@ -24,6 +24,7 @@ const volatile u32 OF = 0;         /* the kind of frame that is lost: see known_
 const volatile u32 DELAY_NS = 0;
 const volatile u32 OTHER_DELAY_NS = 0; /* of every second frame */
 const volatile u32 QUEUE = 0;      /* frames that pass at once */
+const volatile u32 SHIFT = 0;      /* of sequence numbers */
 const volatile u64 OUT_AFTER_NS = 0; /* from the first frame of a load */
 const volatile u64 OUT_NS = 0;
 
@@ -223,6 +224,40 @@ SEC("xdp") int known_loss_of(struct xdp_md *ctx)
 		return XDP_PASS;
 	k->dropped++;
 	return XDP_DROP;
+}
+
+/*
+ * Adds SHIFT to the numbers with which each end of TCP counts its own bytes, as a firewall does that makes them harder to guess: to the
+ * sequence numbers of one direction (SHIFT of this program), and it takes the other's back out of the acknowledgements.
+ */
+inline_always void shift(u8 *at, u32 by, u16 *check)
+{
+	u32 before = *(u32 *)at, after = swap32(swap32(before) + by);
+	/* RFC 1624 */
+	u32 sum = (u16)~*check + (u32)(u16)~before + (u16)~(before >> 16) + (u16)after + (u16)(after >> 16);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	*(u32 *)at = after;
+	*check = ~sum;
+}
+
+SEC("xdp") int known_numbers(struct xdp_md *ctx)
+{
+	u8 *data = (u8 *)(long)ctx->data, *end = (u8 *)(long)ctx->data_end, *l4 = data + 34;
+	u32 proto = data + 34 <= end ? data[23] : 0;
+
+	count();
+	if (data + 14 <= end && *(u16 *)(data + 12) == swap16(ETH_IPV6)) {
+		l4 = data + 54;
+		proto = l4 <= end ? data[20] : 0;
+	}
+	if (proto != PROTO_TCP || l4 + 20 > end)
+		return XDP_PASS;
+	shift(l4 + 4, SHIFT, (u16 *)(l4 + 16));
+	if (l4[13] & 0x10)
+		shift(l4 + 8, -SHIFT, (u16 *)(l4 + 16));
+	return XDP_PASS;
 }
 
 /* Holds every frame up by DELAY_NS, on the CPU: as long as one frame at a time is under way, that is its extra delay. */

@@ -11,11 +11,21 @@
 #define IS_STALE -1
 #define IS_CHANGED -2
 #define IS_RESET -3
+#define IS_ACK -4      /* a bare ACK of no stage, which a SYN proxy sends; there may be an answer to it */
 #define LAST 16
+#define BARE_ACK 17
 
-inline_always int next_of_client(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
+/* With which number the other end began a connection, as this end sees it. */
+inline_always u32 *peer_of(u32 flow, const int is_server)
 {
-	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, expected, s0;
+	u32 index = flow | (u32)is_server << FLOW_BITS;
+
+	return bpf_map_lookup_elem(&peers, &index);
+}
+
+inline_always int next_of_client(const struct control *how, struct seen *seen, struct frame *f, u32 *flow, u32 *reply)
+{
+	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, expected, s0, *peer;
 
 	if (f->flags & RST)
 		return IS_RESET;
@@ -25,6 +35,10 @@ inline_always int next_of_client(const struct control *how, struct frame *f, u32
 	} else if (f->flags & FIN) {
 		stage = TOLD;
 		c0 = f->ack - 1 - request;
+	} else if (TABLE && (f->ack & 15) == 1) {
+		/* of a SYN proxy that has reached the server: now it takes the request */
+		stage = ASKED;
+		c0 = f->ack - 1;
 	} else {
 		stage = CLOSED;
 		c0 = f->ack - 2 - request;
@@ -34,13 +48,40 @@ inline_always int next_of_client(const struct control *how, struct frame *f, u32
 		return IS_CHANGED;
 	if (number >> FLOW_BITS != how->epoch)
 		return IS_STALE;
-	s0 = answer_to(c0);
-	expected = stage == ANSWERED ? s0 : stage == TOLD ? s0 + 1 : s0 + 2 + how->object;
-	if (f->seq != expected)
-		return IS_CHANGED;
 	*flow = number & ((1 << FLOW_BITS) - 1);
 	f->number = number;
-	if (stage == ANSWERED) {
+	if (TABLE) {
+		peer = peer_of(*flow, 0);
+		if (!peer)
+			return IS_CHANGED;
+		if (stage == ANSWERED) {
+			*peer = f->seq;
+			seen->shifted += f->seq != first_of_server(number);
+			seen->shut += f->shut;
+		}
+		s0 = *peer;
+	} else {
+		s0 = answer_to(c0);
+	}
+	expected = stage == ANSWERED ? s0 : stage == CLOSED ? s0 + 2 + how->object : s0 + 1;
+	if (f->seq != expected)
+		return IS_CHANGED;
+	if (TABLE && stage == ASKED) {
+		f->seq = c0 + 1;
+		f->ack = s0 + 1;
+		f->flags = PSH | ACK;
+		f->payload = request;
+		if (request)
+			*reply = ASKED;
+		return IS_ACK;
+	}
+	if (TABLE && stage == ANSWERED && f->shut && request) {
+		f->seq = c0 + 1;
+		f->ack = s0 + 1;
+		f->flags = ACK;
+		f->payload = 0;
+		*reply = BARE_ACK;
+	} else if (stage == ANSWERED) {
 		f->seq = c0 + 1;
 		f->ack = s0 + 1;
 		f->flags = request ? PSH | ACK : ACK;
@@ -58,9 +99,44 @@ inline_always int next_of_client(const struct control *how, struct frame *f, u32
 	return stage;
 }
 
-inline_always int next_of_server(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
+/*
+ * The numbers of a frame at a server with a table: SYNs are known by their addresses and ports, or by their number where these were
+ * translated; the other frames by the server's own number, which the DUT turns back. Returns the stage, or a negative number.
+ */
+inline_always int look_up(const struct control *how, const struct frame *f, u32 stage, u32 request, u32 *c0, u32 *s0, u32 *number, const int v6)
+{
+	u32 *peer;
+	int flow;
+
+	if (stage == OPENED) {
+		flow = flow_of(how, f, v6);
+		*number = flow < 0 ? gathered(f->seq >> 4) : how->epoch << FLOW_BITS | (u32)flow;
+		if (flow < 0 && (f->seq & 15 || *number >> FLOW_BITS != how->epoch))
+			return IS_CHANGED;
+		*s0 = first_of_server(*number);
+	} else {
+		*s0 = f->ack - (stage == ASKED ? 1 : 2 + how->object);
+		*number = number_of_server(*s0);
+		if (*s0 & 15)
+			return IS_CHANGED;
+		if (*number >> FLOW_BITS != how->epoch)
+			return IS_STALE;
+	}
+	peer = peer_of(*number & ((1 << FLOW_BITS) - 1), 1);
+	if (!peer)
+		return IS_CHANGED;
+	if (stage == OPENED)
+		*peer = f->seq;
+	*c0 = *peer;
+	if (f->seq != (stage == OPENED ? *c0 : stage == ASKED ? *c0 + 1 : *c0 + 1 + request))
+		return IS_CHANGED;
+	return stage == ASKED && request && !(f->flags & PSH) ? IS_ACK : (int)stage;
+}
+
+inline_always int next_of_server(const struct control *how, struct frame *f, u32 *flow, u32 *reply, const int v6)
 {
 	u32 request = how->exchange == REQUEST || how->exchange == RESET ? how->request : 0, c0, number, stage, s0;
+	int known;
 
 	if (f->flags & RST && how->exchange != RESET)
 		return IS_RESET;
@@ -74,14 +150,20 @@ inline_always int next_of_server(const struct control *how, struct frame *f, u32
 		stage = ASKED;
 		c0 = f->seq - 1;
 	}
-	number = gathered(c0 >> 4);
-	if (c0 & 15)
-		return f->flags & RST ? IS_RESET : IS_CHANGED;
-	if (number >> FLOW_BITS != how->epoch)
-		return IS_STALE;
-	s0 = answer_to(c0);
-	if (stage == ASKED ? f->ack != s0 + 1 : stage == ENDED ? f->ack != s0 + 2 + how->object : 0)
-		return IS_CHANGED;
+	if (TABLE) {
+		known = look_up(how, f, stage, request, &c0, &s0, &number, v6);
+		if (known < 0)
+			return known == IS_CHANGED && f->flags & RST ? IS_RESET : known;
+	} else {
+		number = gathered(c0 >> 4);
+		if (c0 & 15)
+			return f->flags & RST ? IS_RESET : IS_CHANGED;
+		if (number >> FLOW_BITS != how->epoch)
+			return IS_STALE;
+		s0 = answer_to(c0);
+		if (stage == ASKED ? f->ack != s0 + 1 : stage == ENDED ? f->ack != s0 + 2 + how->object : 0)
+			return IS_CHANGED;
+	}
 	*flow = number & ((1 << FLOW_BITS) - 1);
 	f->number = number;
 	if (stage == OPENED) {

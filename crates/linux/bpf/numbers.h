@@ -35,6 +35,12 @@ struct control {
 	u32 patience_ns;   /* how long those under way may say nothing */
 };
 
+/*
+ * Whether a table says with which number the other end began each connection: the DUT may be one that changes sequence numbers. If not,
+ * each end computes the other's from its own.
+ */
+const volatile u32 TABLE = 0;
+
 #define MASK28 ((1U << (FLOW_BITS + EPOCH_BITS)) - 1)
 
 /* A permutation of 28 bits: two multiplications by odd numbers around a shift that undoes itself. */
@@ -52,7 +58,24 @@ inline_always u32 gathered(u32 x)
 	return (x * 0xe8b2f51) & MASK28;
 }
 
-/* The server's first sequence number, of the client's. Both have four low bits of 0. */
+/* The client's first sequence number. Like the server's, it has four low bits of 0. */
+inline_always u32 first_of_client(u32 number)
+{
+	return scattered(number) << 4;
+}
+
+/* The server's first sequence number where there is a table, and the connection that has it. */
+inline_always u32 first_of_server(u32 number)
+{
+	return ~scattered(number) << 4;
+}
+
+inline_always u32 number_of_server(u32 s0)
+{
+	return gathered(~(s0 >> 4) & MASK28);
+}
+
+/* The server's first sequence number, of the client's, where there is no table. */
 inline_always u32 answer_to(u32 c0)
 {
 	u32 x = c0 ^ (c0 >> 16);

@@ -46,6 +46,7 @@ struct frame {
 	u32 flags;
 	u32 payload;
 	u32 number;        /* of UDP */
+	u32 shut;          /* whether the frame that arrived has a window of 0 */
 };
 
 inline_always u64 sum_words(const u32 *words, int n)
@@ -99,7 +100,8 @@ inline_always long write_frame(struct xdp_md *ctx, const struct frame *f, const 
 
 	if (len < LEAST_FRAME)
 		len = LEAST_FRAME;
-	if (now != len && bpf_xdp_adjust_tail(ctx, (int)len - (int)now))
+	/* frames that a DUT made itself have little room behind them, and some before them */
+	if (now != len && bpf_xdp_adjust_tail(ctx, (int)len - (int)now) && bpf_xdp_adjust_head(ctx, (int)now - (int)len))
 		return -1;
 	data = (u8 *)(long)ctx->data;
 	end = (u8 *)(long)ctx->data_end;

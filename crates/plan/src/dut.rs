@@ -34,6 +34,8 @@ pub enum Dut {
     KnownLoss(u32),
     /// Loses exactly every N-th frame of this kind.
     KnownLossOf { one_in: u32, of: Segment },
+    /// Adds this to the sequence numbers of each direction, and takes it out of the acknowledgements of the other.
+    KnownNumbers(u32),
     /// Sends exactly every N-th frame twice.
     KnownDuplication(u32),
     /// Delays every frame by this many nanoseconds.
@@ -72,7 +74,7 @@ impl Segment {
 }
 
 /// The kinds of DUT, with descriptions.
-pub(crate) const DUTS: [(&str, &str); 17] = [
+pub(crate) const DUTS: [(&str, &str); 18] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     (
@@ -113,6 +115,10 @@ pub(crate) const DUTS: [(&str, &str); 17] = [
         "loses exactly every N-th frame of this name in connections: syn, syn-ack, request, answer, fin or last-ack",
     ),
     (
+        "known-numbers=N",
+        "adds N to all TCP sequence numbers, as firewalls do that make them harder to guess",
+    ),
+    (
         "known-duplication=N",
         "sends exactly every N-th frame twice",
     ),
@@ -137,6 +143,7 @@ impl fmt::Display for Dut {
             Dut::KnownRate(rate) => write!(f, "known-rate={rate}"),
             Dut::KnownLoss(n) => write!(f, "known-loss={n}"),
             Dut::KnownLossOf { one_in, of } => write!(f, "known-loss={one_in}@{}", of.name()),
+            Dut::KnownNumbers(n) => write!(f, "known-numbers={n}"),
             Dut::KnownDuplication(n) => write!(f, "known-duplication={n}"),
             Dut::KnownDelay(ns) => write!(f, "known-delay={ns}ns"),
             Dut::KnownDelays([one, other]) => write!(f, "known-delays={one}ns/{other}ns"),
@@ -169,15 +176,20 @@ impl Dut {
         )
     }
 
+    /// Whether it changes the sequence numbers of TCP.
+    pub fn changes_numbers(self) -> bool {
+        matches!(self, Dut::KnownNumbers(_))
+    }
+
     /// Whether its answer is known, to check linerate itself.
     pub fn is_known(self) -> bool {
         use Dut::{
-            KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownOutage, KnownQueue,
-            KnownRate,
+            KnownDelay, KnownDelays, KnownDuplication, KnownLoss, KnownNumbers, KnownOutage,
+            KnownQueue, KnownRate,
         };
         let program = matches!(
             self,
-            KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_)
+            KnownRate(_) | KnownLoss(_) | KnownNumbers(_) | KnownDuplication(_) | KnownDelay(_)
         );
         program
             || matches!(

@@ -134,7 +134,7 @@ fn dut() -> Value {
         .map(|(name, _)| *name)
         .filter(|name| !name.contains('='))
         .collect();
-    json!({ "anyOf": [{ "enum": plain }, { "type": "string", "pattern": "^known-(rate|loss|duplication|delays?|queue|outage)=.+$" }] })
+    json!({ "anyOf": [{ "enum": plain }, { "type": "string", "pattern": "^known-(rate|loss|numbers|duplication|delays?|queue|outage)=.+$" }] })
 }
 
 fn selector() -> Value {

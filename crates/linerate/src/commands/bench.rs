@@ -97,6 +97,7 @@ Variants:
   known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
   known-loss=N@FRAME   loses exactly every N-th frame of this name in connections: syn, syn-ack, request, answer, fin or last-ack
+  known-numbers=N      adds N to all TCP sequence numbers
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        delays every frame by T, up to 200us
   known-delays=T/T     delays frames by the first and the second time in turn

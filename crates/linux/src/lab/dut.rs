@@ -314,6 +314,7 @@ fn program(dut: Dut) -> Option<(&'static str, Constants)> {
                 ..none
             },
         ),
+        Dut::KnownNumbers(shift) => ("known_numbers", Constants { shift, ..none }),
         Dut::KnownDuplication(one_in) => ("known_duplication", Constants { one_in, ..none }),
         Dut::KnownDelay(ns) => (
             "known_delay",
@@ -367,6 +368,8 @@ struct Constants {
     /// Of frames in turn; 0 as the second: the same.
     delays_ns: [u32; 2],
     queue: u32,
+    /// Of sequence numbers.
+    shift: u32,
     /// From the first frame of a load until it begins, and its length.
     outage_ns: [u64; 2],
 }
@@ -379,6 +382,7 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
         of,
         delays_ns: [delay_ns, other_ns],
         queue,
+        shift,
         outage_ns,
     } = constants;
     let numbers = [
@@ -388,6 +392,7 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
         ("DELAY_NS", delay_ns),
         ("OTHER_DELAY_NS", other_ns),
         ("QUEUE", queue),
+        ("SHIFT", shift),
     ];
     let [after, lasts] = outage_ns.map(u64::to_ne_bytes);
     let times: [(_, &[u8]); 2] = [("OUT_AFTER_NS", &after), ("OUT_NS", &lasts)];
@@ -407,7 +412,7 @@ pub(super) fn attach_programs(
     let forward = forward.into_iter().chain(pass(setup.needs_pass()));
     // A DUT with a known answer has it in one direction: forward, unless it loses frames of servers.
     let reverse = match setup.settings.dut {
-        dut if of_server || dut == Dut::Xdp => program(dut),
+        dut if of_server || dut == Dut::Xdp || dut.changes_numbers() => program(dut),
         _ => pass(setup.settings.outside.set.contains_key(&CardSetting::Gro)),
     };
     let reverse = reverse

@@ -106,7 +106,10 @@ struct Seen {
     foreign: [u64; FOREIGN.len()],
     flood: [u64; 2],
     flood_answers: u64,
-    pad: [u64; 2],
+    acks: [u64; 2],
+    shut: u64,
+    shifted: u64,
+    pad: [u64; 6],
 }
 
 /// `struct progress` there: one for each thread that opens connections.
@@ -122,7 +125,7 @@ const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
 const _: () = assert!(size_of::<Control>() == 88);
 const _: () = assert!(size_of::<OpenerState>() == 256);
-const _: () = assert!(size_of::<Seen>() == 320);
+const _: () = assert!(size_of::<Seen>() == 384);
 
 /// Words of the bits of a stage.
 const WORDS: usize = MOST_CONNECTIONS as usize / 64;
@@ -234,7 +237,8 @@ pub enum Next {
 }
 
 impl ConnectionEnds {
-    /// Attaches clients to the interfaces of these targets in `generator`, and servers to these interfaces of `receiver`.
+    /// Attaches clients to the interfaces of these targets in `generator`, and servers to these interfaces of `receiver`. `table`: whether a
+    /// DUT changes sequence numbers, so that both ends have to remember those of each connection (8 bytes).
     ///
     /// # Errors
     /// No privilege, or a kernel without live frames (before 5.18).
@@ -243,6 +247,7 @@ impl ConnectionEnds {
         targets: &[Target],
         receiver: &Netns,
         servers: &[u32],
+        table: bool,
     ) -> Result<Self, Error> {
         let cpus = bpf::possible_cpus();
         let elements = [
@@ -252,8 +257,17 @@ impl ConnectionEnds {
             ("progress", cpus as u32),
             ("times", (cpus * BUCKETS) as u32),
             ("ports", targets.len().max(1) as u32),
+            (
+                "peers",
+                if table {
+                    2 * MOST_CONNECTIONS as u32
+                } else {
+                    1
+                },
+            ),
         ];
-        let mut ebpf = bpf::CONNECTIONS.load(&[("CPUS", cpus as u32)], &[], &elements)?;
+        let constants = [("CPUS", cpus as u32), ("TABLE", table.into())];
+        let mut ebpf = bpf::CONNECTIONS.load(&constants, &[], &elements)?;
         for name in ["open4", "open6", "resume4", "resume6"] {
             bpf::load_xdp(&mut ebpf, name)?;
         }
@@ -442,7 +456,10 @@ impl ConnectionEnds {
                         foreign: std::array::from_fn(|n| sum.foreign[n] + one.foreign[n]),
                         flood: std::array::from_fn(|n| sum.flood[n] + one.flood[n]),
                         flood_answers: sum.flood_answers + one.flood_answers,
-                        pad: [0; 2],
+                        acks: std::array::from_fn(|n| sum.acks[n] + one.acks[n]),
+                        shut: sum.shut + one.shut,
+                        shifted: sum.shifted + one.shifted,
+                        pad: [0; 6],
                     }
                 })
         })
@@ -497,6 +514,19 @@ impl ConnectionEnds {
             ports[0].frames += frames;
             ports[0].bytes += bytes;
         }
+        let [[to_server, _], [at_server, at_client]] = &mut both;
+        to_server.frames += client.acks[1];
+        at_server.frames += server.acks[0];
+        // The DUT's own frames, which no server sent.
+        let mut made = client.acks[0] + client.flood_answers;
+        if client.shut > 0 {
+            let handshakes = client.came[1].saturating_sub(server.went[1]);
+            at_client.frames -= handshakes;
+            made += handshakes;
+        }
+        if made > 0 {
+            at_client.foreign.insert("made by the DUT".into(), made);
+        }
         both.map(Vec::from)
     }
 
@@ -519,7 +549,6 @@ impl ConnectionEnds {
         let others = [
             ("stale".to_string(), seen.stale),
             ("changed".to_string(), seen.changed),
-            ("answer to the flood".to_string(), seen.flood_answers),
         ];
         kinds
             .chain(others)
@@ -545,6 +574,8 @@ impl ConnectionEnds {
                 .map(|n| client.again[n] + server.again[n])
                 .collect(),
             changed: client.changed + server.changed,
+            shifted: client.shifted,
+            proxied: client.shut,
             stale: client.stale + server.stale,
             resets: client.foreign[0] + server.foreign[0],
             unwritten: client.unwritten + server.unwritten,

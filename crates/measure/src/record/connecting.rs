@@ -22,6 +22,12 @@ pub struct ConnectionTrial {
     pub again: Vec<u64>,
     /// Frames whose sequence numbers are others than those that were sent: the DUT changes them.
     pub changed: u64,
+    /// SYN/ACKs with another sequence number than the server's, where a table told the connections apart: the DUT changes the numbers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shifted: u64,
+    /// SYN/ACKs with a window of 0, where there was a table: the DUT is a SYN proxy, which answers before it asks the server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proxied: u64,
     /// Frames of connections of an earlier trial.
     pub stale: u64,
     /// RST segments that neither end had sent.
@@ -46,6 +52,14 @@ pub struct ConnectionTrial {
     pub flood: Option<Flood>,
 }
 
+fn is_none_of(share: &f64) -> bool {
+    *share == 0.0
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// A flood of SYNs of no connection: from addresses that no client has, and none is answered by a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Flood {
@@ -68,6 +82,9 @@ pub struct FloodRow {
     pub asked: u32,
     /// Share of the SYNs that arrived behind the DUT, in all trials.
     pub passed: f64,
+    /// Share of the SYNs that the DUT answered itself.
+    #[serde(default, skip_serializing_if = "is_none_of")]
+    pub answered: f64,
     /// Entries in the DUT's table at the end of a trial, at most, if it can be asked.
     pub entries: Option<u64>,
 }
@@ -82,10 +99,12 @@ impl FloodRow {
         };
         let sent: u64 = floods().map(|flood| flood.sent).sum();
         let arrived: u64 = floods().map(|flood| flood.arrived).sum();
+        let answered: u64 = floods().map(|flood| flood.answered).sum();
         let entries = valid.iter().filter_map(|trial| trial.connections?.tracked);
         Some(FloodRow {
             asked: floods().next()?.asked,
             passed: arrived as f64 / sent.max(1) as f64,
+            answered: answered as f64 / sent.max(1) as f64,
             entries: entries.max(),
         })
     }
@@ -201,6 +220,8 @@ impl ConnectionTrial {
             arrived,
             again,
             changed,
+            shifted,
+            proxied,
             stale,
             resets,
             unwritten,
@@ -223,6 +244,8 @@ impl ConnectionTrial {
         }
         self.attempted += attempted;
         self.changed += changed;
+        self.shifted += shifted;
+        self.proxied += proxied;
         self.stale += stale;
         self.resets += resets;
         self.unwritten += unwritten;
@@ -250,18 +273,47 @@ impl ConnectionTrial {
         self.reached.last().copied().unwrap_or(0)
     }
 
+    /// What each stage has, in the order in which connections reach them: a SYN proxy sends the SYN on when the client has had its SYN/ACK.
+    fn in_order<T: Copy>(&self, stages: &[T]) -> Vec<T> {
+        let mut stages = stages.to_vec();
+        if self.proxied > 0 && stages.len() > 1 {
+            stages.swap(0, 1);
+        }
+        stages
+    }
+
     /// Connections that failed before each stage. `None`: some stage was reached by more than the one before it.
     pub fn failed(&self) -> Option<Vec<u64>> {
-        let before = std::iter::once(&self.attempted).chain(&self.reached);
+        let reached = self.in_order(&self.reached);
+        let before = std::iter::once(&self.attempted).chain(&reached);
         before
-            .zip(&self.reached)
+            .zip(&reached)
             .map(|(before, reached)| before.checked_sub(*reached))
             .collect()
+    }
+
+    /// Whether no connection closed because the DUT changes sequence numbers.
+    pub fn is_renumbered(&self) -> bool {
+        self.changed > 0 && self.closed() == 0
     }
 
     /// Counts that contradict each other, and rates that are not the DUT's, in words. `load_ns`: the length of the load; `mode`: its mode.
     pub fn faults(&self, spec: &ConnectionSpec, load_ns: u64, mode: Mode) -> Vec<String> {
         let mut faults = Vec::new();
+        if self.is_renumbered() && spec.exchange.is_tcp() {
+            let why = match (self.kept, mode, self.proxied) {
+                (Some(_), _, _) | (_, Mode::Hosts, _) => {
+                    "the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows connections between hosts and those that are kept open: turn that off"
+                }
+                (None, _, 0) => {
+                    "the DUT changes sequence numbers and addresses, and linerate knows connections by one of them: turn one off"
+                }
+                _ => {
+                    "the DUT answers as a SYN proxy and opens no connection to the server: Linux does so with net.netfilter.nf_conntrack_tcp_loose = 0"
+                }
+            };
+            faults.push(why.into());
+        }
         let counted = self
             .arrived
             .iter()
@@ -273,6 +325,17 @@ impl ConnectionTrial {
                 self.arrived,
                 self.again,
                 self.stages(spec)
+            ));
+        }
+        if self.unwritten > 0 {
+            faults.push(format!(
+                "the tester could not write {} frames: use a shorter --object{}",
+                self.unwritten,
+                if self.proxied > 0 {
+                    ", 200 B at most behind a SYN proxy"
+                } else {
+                    ""
+                }
             ));
         }
         // The time spent waiting for connections that failed is no part of the times of those that are kept open.
@@ -301,12 +364,6 @@ impl ConnectionTrial {
                 100.0 * idle
             ));
         }
-        if self.unwritten > 0 {
-            faults.push(format!(
-                "the tester could not write {} frames: use a shorter --object",
-                self.unwritten
-            ));
-        }
         if self.failed().is_none() {
             faults.push(format!(
                 "a stage of connections was reached by more of them than the stage before it: {}",
@@ -327,9 +384,6 @@ impl ConnectionTrial {
             ));
         }
         faults.extend(self.flood.and_then(|flood| flood.fault()));
-        if self.changed > 0 && self.closed() == 0 && spec.exchange.is_tcp() {
-            faults.push("the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows its connections: turn that off".into());
-        }
         faults
     }
 
@@ -348,224 +402,9 @@ impl ConnectionTrial {
         spec: &ConnectionSpec,
     ) -> impl Iterator<Item = (&'static str, u64)> + 'a {
         let failed = self.failed().unwrap_or_default();
-        spec.stages()
-            .iter()
-            .copied()
+        self.in_order(spec.stages())
+            .into_iter()
             .zip(failed)
             .filter(|(_, failed)| *failed > 0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{Connections, States};
-    use linerate_wire::Exchange;
-
-    #[test]
-    fn connections_that_are_kept_open_may_wait_for_those_that_fail() {
-        let kept = ConnectionTrial {
-            attempted: 1000,
-            reached: vec![600, 600, 600, 600, 599, 599, 599, 599],
-            arrived: vec![600, 600, 600, 600, 599, 599, 599, 599],
-            again: vec![0; 8],
-            given_up: 402,
-            idle_ns: 900_000,
-            kept: Some(Kept {
-                asked: 1000,
-                ..Kept::default()
-            }),
-            ..ConnectionTrial::default()
-        };
-        let spec = ConnectionSpec {
-            open: Some(1000),
-            ..ConnectionSpec::new(Exchange::Request, 6)
-        };
-        assert_eq!(
-            kept.faults(&spec, 1_000_000, Mode::Inline),
-            Vec::<String>::new()
-        );
-        assert_eq!((kept.open(), kept.answered()), (Some(600), Some(599)));
-        let failed: Vec<_> = kept.failures(&spec).collect();
-        assert_eq!(failed, [("SYN", 400), ("answer", 1)]);
-        assert_eq!(trial([1000; 6]).open(), None);
-        let few = ConnectionTrial {
-            kept: Some(Kept {
-                asked: 1001,
-                ..Kept::default()
-            }),
-            ..kept
-        };
-        assert!(few.faults(&spec, 1_000_000, Mode::Inline)[0].contains("1000 of 1001 connections"));
-    }
-
-    fn trial(reached: [u64; 6]) -> ConnectionTrial {
-        let (arrived, again) = (reached.to_vec(), vec![0; 6]);
-        ConnectionTrial {
-            attempted: 1000,
-            reached: arrived.clone(),
-            arrived,
-            again,
-            ..ConnectionTrial::default()
-        }
-    }
-
-    #[test]
-    fn those_that_failed_and_those_that_closed_are_all() {
-        let found = trial([990, 990, 980, 975, 975, 970]);
-        assert_eq!(found.failed().unwrap(), [10, 0, 10, 5, 0, 5]);
-        assert_eq!(
-            found.failed().unwrap().iter().sum::<u64>() + found.closed(),
-            found.attempted
-        );
-        let spec = ConnectionSpec::new(Exchange::Request, 6);
-        let named: Vec<_> = found.failures(&spec).collect();
-        assert_eq!(
-            named,
-            [
-                ("SYN", 10),
-                ("request", 10),
-                ("answer with FIN", 5),
-                ("last ACK", 5)
-            ]
-        );
-    }
-
-    #[test]
-    fn a_row_has_the_fewest_and_the_most_and_who_refused_the_others() {
-        let with = |open: u64, answered: u64, open_ns: u64| TrialRecord {
-            opened: Some(Box::new(ConnectionTrial {
-                attempted: 1000,
-                reached: vec![open, open, open, answered, answered, 0, 0, 0],
-                kept: Some(Kept {
-                    asked: 1000,
-                    open_ns,
-                    entries: Some(open),
-                    ..Kept::default()
-                }),
-                ..ConnectionTrial::default()
-            })),
-            dut: [
-                ("Conntrack.drop".to_string(), 1000 - open),
-                ("Ip.x".into(), 1),
-            ]
-            .into(),
-            ..TrialRecord::default()
-        };
-        let all = [with(600, 600, 10), with(610, 607, 30), with(605, 605, 20)];
-        let row = KeptRow::of(&all.iter().collect::<Vec<_>>()).unwrap();
-        assert_eq!(
-            (row.open, row.unanswered, row.open_ns),
-            ([600, 610], 3, 20.0)
-        );
-        assert_eq!(
-            (row.entries, &row.refused),
-            (Some(605), &[("drop".to_string(), 395)].into())
-        );
-        assert_eq!(KeptRow::of(&[&TrialRecord::default()]), None);
-        assert_eq!(KeptRow::of(&[]), None);
-    }
-
-    #[test]
-    fn a_flood_has_the_rate_that_was_asked_for_and_a_row_the_share_that_passed() {
-        let with = |sent, arrived| ConnectionTrial {
-            flood: Some(Flood {
-                asked: 1000,
-                sent,
-                arrived,
-                answered: 0,
-                load_ns: 2_000_000_000,
-            }),
-            ..trial([1000; 6])
-        };
-        let spec = ConnectionSpec::new(Exchange::Request, 6);
-        assert_eq!(
-            with(1981, 0).faults(&spec, 1_000_000, Mode::Inline),
-            Vec::<String>::new()
-        );
-        // A slow flood cannot have its rate to the SYN.
-        let few = |asked, sent| {
-            let flood = Flood {
-                asked,
-                sent,
-                load_ns: 300_000_000,
-                ..Flood::default()
-            };
-            flood.fault()
-        };
-        assert_eq!([few(40, 10), few(40, 14)], [None, None]);
-        assert!(few(40, 0).is_some());
-        assert!(
-            with(1900, 0).faults(&spec, 1_000_000, Mode::Inline)[0]
-                .contains("950 SYN/s instead of 1000")
-        );
-        let records: Vec<TrialRecord> = [(2000, 2000, 5), (2000, 1000, 9)]
-            .map(|(sent, arrived, entries)| TrialRecord {
-                opened: Some(Box::new(with(sent, arrived))),
-                connections: Some(Connections {
-                    states: States::New,
-                    tracked: Some(entries),
-                    limit: None,
-                    unanswered: None,
-                }),
-                ..TrialRecord::default()
-            })
-            .into();
-        let row = FloodRow::of(&records.iter().collect::<Vec<_>>()).unwrap();
-        assert_eq!((row.asked, row.passed, row.entries), (1000, 0.75, Some(9)));
-        assert_eq!(FloodRow::of(&[&TrialRecord::default()]), None);
-    }
-
-    #[test]
-    fn counts_that_contradict_each_other_are_found() {
-        let spec = ConnectionSpec::new(Exchange::Request, 6);
-        assert_eq!(
-            trial([1000; 6]).faults(&spec, 1_000_000, Mode::Inline),
-            Vec::<String>::new()
-        );
-        assert!(
-            trial([990, 991, 990, 990, 990, 990]).faults(&spec, 1_000_000, Mode::Inline)[0]
-                .contains("SYN 990, SYN/ACK 991")
-        );
-        let busy = ConnectionTrial {
-            given_up: 11,
-            ..trial([990; 6])
-        };
-        assert!(
-            busy.faults(&spec, 1_000_000, Mode::Inline)[0].contains("11 connections were given up")
-        );
-        assert!(
-            ConnectionTrial {
-                given_up: 10,
-                ..trial([990; 6])
-            }
-            .faults(&spec, 1_000_000, Mode::Inline)
-            .is_empty()
-        );
-        let idle = ConnectionTrial {
-            idle_ns: 30_000,
-            given_up: 10,
-            ..trial([990; 6])
-        };
-        // The remedy comes first: pages cut long sentences off.
-        let fault = &idle.faults(&spec, 1_000_000, Mode::Inline)[0];
-        assert!(
-            fault.starts_with("use --mode threaded --rate 990kpps, as many as closed here: "),
-            "{fault}"
-        );
-        assert!(fault.contains("for 3.0 % of the time"), "{fault}");
-        assert!(idle.faults(&spec, 2_000_000, Mode::Inline).is_empty());
-        let twice = ConnectionTrial {
-            again: vec![1, 0, 0, 0, 0, 0],
-            ..trial([1000; 6])
-        };
-        assert!(twice.faults(&spec, 1_000_000, Mode::Inline)[0].contains("connections differ"));
-        let changed = ConnectionTrial {
-            changed: 7,
-            ..trial([1000, 0, 0, 0, 0, 0])
-        };
-        assert!(
-            changed.faults(&spec, 1_000_000, Mode::Inline)[0].contains("changes sequence numbers")
-        );
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{dropped_share, losses_by_place};
 use crate::record::{
-    Benchmarked, Campaign, Figures, LabKind, Maximum, NOTHING_PASSES, Row, Searched, Slot, Stopped,
-    Tested, TrialRecord, UNSTABLE, Unmeasured, Why,
+    Benchmarked, Campaign, ConnectionTrial, Figures, LabKind, Maximum, NOTHING_PASSES, Row,
+    Searched, Slot, Stopped, Tested, TrialRecord, UNSTABLE, Unmeasured, Why,
 };
 use linerate_search::Irregular;
 
@@ -119,8 +119,9 @@ fn why(
 ) -> Option<String> {
     let cut_short = matches!(stopped, Stopped::Interrupted | Stopped::Failed);
     let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
+    let opened = || of_slot.iter().filter_map(|trial| trial.opened.as_deref());
     // Whatever else the audit found follows from that.
-    if dropped_share(campaign, &of_slot) >= 1.0 {
+    if dropped_share(campaign, &of_slot) >= 1.0 && !opened().any(ConnectionTrial::is_renumbered) {
         return (!is_meant_to_drop(campaign, slot))
             .then(|| drops_all(campaign, slot, row, &of_slot));
     }

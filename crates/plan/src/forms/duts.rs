@@ -53,6 +53,7 @@ pub(in super::super) fn dut(text: &str) -> Result<Dut, Diagnostic> {
                 })
         }
         "known-loss" => number().map(Dut::KnownLoss),
+        "known-numbers" => number().map(Dut::KnownNumbers),
         "known-duplication" => number().map(Dut::KnownDuplication),
         "known-delay" => match DURATION.read(value)?.as_u64() {
             Some(ns @ 1..=200_000) => Ok(Dut::KnownDelay(ns)),

@@ -27,6 +27,8 @@ use std::rc::Rc;
 
 /// First frames that are handed over at once: more of them overflow the rings of a veth, fewer cost more each.
 const BATCH: u32 = 64;
+/// Time in which connections are tried through a DUT, to see whether it changes sequence numbers.
+const TRY_OUT_NS: u64 = 20_000_000;
 /// Linux remembers connections that were reset for 10 s, and others longer: all are still there after shorter loads.
 pub(super) const SHORTEST_TIMEOUT_NS: u64 = 9_000_000_000;
 
@@ -56,17 +58,15 @@ impl GroupLab for ConnectionLab {
         if prepared.mode == Mode::Threaded {
             lab.lanes.iter_mut().for_each(Lane::share_inside);
         }
-        let servers: Vec<u32> = lab.lanes.iter().map(|lane| lane.receiver.index).collect();
-        let ends = ConnectionEnds::new(
-            &lab.generator.namespace,
-            &targets(&lab),
-            &lab.receiver.namespace,
-            &servers,
-        );
-        let ends = ends.context("setting up both ends of the connections")?;
+        let mut ends = both_ends(&lab, false)?;
         if prepared.mode == Mode::Threaded && prepared.roles.receiver != prepared.roles.dut {
             lab.thread_receivers(&prepared.roles.receiver)
                 .context("giving the receiver its CPU")?;
+        }
+        if change_numbers(prepared, group, (&lab, &lanes), &mut ends)? {
+            // Off their interfaces before others are put there.
+            drop(ends);
+            ends = both_ends(&lab, true)?;
         }
         Ok(ConnectionLab {
             prepared: Rc::clone(prepared),
@@ -119,7 +119,7 @@ impl GroupLab for ConnectionLab {
         let during = |moment, _| collectors.during(moment);
         let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
         let (outcome, attempted, kept) = carry_out(&mut self.ends, wanted, load, dut, during)?;
-        let ([sent, came], accounts) = settle(lane, &before, false, || self.ends.frames())?;
+        let ([sent, came], mut accounts) = settle(lane, &before, false, || self.ends.frames())?;
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
         drop(turn);
@@ -129,6 +129,7 @@ impl GroupLab for ConnectionLab {
         let found = collectors.after();
         let mut opened = self.ends.account(connections);
         opened.kept = kept;
+        let answered = end_at_dut(&mut accounts, &opened);
         opened.lost = accounts
             .iter()
             .flat_map(|account| account.losses.clone())
@@ -139,7 +140,7 @@ impl GroupLab for ConnectionLab {
             ..states
         });
         let entries = states.and_then(|states| states.tracked);
-        let mut account = account(&opened, &connections, accounts, [&sent, &came]);
+        let mut account = account(&opened, &connections, accounts, [&sent, &came], answered);
         let entries = match kept {
             Some(kept) => Some(kept.entries),
             None => (timing.load_ns() < SHORTEST_TIMEOUT_NS).then_some(entries),
@@ -165,6 +166,81 @@ impl GroupLab for ConnectionLab {
         outcome.record.waited_ns = waited_ns;
         Ok(outcome)
     }
+}
+
+/// Both ends of the connections of a lab. `table`: whether they remember the numbers of each connection.
+fn both_ends(lab: &EmbeddedLab, table: bool) -> Result<ConnectionEnds> {
+    let servers: Vec<u32> = lab.lanes.iter().map(|lane| lane.receiver.index).collect();
+    let (generator, receiver) = (&lab.generator.namespace, &lab.receiver.namespace);
+    ConnectionEnds::new(generator, &targets(lab), receiver, &servers, table)
+        .context("setting up both ends of the connections")
+}
+
+/// Whether a DUT of a group changes sequence numbers: some connections are tried through each that may. `lanes`: the plan's numbers of the
+/// lab's lanes.
+fn change_numbers(
+    prepared: &Prepared,
+    group: usize,
+    (lab, lanes): (&EmbeddedLab, &[usize]),
+    ends: &mut ConnectionEnds,
+) -> Result<bool> {
+    for (number, lane) in lab.lanes.iter().enumerate() {
+        let cell = prepared
+            .in_group(group)
+            .find(|cell| prepared.lane(*cell) == lanes[number]);
+        let cell = cell.context("a lane has its cells")?;
+        let kind = &prepared.kinds[prepared.kind_of[cell]];
+        let spec = kind.traffic.connections.context("a cell of connections")?;
+        let settings = &lane.setup.settings;
+        // The rule sets of linerate and the kernel's forwarding do not.
+        let may = settings.rule_file.is_some()
+            || !settings.commands.is_empty()
+            || settings.dut.changes_numbers();
+        if !may || lane.fault.is_some() || !spec.exchange.is_tcp() || spec.open.is_some() {
+            continue;
+        }
+        let spec = ConnectionSpec { flood: 0, ..spec };
+        let timing = Timing {
+            warm_up_ns: 0,
+            ..Timing::slice(TRY_OUT_NS)
+        };
+        let load = Load {
+            frames: Some(BATCH.into()),
+            batch: BATCH,
+            ..Load::lasting(timing.load())
+        };
+        let _turn = turn(prepared);
+        let wanted = wanted(prepared, kind, spec, (number, lane));
+        carry_out(ends, wanted, (timing, load), None, |_, _| {})?;
+        let opened = ends.account(spec);
+        if opened.changed > 0 && opened.closed() == 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Takes the SYNs that the DUT answered and did not send on out of the losses. Returns their number.
+fn end_at_dut(accounts: &mut [Account], opened: &ConnectionTrial) -> u64 {
+    let of_flood = opened.flood.map_or(0, |flood| flood.answered);
+    let of_connections = match (opened.proxied > 0, &opened.arrived[..]) {
+        (true, [at_server, at_client, ..]) => at_client.saturating_sub(*at_server),
+        _ => 0,
+    };
+    let answered = of_flood + of_connections;
+    let losses = accounts.first_mut().map(|account| &mut account.losses);
+    let mut left = answered;
+    for loss in losses.into_iter().flatten() {
+        if loss.side == Side::Dut && loss.cause != Cause::QueueFull {
+            let ended = loss.frames.min(left);
+            loss.frames -= ended;
+            left -= ended;
+        }
+    }
+    accounts
+        .iter_mut()
+        .for_each(|account| account.losses.retain(|loss| loss.frames > 0));
+    answered - left
 }
 
 /// The request to both ends; `lane` with its number in the lab.
@@ -208,11 +284,13 @@ fn carry_out(
 }
 
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.
+/// `answered`: SYNs that the DUT answered and did not send on.
 pub(super) fn account(
     opened: &ConnectionTrial,
     spec: &ConnectionSpec,
     frames: Vec<Account>,
     [sent, came]: [&[PortCounters]; 2],
+    answered: u64,
 ) -> Account {
     let by_tester = |loss: &Loss| loss.side == Side::Tester;
     let side = if opened.lost.iter().all(by_tester) && !opened.lost.is_empty() {
@@ -245,7 +323,7 @@ pub(super) fn account(
         .iter()
         .zip(frames)
         .zip(sent.iter().zip(came));
-    for ((way, of_frames), (sent, received)) in ways {
+    for (((way, of_frames), (sent, received)), answered) in ways.zip([answered, 0]) {
         let lost: u64 = of_frames.losses.iter().map(|loss| loss.frames).sum();
         account
             .second_counts
@@ -261,7 +339,7 @@ pub(super) fn account(
         account.second_counts.push(SecondCount {
             place: format!("frames {way}, received or lost at known places"),
             frames: received.frames + lost,
-            expected: sent.frames,
+            expected: sent.frames - answered,
         });
         account.dut.extend(of_frames.dut);
     }

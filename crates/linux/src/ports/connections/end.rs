@@ -37,7 +37,7 @@ impl End {
     ) -> Result<End, Error> {
         let (targets, cpus) = client.map_or_else(Default::default, |(to, cpus)| (vec![to], cpus));
         let servers: Vec<u32> = server.into_iter().collect();
-        let ends = ConnectionEnds::new(namespace, &targets, namespace, &servers);
+        let ends = ConnectionEnds::new(namespace, &targets, namespace, &servers, false);
         let ends = Arc::new(ends.map_err(Error::naming_privileges)?);
         for target in &targets {
             // The client's program is on the interface, so no other one has to be.

@@ -23,7 +23,7 @@ impl Paced {
             source: MacAddr([2; 6]),
             destination: MacAddr([4; 6]),
         };
-        let mut ends = ConnectionEnds::new(&lab, &[target], &lab, &[]).unwrap();
+        let mut ends = ConnectionEnds::new(&lab, &[target], &lab, &[], false).unwrap();
         let cpu = cpu::online_cpus().unwrap()[0];
         pin_to_cpu(cpu).unwrap();
         let connections = ConnectionSpec {

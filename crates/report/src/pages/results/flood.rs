@@ -66,6 +66,11 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
             })
         })
         .column("flood", "passed %", |row| Some(percent(row.flood?.passed)))
+        .if_any("answered", "by DUT %", |row| {
+            row.flood
+                .filter(|flood| flood.answered > 0.0)
+                .map(|flood| percent(flood.answered))
+        })
         .if_any("table", "entries", |row| row.flood?.entries.map(count))
         .into()
 }

@@ -50,7 +50,7 @@ impl Opened {
         let frames = std::mem::take(accounts);
         let losses = frames.iter().flat_map(|account| account.losses.clone());
         trial.lost = losses.collect();
-        accounts.push(account(&trial, spec, frames, [&sent, &came]));
+        accounts.push(account(&trial, spec, frames, [&sent, &came], 0));
         let mut faults = trial.faults(spec, load_ns, Mode::Hosts);
         faults.extend(lost_by_tester(&trial, "a lower rate"));
         faults.extend(used_up(all, &trial));
