@@ -76,6 +76,7 @@ fn every_experiment_is_there() {
         "queues",
         "routes",
         "rps",
+        "rule-reload-stateful",
         "rules",
         "states",
         "synflood",

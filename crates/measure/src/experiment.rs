@@ -225,7 +225,7 @@ pub struct Expectation {
     pub line: usize,
 }
 
-/// A claim about the ratio of two rates, or about a rate. Shares are of 1.
+/// A claim about the ratio of two rates, about a rate, or about connections. Shares are of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
@@ -241,6 +241,10 @@ pub enum Claim {
     AtLeast(f64),
     /// At most this number of frames/s.
     AtMost(f64),
+    /// Each connection that was kept open carried its request and answer.
+    AllPass,
+    /// None of them did.
+    NonePasses,
 }
 
 /// The judgement of an estimate about a claim.
@@ -256,8 +260,18 @@ pub enum Judgement {
 }
 
 impl Claim {
-    /// Judges a claim by an estimate: of the ratio of the two rates, or of the rate itself in frames/s for [`Claim::AtLeast`] and
-    /// [`Claim::AtMost`].
+    /// Whether it is about a part of a whole, which is exact.
+    pub fn is_of_share(&self) -> bool {
+        matches!(self, Claim::AllPass | Claim::NonePasses)
+    }
+
+    /// Whether it compares a cell with another.
+    pub fn compares(&self) -> bool {
+        !self.is_of_share() && !matches!(self, Claim::AtLeast(_) | Claim::AtMost(_))
+    }
+
+    /// Judges a claim by an estimate: of the ratio of the two rates, of the rate itself in frames/s for [`Claim::AtLeast`] and
+    /// [`Claim::AtMost`], or of the share that passed for [`Claim::AllPass`] and [`Claim::NonePasses`].
     pub fn judge(&self, estimate: &Estimate) -> Judgement {
         let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
             return Judgement::Undecided;
@@ -272,6 +286,8 @@ impl Claim {
             Claim::NoDifference => (low <= 1.0 && high >= 1.0, low > 1.0 || high < 1.0),
             Claim::AtLeast(rate) => (low >= rate, high < rate),
             Claim::AtMost(rate) => (high <= rate, low > rate),
+            Claim::AllPass => (low >= 1.0, high < 1.0),
+            Claim::NonePasses => (high <= 0.0, low > 0.0),
         };
         match (met, missed) {
             (true, _) => Judgement::Met,

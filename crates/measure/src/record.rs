@@ -21,7 +21,7 @@ pub use benchmarks::{
     AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun,
     Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
-pub use connecting::{ConnectionTrial, Flood, FloodRow, Kept, KeptRow};
+pub use connecting::{ConnectionTrial, Flood, FloodRow, Kept, KeptEvent, KeptRow};
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use event::{DutEvent, EventClass, POWER_OFF_NS};
 pub use finding::{

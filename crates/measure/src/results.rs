@@ -305,6 +305,7 @@ fn judged(
     (of, than): (usize, Option<usize>),
 ) -> JudgedPair {
     let estimate = match than {
+        _ if expectation.claim.is_of_share() => found.rows.get(of).and_then(Row::passed),
         Some(than) => found.ratios.ratio(of, than),
         None => found
             .rows

@@ -512,6 +512,7 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
         "slower" | "faster" => (&[THAN], &["by"]),
         "same" => (&[THAN, ("within", "\"15 %\"")], &[]),
         "not-different" => (&[THAN], &[]),
+        "all-pass" | "none-passes" => (&[], &[]),
         _ => (&[("rate", "\"100 kpps\"")], &[]),
     };
     for (key, example) in needs.iter().filter(|(key, _)| tree.get(key).is_none()) {
@@ -528,7 +529,10 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
         .collect();
     for key in ["than", "by", "within", "rate"] {
         if let Some(entry) = tree.entry(key).filter(|_| !wanted.contains(&key)) {
-            let help = format!("'{is}' takes {}", listed(&wanted, "and"));
+            let help = match &wanted[..] {
+                [] => "leave it out".into(),
+                wanted => format!("'{is}' takes {}", listed(wanted, "and")),
+            };
             problems.fault(entry.key_span, format!("'{is}' does not take {key}"), help);
         }
     }
@@ -546,6 +550,8 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
         ("faster", _) => Claim::Faster(by),
         ("same", _) => Claim::Within(tree.read("within")?),
         ("not-different", _) => Claim::NoDifference,
+        ("all-pass", _) => Claim::AllPass,
+        ("none-passes", _) => Claim::NonePasses,
         ("at-least", Some(Rate::Frames(fps))) => Claim::AtLeast(fps),
         ("at-most", Some(Rate::Frames(fps))) => Claim::AtMost(fps),
         (_, None) => return None,
@@ -569,6 +575,8 @@ fn words(of: &str, than: &str, claim: Claim) -> String {
         Claim::NoDifference => format!("{of} is not proven to differ from {than}"),
         Claim::AtLeast(rate) => format!("{of} forwards at least {}", Rate::Frames(rate)),
         Claim::AtMost(rate) => format!("{of} forwards at most {}", Rate::Frames(rate)),
+        Claim::AllPass => format!("{of}: all pass"),
+        Claim::NonePasses => format!("{of}: none passes"),
     }
 }
 

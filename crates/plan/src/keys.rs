@@ -467,7 +467,7 @@ pub(super) static EXPECT: Table = Table {
     ]],
 };
 
-static CLAIMS: [(&str, &str); 6] = [
+static CLAIMS: [(&str, &str); 8] = [
     ("slower", "forwards less than the other"),
     ("faster", "forwards more than the other"),
     ("same", "is within a share of the other"),
@@ -477,6 +477,11 @@ static CLAIMS: [(&str, &str); 6] = [
     ),
     ("at-least", "forwards at least a rate"),
     ("at-most", "forwards at most a rate"),
+    (
+        "all-pass",
+        "each connection that is kept open carries its request and answer",
+    ),
+    ("none-passes", "no connection that is kept open does"),
 ];
 
 static QUICK: Table = Table {

@@ -214,6 +214,8 @@ pub enum EventKind {
     LinkDown,
     /// The rules of the DUT are loaded again.
     RulesReloaded,
+    /// The rules are loaded again, and the DUT forgets its connections.
+    FirewallRestarted,
     /// A process is killed.
     ProcessKilled,
     /// The DUT boots.
@@ -231,7 +233,9 @@ impl EventKind {
             EventKind::Reboot => EventClass::OsReset,
             EventKind::ProcessKilled => EventClass::ProcessReset,
             EventKind::PowerOff => EventClass::PowerInterruption,
-            EventKind::RulesReloaded | EventKind::Command => EventClass::Reconfiguration,
+            EventKind::RulesReloaded | EventKind::FirewallRestarted | EventKind::Command => {
+                EventClass::Reconfiguration
+            }
             EventKind::ForwardingOff | EventKind::LinkDown => EventClass::Interruption,
         }
     }

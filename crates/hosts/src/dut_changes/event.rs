@@ -67,7 +67,8 @@ pub fn event(
                 list.with_undo(format!("command `{run}`"), shell(run), shell(undo));
             }
         }
-        EventKind::Reboot | EventKind::PowerOff => {}
+        // Refused by the checks of plans, or no steps.
+        EventKind::FirewallRestarted | EventKind::Reboot | EventKind::PowerOff => {}
     }
     // A router under load may not answer in time: the losses show what became of it.
     list.steps

@@ -140,6 +140,53 @@ fn connections_that_break_while_they_are_open_are_told() {
 }
 
 #[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn rules_loaded_again_break_no_connection_unless_the_dut_forgets_them() {
+    let variants = r#"
+        [variants.reloaded]
+        rules = { tool = "nftables", filter = "stateful" }
+        event.what = "rules-reloaded"
+        [variants.restarted]
+        from = "reloaded"
+        event.what = "firewall-restarted"
+        [variants.strict]
+        from = "restarted"
+        sysctls = { "net.netfilter.nf_conntrack_tcp_loose" = 0 }
+        [[expect]]
+        of = "reloaded"
+        is = "all-pass"
+        because = "the table stays"
+        [[expect]]
+        of = "restarted"
+        is = "all-pass"
+        because = "connections are picked up"
+        [[expect]]
+        of = "strict"
+        is = "none-passes"
+        because = "connections begin with a SYN"
+    "#;
+    let experiment = Experiment::new(&plan("open = 700", variants), "");
+    let ended = experiment.run("").run().ok();
+    for said in [
+        "rules-reloaded breaks none of 700 open IPv4 connections: reloaded in",
+        "expected 3 met",
+    ] {
+        assert!(ended.stdout.contains(said), "{}", ended.stdout);
+    }
+    for (variant, answered) in [("reloaded", 700), ("restarted", 700), ("strict", 0)] {
+        let trial = trial_of(&experiment, variant);
+        assert_eq!(faults(&trial), "", "{variant}");
+        let mut stages = vec![700; 3];
+        stages.extend([answered; 5]);
+        assert_eq!(reached(&trial), stages, "{variant}");
+        assert_eq!(trial["opened"]["kept"]["entries"], 700, "{variant}");
+        let event = &trial["event"];
+        let ran = event["ran"].as_array().unwrap().len();
+        assert_eq!(ran, if variant == "reloaded" { 1 } else { 2 }, "{event}");
+    }
+}
+
+#[test]
 fn numbers_of_open_connections_that_cannot_be_are_refused_with_what_to_do() {
     let bench = |more: &str| linerate_line(&format!("bench {more}")).run();
     bench("--concurrent 0").fails(2, &["at least 1"]);

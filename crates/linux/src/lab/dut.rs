@@ -109,6 +109,11 @@ impl DutEnd {
         }
     }
 
+    /// Its rules may have been loaded again, and so count from 0.
+    pub fn count_from_0(&self) {
+        self.rules.count_from_0();
+    }
+
     /// Writes the files and runs the commands.
     pub(super) fn prepare(&mut self, setup: &Setup) -> Result<(), Error> {
         if setup.settings.files.is_empty() && setup.settings.commands.is_empty() {

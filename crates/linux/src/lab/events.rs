@@ -5,7 +5,7 @@ use super::setup::shell;
 use super::workspace::{self, Entry};
 use super::{Lane, Setup};
 use crate::error::Error;
-use crate::net::{Netns, sysctl};
+use crate::net::{Netns, conntrack, sysctl};
 use crate::ports::monotonic_ns;
 use crate::process::{Input, Job};
 use crate::trial::{LOOK, sleep_until};
@@ -31,6 +31,8 @@ enum Deed {
         value: String,
     },
     Run(Job),
+    /// Forgets all connections.
+    Forget,
     /// Kills the processes of this name in these network namespaces.
     Kill {
         name: String,
@@ -63,6 +65,11 @@ impl Event {
             EventKind::ForwardingOff => forwarding(&namespace, &lane.setup.families)?,
             EventKind::LinkDown => link(lane, planned),
             EventKind::RulesReloaded => (reloading(&lane.setup), Vec::new()),
+            EventKind::FirewallRestarted => {
+                let mut deeds = reloading(&lane.setup);
+                deeds.push(Deed::Forget);
+                (deeds, Vec::new())
+            }
             EventKind::ProcessKilled => {
                 let namespaces = dut.namespaces().into_iter().map(Netns::inode).collect();
                 let name = planned.process.clone().unwrap_or_default();
@@ -100,6 +107,7 @@ impl Event {
             .map(|deed| match deed {
                 Deed::Sysctl { key, value } => format!("{key} = {value}"),
                 Deed::Run(job) => workspace::words(job),
+                Deed::Forget => "forget all connections".into(),
                 Deed::Kill { name, .. } => format!("kill -KILL {name}"),
             })
             .collect()
@@ -139,6 +147,7 @@ impl Event {
                     Error::Refused(format!("cannot run '{}': {e}", workspace::words(job)))
                 })
             }
+            Deed::Forget => conntrack::flush(&self.namespace),
             Deed::Kill { name, namespaces } => kill(name, namespaces),
         }
     }

@@ -31,6 +31,10 @@ fn intervals_decide() {
         (Claim::AtLeast(1e5), 2e5, 3e5, Met),
         (Claim::AtLeast(1e5), 1e4, 2e4, Missed),
         (Claim::AtMost(1e5), 1e4, 2e5, Undecided),
+        (Claim::AllPass, 1.0, 1.0, Met),
+        (Claim::AllPass, 0.999, 0.999, Missed),
+        (Claim::NonePasses, 0.0, 0.0, Met),
+        (Claim::NonePasses, 1e-6, 1e-6, Missed),
     ] {
         assert_eq!(
             claim.judge(&estimate(low, high)),

@@ -1,9 +1,9 @@
 //! Connections that a trial opened, and how far each came.
 
-use super::{Mode, TrialRecord};
+use super::{Mode, Row, TrialRecord};
 use crate::advice::two_digits;
 use crate::audit::Loss;
-use linerate_stats::median;
+use linerate_stats::{Estimate, median};
 use linerate_wire::{ConnectionSpec, HAS_ANSWER, IS_OPEN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -135,8 +135,13 @@ pub struct KeptRow {
     pub asked: u64,
     /// Fewest that were open at the same time, and most.
     pub open: [u64; 2],
-    /// Connections that were open and had no answer then, in all trials.
+    /// Connections that were open, in all trials.
+    pub opened: u64,
+    /// Of these, those that had no answer then.
     pub unanswered: u64,
+    /// What happened to the DUT while they were open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<KeptEvent>,
     /// Median time to open them, in nanoseconds, without the time spent waiting for connections that failed.
     pub open_ns: f64,
     /// Median time in which each had its request and its answer.
@@ -149,6 +154,32 @@ pub struct KeptRow {
     pub slab_bytes: Option<u64>,
     /// Connections that the DUT's connection tracking refused, by its counters `drop`, `early_drop` and `insert_failed`, in the last trial.
     pub refused: BTreeMap<String, u64>,
+}
+
+/// An event that happened to the DUT while connections were open. Connections that had an answer afterwards survived it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptEvent {
+    /// Kind, as plans call it.
+    pub what: String,
+    /// Median time that it took, in nanoseconds.
+    pub took_ns: f64,
+}
+
+impl Row {
+    /// The share of the connections that were kept open, and that carried their request and answer, over all valid trials. It is exact.
+    pub fn passed(&self) -> Option<Estimate> {
+        let kept = self.kept.as_ref()?;
+        (kept.opened > 0).then(|| {
+            let passed = kept.opened.saturating_sub(kept.unanswered);
+            let share = passed as f64 / kept.opened as f64;
+            Estimate {
+                median: share,
+                low: Some(share),
+                high: Some(share),
+                n: self.trials,
+            }
+        })
+    }
 }
 
 /// Counters of connection tracking that refuse connections.
@@ -170,6 +201,14 @@ impl KeptRow {
             median(&times).unwrap_or(0.0)
         };
         let counters = &valid.last()?.dut;
+        let events = || valid.iter().filter_map(|trial| trial.event.as_ref());
+        let took: Vec<f64> = events()
+            .map(|event| event.ended_ns.saturating_sub(event.began_ns) as f64)
+            .collect();
+        let event = events().next().map(|event| KeptEvent {
+            what: event.what.clone(),
+            took_ns: median(&took).unwrap_or(0.0),
+        });
         let refused = REFUSING.iter().filter_map(|name| {
             let count = counters.get(&format!("Conntrack.{name}"))?;
             Some((name.to_string(), *count))
@@ -178,7 +217,9 @@ impl KeptRow {
         Some(KeptRow {
             asked: last.asked,
             open: [open().min()?, open().max()?],
+            opened: open().sum(),
             unanswered: trials.iter().filter_map(unanswered).sum(),
+            event,
             open_ns: time(|kept| kept.open_ns),
             ask_ns: time(|kept| kept.ask_ns),
             close_ns: time(|kept| kept.close_ns),

@@ -120,8 +120,11 @@ fn why(
     let cut_short = matches!(stopped, Stopped::Interrupted | Stopped::Failed);
     let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
     let opened = || of_slot.iter().filter_map(|trial| trial.opened.as_deref());
+    let is_renumbered = opened().any(ConnectionTrial::is_renumbered);
+    // Whether they survive it is the question.
+    let had_event = row.kept.as_ref().is_some_and(|kept| kept.event.is_some());
     // Whatever else the audit found follows from that.
-    if dropped_share(campaign, &of_slot) >= 1.0 && !opened().any(ConnectionTrial::is_renumbered) {
+    if !had_event && !is_renumbered && dropped_share(campaign, &of_slot) >= 1.0 {
         return (!is_meant_to_drop(campaign, slot))
             .then(|| drops_all(campaign, slot, row, &of_slot));
     }

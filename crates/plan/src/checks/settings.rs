@@ -62,7 +62,10 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         EventKind::LinkDown => &["for", "end"],
         EventKind::ProcessKilled => &["process", "run"],
         EventKind::Command => &["run", "undo", "for"],
-        EventKind::RulesReloaded | EventKind::Reboot | EventKind::PowerOff => &[],
+        EventKind::RulesReloaded
+        | EventKind::FirewallRestarted
+        | EventKind::Reboot
+        | EventKind::PowerOff => &[],
     };
     let word = named.text().unwrap_or_default();
     for entry in table
@@ -84,9 +87,17 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         EventKind::Command if run.is_none() || undo.is_none() => {
             Some(("a command needs its undoing", "add run and undo"))
         }
-        EventKind::RulesReloaded if tree.table("rules").is_none() => Some((
-            "the variant has no rules",
-            "add rules, or choose another event",
+        EventKind::RulesReloaded | EventKind::FirewallRestarted
+            if tree.table("rules").is_none() =>
+        {
+            Some((
+                "the variant has no rules",
+                "add rules, or choose another event",
+            ))
+        }
+        EventKind::FirewallRestarted if !place.embedded => Some((
+            "linerate can do so in the embedded lab only",
+            "use rules-reloaded, or a command with its own undoing",
         )),
         EventKind::Reboot | EventKind::PowerOff if place.embedded => Some((
             "this machine would go down",

@@ -3,7 +3,7 @@
 use crate::campaign::{Campaign, Cell};
 use crate::diagnostic::Lines;
 use crate::draft::{Draft, Expected, Selector, Who};
-use linerate_measure::experiment::{Claim, Comparison, Expectation, Interest, Levels};
+use linerate_measure::experiment::{Comparison, Expectation, Interest, Levels};
 use std::collections::HashMap;
 
 /// Adds baselines, comparisons and expectations to a campaign whose cells are complete.
@@ -162,7 +162,6 @@ impl<'d> Pairs<'d> {
 
     /// The cells that an expectation is about, each with its partner.
     fn expected(&self, expected: &Expected) -> Vec<(usize, Option<usize>)> {
-        let needs_partner = !matches!(expected.claim, Claim::AtLeast(_) | Claim::AtMost(_));
         let partner = |at: usize| {
             expected
                 .than
@@ -176,7 +175,7 @@ impl<'d> Pairs<'d> {
             (0..self.campaign.cells.len()).filter(|at| self.meant(*at, expected.of.who, &levels));
         let pairs = cells.map(|at| (at, partner(at)));
         pairs
-            .filter(|(at, than)| !needs_partner || than.is_some_and(|than| than != *at))
+            .filter(|(at, than)| !expected.claim.compares() || than.is_some_and(|than| than != *at))
             .collect()
     }
 

@@ -75,7 +75,7 @@ static FIELDS: [Key; 15] = [
     key("files", Kind::Tables(&FILE))
         .about("Files to write. An existing file is restored afterwards."),
     key("event", Kind::Table(&EVENT))
-        .about("An event that interrupts the device under test, in trials of the test reset."),
+        .about("An event that happens to the device under test: in trials of the test reset, and while connections are kept open (traffic.open)."),
     key("commands", Kind::Tables(&COMMAND))
         .about("Commands to run before the trials, in this order, after all other settings."),
 ];
@@ -316,7 +316,7 @@ static EVENT: Table = Table {
     ]],
 };
 
-static EVENTS: [(&str, &str); 7] = [
+static EVENTS: [(&str, &str); 8] = [
     (
         "forwarding-off",
         "the kernel forwards nothing for a while: an interruption",
@@ -328,6 +328,10 @@ static EVENTS: [(&str, &str); 7] = [
     (
         "rules-reloaded",
         "the variant's rules are loaded again: a reconfiguration",
+    ),
+    (
+        "firewall-restarted",
+        "the variant's rules are loaded again, and the DUT forgets its connections: a reconfiguration. In the embedded lab only",
     ),
     (
         "process-killed",

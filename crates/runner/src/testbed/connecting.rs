@@ -5,19 +5,20 @@
 
 use super::connections::tracked;
 use super::embedded::{GroupLab, SequentialLabs, lab_spec, scene, settle, targets, turn};
+use super::keeping::{self, Held};
 use super::prepare::{Prepared, TrafficKind, distinct};
-use super::{Request, TrialOutcome, keeping};
+use super::{Request, TrialOutcome};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
 use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, Lane, support};
-use linerate_linux::net::{Netns, conntrack, sysctl};
+use linerate_linux::net::{conntrack, sysctl};
 use linerate_linux::ports::Port;
 use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
 use linerate_linux::trial::{self, Outcome};
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{ConnectionTrial, Connections, Kept, Mode, States};
+use linerate_measure::record::{ConnectionTrial, Connections, Mode, States};
 use linerate_measure::trial::{Moment, Shape, Timing};
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
@@ -118,7 +119,12 @@ impl GroupLab for ConnectionLab {
         let load = (timing, request.load(batch));
         let during = |moment, _| collectors.during(moment);
         let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
-        let (outcome, attempted, kept) = carry_out(&mut self.ends, wanted, load, dut, during)?;
+        let (outcome, attempted, held) = carry_out(&mut self.ends, wanted, load, lane, during)?;
+        let (kept, event_run) = held.unzip();
+        let event_run = event_run.flatten();
+        if event_run.is_some() {
+            lane.dut.iter().for_each(|dut| dut.count_from_0());
+        }
         let ([sent, came], mut accounts) = settle(lane, &before, false, || self.ends.frames())?;
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
@@ -164,6 +170,7 @@ impl GroupLab for ConnectionLab {
         outcome.evidence.passes_first_frames = opened.reached.first() > Some(&0);
         (outcome.record.opened, outcome.record.rules) = (Some(Box::new(opened)), rules);
         outcome.record.waited_ns = waited_ns;
+        outcome.add_event(lane.setup.settings.event.as_ref(), event_run);
         Ok(outcome)
     }
 }
@@ -211,7 +218,7 @@ fn change_numbers(
         };
         let _turn = turn(prepared);
         let wanted = wanted(prepared, kind, spec, (number, lane));
-        carry_out(ends, wanted, (timing, load), None, |_, _| {})?;
+        carry_out(ends, wanted, (timing, load), lane, |_, _| {})?;
         let opened = ends.account(spec);
         if opened.changed > 0 && opened.closed() == 0 {
             return Ok(true);
@@ -272,11 +279,11 @@ fn carry_out(
     ends: &mut ConnectionEnds,
     wanted: Wanted,
     (timing, load): (Timing, Load),
-    dut: Option<&Netns>,
+    lane: &Lane,
     during: impl FnMut(Moment, u64),
-) -> Result<(Outcome, PortCounters, Option<Kept>)> {
+) -> Result<(Outcome, PortCounters, Option<Held>)> {
     if let Some(open) = wanted.connections.open {
-        return keeping::run(ends, wanted, open, (timing, load), dut, during);
+        return keeping::run(ends, wanted, open, (timing, load), lane, during);
     }
     let (mut opener, mut closed) = ends.ports(wanted);
     let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, during)?;
@@ -350,7 +357,9 @@ pub(super) fn account(
 fn has_usual_table(lane: &Lane) -> bool {
     let settings = &lane.setup.settings;
     let names = &mut settings.sysctls.keys();
-    let usual = !names.any(|name| name.contains("netfilter"));
+    // Which connections are picked up in their midst changes neither their number nor their time.
+    let usual =
+        !names.any(|name| name.contains("netfilter") && !name.ends_with("nf_conntrack_tcp_loose"));
     settings.rules.is_some() && lane.setup.tracks && usual
 }
 

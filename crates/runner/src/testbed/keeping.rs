@@ -1,9 +1,12 @@
 //! Connections that are kept open at the same time: all are opened, then each carries a request and its answer, then all are closed.
 
+use super::EventRun;
 use super::prepare::Prepared;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use anyhow::Result;
-use linerate_linux::net::{Netns, conntrack};
+use linerate_linux::lab::Lane;
+use linerate_linux::lab::events::Event;
+use linerate_linux::net::conntrack;
 use linerate_linux::ports::connections::{Closed, ConnectionEnds, Next, Opener, Wanted};
 use linerate_linux::ports::{Port, monotonic_ns};
 use linerate_linux::trial::{self, LOOK, Outcome, sleep_until};
@@ -28,16 +31,19 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Ports that Linux gives out behind one address by masquerading (1024 to 65535), to each server.
 const MASQUERADE_PORTS: u64 = 64_512;
 
-/// Opens `open` connections, keeps them open for the time of the trial's window, sends a request on each, and closes them. Returns the
-/// samples of the opening, and the connections that were attempted.
+/// How connections were kept open, and what happened to the DUT meanwhile.
+pub(super) type Held = (Kept, Option<EventRun>);
+
+/// Opens `open` connections, keeps them open for the time of the trial's window and that of the lane's event, sends a request on each,
+/// and closes them. Returns the samples of the opening, the connections that were attempted, and the event.
 pub(super) fn run(
     ends: &mut ConnectionEnds,
     wanted: Wanted,
     open: u32,
     (timing, load): (Timing, Load),
-    dut: Option<&Netns>,
+    lane: &Lane,
     mut at: impl FnMut(Moment, u64),
-) -> Result<(Outcome, PortCounters, Option<Kept>)> {
+) -> Result<(Outcome, PortCounters, Option<Held>)> {
     let paced = load
         .rate
         .map_or(0.0, |rate| f64::from(open) / rate.max(1.0));
@@ -64,8 +70,10 @@ pub(super) fn run(
         })
         .to_vec();
     let grown = || Some(conntrack::slab_bytes()?.saturating_sub(slab?));
+    let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
     let (entries, slab_bytes) = (dut.and_then(conntrack::count), dut.and_then(|_| grown()));
     sleep_until(monotonic_ns() + timing.run_ns, LOOK, interrupted);
+    let event = happen(lane, outcome.began_ns)?;
     let mut times = [0; 2];
     for (next, took_ns) in [Next::Request, Next::Fin].into_iter().zip(&mut times) {
         if interrupted() || opened == 0 {
@@ -85,7 +93,19 @@ pub(super) fn run(
         entries,
         slab_bytes,
     };
-    Ok((outcome, attempted, Some(kept)))
+    Ok((outcome, attempted, Some((kept, event))))
+}
+
+/// Carries out the event of a lane's variant, if it has one.
+fn happen(lane: &Lane, began_ns: u64) -> Result<Option<EventRun>> {
+    if lane.dut.is_none() || lane.setup.settings.event.is_none() || interrupted() {
+        return Ok(None);
+    }
+    let event = Event::of(lane)?;
+    let (ran, from_ns) = (event.words(), monotonic_ns());
+    let done = event.carry_out(interrupted).map_err(|e| e.to_string());
+    let times = [from_ns, monotonic_ns()].map(|ns| ns.saturating_sub(began_ns));
+    Ok(Some((done, times, ran)))
 }
 
 /// One load, until it is over and nothing arrives any more.

@@ -178,7 +178,7 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
     } else if shown.is_of_end_hosts() {
         page.table(limited(end_hosts::short(shown), rows));
     } else if kept::has_rows(shown) {
-        page.table(limited(kept::table(shown), rows));
+        page.table(limited(kept::table(shown, false), rows));
         more(page, shown.with_dut().count(), rows);
     } else if flood::has_rows(shown) {
         let flooded = flood::flooded(shown);

@@ -54,14 +54,49 @@ fn works(kept: &KeptRow) -> String {
     match kept.unanswered {
         _ if kept.open[1] == 0 => String::new(),
         0 => ", each with a request and its answer".into(),
+        _ if kept.event.is_some() => String::new(),
         n => format!(", of which {} carried no request and answer", grouped(n)),
     }
 }
 
-/// How many connections each variant holds: those that hold fewer than were asked for first.
-pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
+/// How many connections the event of each variant broke, and how long it took.
+fn broken(shown: &Shown<'_>) -> Vec<String> {
     let slots = &shown.campaign.slots;
     let rows = rows(shown).into_iter();
+    let said = rows.filter_map(|(row, kept)| {
+        let (slot, event) = (slots.get(row.slot)?, kept.event.as_ref()?);
+        let broke = match kept.unanswered {
+            0 => "none".into(),
+            n if n == kept.opened => "all".into(),
+            n => grouped(n),
+        };
+        let what = format!(
+            "{} breaks {broke} of {} open {} connections",
+            event.what,
+            grouped(kept.opened),
+            slot.family
+        );
+        Some((
+            what,
+            format!("{} in {}", slot.plan_variant, time(event.took_ns)),
+        ))
+    });
+    let said = together(said).into_iter();
+    said.map(|(what, who)| format!("{what}: {}.", listed(&who)))
+        .collect()
+}
+
+/// How many connections each variant holds: those that hold fewer than were asked for first.
+pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
+    let broken = broken(shown);
+    broken.into_iter().chain(held(shown)).collect()
+}
+
+fn held(shown: &Shown<'_>) -> Vec<String> {
+    let slots = &shown.campaign.slots;
+    let rows = rows(shown).into_iter();
+    // Of those that an event met, all is said but what was refused before.
+    let rows = rows.filter(|(_, kept)| kept.event.is_none() || kept.open[0] < kept.asked);
     let rows = rows.filter_map(|(row, kept)| Some((slots.get(row.slot)?, row, kept)));
     let (all, fewer): (Vec<_>, Vec<_>) = rows.partition(|(_, _, kept)| kept.open[0] == kept.asked);
     let of = |slot: &Slot, kept: &KeptRow| {
@@ -92,16 +127,26 @@ pub fn sentences(shown: &Shown<'_>) -> Vec<String> {
     fewer.chain(all).collect()
 }
 
-/// A row for each variant and number.
-pub fn table(shown: &Shown<'_>) -> Table {
+/// A row for each variant and number. `whole`: with all times, also where an event is the question.
+pub fn table(shown: &Shown<'_>, whole: bool) -> Table {
+    let events = rows(shown).iter().any(|(_, kept)| kept.event.is_some());
     let unit = shown.unit();
     let time = |ns: f64| (ns > 0.0).then(|| span(ns));
     Table::of(rows(shown))
         .column("", "", |(row, _)| shown.name(row.slot))
         .column("open", "at once", |(_, kept)| count(kept.open[0]))
-        .if_any("opened", "in", |(_, kept)| time(kept.open_ns))
-        .if_any("answers", "in", |(_, kept)| time(kept.ask_ns))
-        .if_any("closed", "in", |(_, kept)| time(kept.close_ns))
+        .if_any("event", "broke", |(_, kept)| {
+            kept.event.as_ref().map(|_| count(kept.unanswered))
+        })
+        .if_any("event", "took", |(_, kept)| {
+            time(kept.event.as_ref()?.took_ns)
+        })
+        .when(whole || !events, |table| {
+            table
+                .if_any("opened", "in", |(_, kept)| time(kept.open_ns))
+                .if_any("answers", "in", |(_, kept)| time(kept.ask_ns))
+                .if_any("closed", "in", |(_, kept)| time(kept.close_ns))
+        })
         .if_any("opened", unit.name, |(row, _)| {
             has_rate(row).then(|| unit.median(&row.received)).flatten()
         })
@@ -141,8 +186,11 @@ pub fn memory(shown: &Shown<'_>) -> String {
 /// The section of the whole page.
 pub fn section(page: &mut Document, shown: &Shown<'_>) {
     if any(shown) {
-        page.section("Connections that were open at the same time", table(shown));
-        page.note("Times are medians, without the time spent waiting for connections that failed. Changes are those of the connections opened a second.");
+        page.section(
+            "Connections that were open at the same time",
+            table(shown, true),
+        );
+        page.note("Times are medians, without the time spent waiting for connections that failed. Changes are those of the connections opened a second. An event broke the connections that had no answer after it, in all trials.");
         page.fact("memory", memory(shown));
     }
 }
@@ -151,7 +199,9 @@ pub fn section(page: &mut Document, shown: &Shown<'_>) {
 mod tests {
     use super::super::tests::{WIDE, campaign, text};
     use crate::pages::tests::trial;
-    use linerate_measure::record::{ConnectionTrial, Connections, Kept, States, TrialRecord};
+    use linerate_measure::record::{
+        ConnectionTrial, Connections, DutEvent, EventClass, Kept, States, TrialRecord,
+    };
     use linerate_wire::{ConnectionSpec, Exchange};
 
     const PLAN: &[u8] = br#"
@@ -236,5 +286,33 @@ mod tests {
         let text = page(held(300_000, 299_990, 300_000));
         let broken = "stateful holds all 300,000 IPv4 connections at once, of which 10 carried no request and answer.";
         assert!(text.contains(broken), "{text}");
+    }
+
+    #[test]
+    fn an_event_is_told_with_what_it_broke_and_its_time() {
+        let with = |answered| TrialRecord {
+            event: Some(DutEvent {
+                what: "firewall-restarted".into(),
+                class: EventClass::Reconfiguration,
+                began_ns: 1_000_000,
+                ended_ns: 21_500_000,
+                ran: Vec::new(),
+            }),
+            ..held(300_000, answered, 300_000)
+        };
+        let said = |answered, broke: &str| {
+            let text = page(with(answered));
+            let said = format!(
+                "firewall-restarted breaks {broke} of 300,000 open IPv4 connections: stateful in 20.5 ms."
+            );
+            assert!(text.contains(&said), "{said}\n{text}");
+            assert!(!text.contains("stateful holds"), "{text}");
+            text
+        };
+        said(300_000, "none");
+        said(299_990, "10");
+        // No figure of the opening is missing because of it.
+        let text = said(0, "all");
+        assert!(!text.contains("let no connection pass"), "{text}");
     }
 }

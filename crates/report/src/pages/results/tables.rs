@@ -10,7 +10,7 @@ use super::super::simulation::simulated;
 use super::changes::{change, change_interval, change_with_interval, verdict};
 use super::figures::limit;
 use super::shown::{Shown, has_rate};
-use linerate_measure::experiment::{Factor, Interest};
+use linerate_measure::experiment::{Claim, Factor, Interest};
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
 pub fn cells(page: &mut Document, shown: &Shown<'_>) {
@@ -367,11 +367,11 @@ pub fn decisive(shown: &Shown<'_>, expected: &Expected) -> Vec<String> {
         .pairs
         .iter()
         .filter(decides)
-        .map(|pair| told(shown, pair))
+        .map(|pair| told(shown, pair, expected.claim))
         .collect()
 }
 
-fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
+fn told(shown: &Shown<'_>, pair: &JudgedPair, claim: Claim) -> String {
     let of = shown.name(pair.of);
     match (pair.than, &pair.estimate) {
         (_, None) => format!("{of}: not measured"),
@@ -381,6 +381,9 @@ fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
                 shown.name(than),
                 change_with_interval(ratio)
             )
+        }
+        (None, Some(share)) if claim.is_of_share() => {
+            format!("{of}: {} % pass", percent(share.median))
         }
         (None, Some(rate)) => {
             let figure = rate_words(rate.median, digits(rate));
