@@ -81,6 +81,7 @@ fn every_experiment_is_there() {
         "states",
         "synflood",
         "tables",
+        "teardown",
         "threaded-napi",
         "vlan",
         "vxlan",

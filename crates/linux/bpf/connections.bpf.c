@@ -68,7 +68,7 @@ struct seen {
 	u64 acks[2];       /* bare ACKs of connections that are of no stage: those that arrived, and those that were sent */
 	u64 shut;          /* SYN/ACKs with a window of 0: a SYN proxy answered in the server's place */
 	u64 shifted;       /* with a table: SYN/ACKs with another number than the server's */
-	u64 pad[6];
+	u64 pad[3];
 };
 
 /* Of a thread's connections, by the thread's number: those that closed at the client, and frames that arrived there (about: several CPUs
@@ -337,7 +337,7 @@ inline_always int resume_connection(struct xdp_md *ctx, const int v6)
 	if (stage == K_ENDED) {
 		f.seq += how->request;
 		f.ack += how->object;
-		f.flags = FIN | ACK;
+		f.flags = how->exchange == KEPT ? FIN | ACK : how->exchange == KEPT_RESET ? RST | ACK : ACK;
 		f.payload = 0;
 	}
 	if (unlikely(write_frame(ctx, &f, v6, 0, 0))) {
@@ -449,7 +449,7 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		f.shut = !got->window;
 		if (how->floods && is_of_flood(how, seen, &f, bytes, is_server, v6))
 			return XDP_DROP;
-		if (how->exchange == KEPT)
+		if (how->exchange >= KEPT)
 			stage = is_server ? next_of_kept_server(how, &f, &flow, &reply) : next_of_kept_client(how, &f, &flow, &reply);
 		else
 			stage = is_server ? next_of_server(how, &f, &flow, &reply, v6) : next_of_client(how, seen, &f, &flow, &reply);
@@ -495,7 +495,7 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 	if (reply == BARE_ACK)
 		seen->acks[1]++;
 	else
-		seen->went[reply & 7]++;
+		seen->went[reply & 15]++;
 	seen->went_bytes += ctx->data_end - ctx->data;
 	return how->turn == XDP_TX ? XDP_TX : bpf_redirect(ctx->ingress_ifindex, 0);
 }

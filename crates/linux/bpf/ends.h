@@ -190,7 +190,8 @@ inline_always int next_of_server(const struct control *how, struct frame *f, u32
 
 /*
  * Ends of connections that are kept open. c0 has four low bits of 0, and the request 6 bytes: so the low bits of the client's sequence
- * numbers tell its last ACK from its first one and from the request, which has PSH.
+ * numbers tell its last ACK from its first one and from the request, which has PSH. Where the server closes, its last ACK has no PSH, as
+ * its answer has.
  */
 inline_always int next_of_kept_client(const struct control *how, struct frame *f, u32 *flow, u32 *reply)
 {
@@ -203,6 +204,9 @@ inline_always int next_of_kept_client(const struct control *how, struct frame *f
 		c0 = f->ack - 1;
 	} else if (f->flags & FIN) {
 		stage = K_PARTED;
+		c0 = f->ack - (how->exchange == KEPT_SERVER ? 1 : 2) - how->request;
+	} else if (how->exchange == KEPT_SERVER && !(f->flags & PSH)) {
+		stage = K_CONFIRMED;
 		c0 = f->ack - 2 - how->request;
 	} else {
 		stage = K_TOLD;
@@ -214,7 +218,7 @@ inline_always int next_of_kept_client(const struct control *how, struct frame *f
 	if (number >> FLOW_BITS != how->epoch)
 		return IS_STALE;
 	s0 = answer_to(c0);
-	expected = stage == ANSWERED ? s0 : stage == K_TOLD ? s0 + 1 : s0 + 1 + how->object;
+	expected = stage == ANSWERED ? s0 : stage == K_TOLD ? s0 + 1 : s0 + 1 + how->object + (stage == K_CONFIRMED);
 	if (f->seq != expected)
 		return IS_CHANGED;
 	*flow = number & ((1 << FLOW_BITS) - 1);
@@ -228,6 +232,10 @@ inline_always int next_of_kept_client(const struct control *how, struct frame *f
 	} else if (stage == K_PARTED) {
 		f->seq = c0 + 2 + how->request;
 		f->ack = s0 + 2 + how->object;
+		if (how->exchange == KEPT_SERVER) {
+			f->seq = c0 + 1 + how->request;
+			f->flags = FIN | ACK;
+		}
 		*reply = K_CLOSED;
 	} else {
 		*reply = LAST;
@@ -239,12 +247,15 @@ inline_always int next_of_kept_server(const struct control *how, struct frame *f
 {
 	u32 c0, number, stage, expected, s0;
 
-	if (f->flags & RST)
+	if (f->flags & RST && how->exchange != KEPT_RESET)
 		return IS_RESET;
 	if (f->flags & SYN) {
 		stage = OPENED;
 		c0 = f->seq;
-	} else if (f->flags & FIN) {
+	} else if (f->flags & (FIN | RST)) {
+		stage = how->exchange == KEPT_SERVER ? K_CLOSED : K_ENDED;
+		c0 = f->seq - 1 - how->request;
+	} else if (how->exchange == KEPT_SERVER && (f->seq & 15) != 1) {
 		stage = K_ENDED;
 		c0 = f->seq - 1 - how->request;
 	} else if ((f->seq & 15) == 1) {
@@ -256,7 +267,7 @@ inline_always int next_of_kept_server(const struct control *how, struct frame *f
 	}
 	number = gathered(c0 >> 4);
 	if (c0 & 15)
-		return IS_CHANGED;
+		return f->flags & RST ? IS_RESET : IS_CHANGED;
 	if (number >> FLOW_BITS != how->epoch)
 		return IS_STALE;
 	s0 = answer_to(c0);
@@ -278,11 +289,16 @@ inline_always int next_of_kept_server(const struct control *how, struct frame *f
 		f->flags = PSH | ACK;
 		f->payload = how->object;
 		*reply = K_TOLD;
-	} else if (stage == K_ENDED) {
+	} else if (stage == K_ENDED && how->exchange != KEPT_RESET) {
 		f->seq = s0 + 1 + how->object;
-		f->ack = c0 + 2 + how->request;
+		f->ack = c0 + 1 + how->request + (how->exchange == KEPT);
 		f->flags = FIN | ACK;
 		*reply = K_PARTED;
+	} else if (stage == K_CLOSED && how->exchange == KEPT_SERVER) {
+		f->seq = s0 + 2 + how->object;
+		f->ack = c0 + 2 + how->request;
+		f->flags = ACK;
+		*reply = K_CONFIRMED;
 	}
 	return stage;
 }

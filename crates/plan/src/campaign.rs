@@ -17,7 +17,7 @@ use linerate_measure::record::{Mode, Planned, Slot};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::units::grouped;
-use linerate_wire::{Extensions, Family, SERVERS, SHORTEST_OBJECT};
+use linerate_wire::{Close, Extensions, Family, SERVERS, SHORTEST_OBJECT};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -261,6 +261,7 @@ impl Campaign {
                 let Kind {
                     object,
                     open,
+                    close,
                     servers,
                     flood,
                     ..
@@ -269,6 +270,12 @@ impl Campaign {
                     String::new()
                 } else {
                     format!(" {object} B")
+                };
+                let close = match close {
+                    None => "",
+                    Some(Close::Client) => " closed by client",
+                    Some(Close::Server) => " closed by server",
+                    Some(Close::Reset) => " reset",
                 };
                 let what = match open {
                     Some(open) => format!("{} open", grouped(open)),
@@ -284,7 +291,10 @@ impl Campaign {
                     syns if syns % 1000 == 0 => format!(" flood {}k/s", grouped(syns / 1000)),
                     syns => format!(" flood {}/s", grouped(syns)),
                 };
-                cell.name = format!("{} {family} {what}{servers}{object}{flood}", cell.variant);
+                cell.name = format!(
+                    "{} {family} {what}{close}{servers}{object}{flood}",
+                    cell.variant
+                );
                 continue;
             }
             let unit = if size.pattern.len() == 1 { " B" } else { "" };

@@ -97,6 +97,15 @@ static MODES: [(&str, &str); 3] = [
     ),
 ];
 
+static CLOSES: [(&str, &str); 3] = [
+    ("client", "FIN of the client, FIN of the server, ACK"),
+    (
+        "server",
+        "an ACK of the client, on which the server sends FIN; FIN of the client, ACK",
+    ),
+    ("reset", "RST of the client"),
+];
+
 pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
@@ -110,6 +119,9 @@ pub(super) static TRAFFIC: Table = Table {
             "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \
                 N is at most 1,048,576 for each server (64 clients with 16,384 ports each), so 16,777,216 with 16 servers. \
                 Default: each connection is closed as soon as it has its answer.",
+        ),
+        key("close", Kind::Choice(&CLOSES)).about(
+            "Who closes connections that are kept open. Where it is given, the rate is that of connections closed a second. Default: the client, and the rate is that of connections opened a second.",
         ),
         key("servers", Kind::count(1, SERVERS as u64))
             .about("Number of servers of the connections: 1, 2, 4, 8 or 16. Default: 16."),

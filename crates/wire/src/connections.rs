@@ -18,6 +18,18 @@ pub enum Exchange {
     Udp,
 }
 
+/// Who closes connections that are kept open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Close {
+    /// The client sends FIN, the server answers with its FIN, and the client acknowledges it.
+    Client,
+    /// The client acknowledges the answer, which lets the server send FIN; the client answers with its FIN, and the server acknowledges it.
+    Server,
+    /// The client sends RST.
+    Reset,
+}
+
 /// Connections to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSpec {
@@ -31,6 +43,9 @@ pub struct ConnectionSpec {
     /// closed. `None`: each is closed as soon as it has its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
+    /// Who closes those that are kept open; `None`: the client, and the rate is that of opening them, not of closing them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close: Option<Close>,
     /// Servers among which they are spread, a power of 2.
     #[serde(default = "all_servers", skip_serializing_if = "is_all_servers")]
     pub servers: u32,
@@ -52,10 +67,10 @@ fn is_all_servers(servers: &u32) -> bool {
 }
 
 /// Stages of a connection at most: the frame that arrived at one of both ends.
-pub const STAGES: usize = 8;
+pub const STAGES: usize = 9;
 
 /// The frames of connections that are kept open, in their order.
-const KEPT_OPEN: [&str; STAGES] = [
+const KEPT_OPEN: [&str; 8] = [
     "SYN",
     "SYN/ACK",
     "client's ACK",
@@ -65,6 +80,22 @@ const KEPT_OPEN: [&str; STAGES] = [
     "server's FIN",
     "last ACK",
 ];
+
+/// Of those that the server closes.
+const CLOSED_BY_SERVER: [&str; STAGES] = [
+    "SYN",
+    "SYN/ACK",
+    "client's ACK",
+    "request",
+    "answer",
+    "ACK of the answer",
+    "server's FIN",
+    "client's FIN",
+    "last ACK",
+];
+
+/// Of those that the client resets.
+const RESET: [&str; 6] = ["SYN", "SYN/ACK", "client's ACK", "request", "answer", "RST"];
 
 /// Stages of connections that are kept open: the frame with which one is open, and the frame that shows that it works.
 pub const IS_OPEN: usize = 2;
@@ -139,6 +170,7 @@ impl ConnectionSpec {
             request,
             object,
             open: None,
+            close: None,
             servers: SERVERS,
             flood: 0,
         }
@@ -147,7 +179,11 @@ impl ConnectionSpec {
     /// The frames in their order. The last one that arrives closes the connection.
     pub fn stages(&self) -> &'static [&'static str] {
         match self.open {
-            Some(_) => &KEPT_OPEN,
+            Some(_) => match self.close {
+                None | Some(Close::Client) => &KEPT_OPEN,
+                Some(Close::Server) => &CLOSED_BY_SERVER,
+                Some(Close::Reset) => &RESET,
+            },
             None => self.exchange.stages(),
         }
     }
@@ -175,6 +211,12 @@ mod tests {
             ..ConnectionSpec::new(Exchange::Request, 6)
         };
         assert_eq!(kept.stages()[IS_OPEN], "client's ACK");
+        for (close, stages) in [(Close::Client, 8), (Close::Server, 9), (Close::Reset, 6)] {
+            let close = Some(close);
+            let stages_of = ConnectionSpec { close, ..kept }.stages();
+            assert_eq!(stages_of.len(), stages);
+            assert_eq!(stages_of[..=HAS_ANSWER], kept.stages()[..=HAS_ANSWER]);
+        }
         assert_eq!(kept.stages()[HAS_ANSWER], "answer");
     }
 
@@ -192,6 +234,7 @@ mod tests {
                 request: 0,
                 object: 100,
                 open: None,
+                close: None,
                 servers: SERVERS,
                 flood: 0
             }

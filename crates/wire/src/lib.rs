@@ -43,7 +43,7 @@ pub mod words;
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
 pub use connections::{
-    CLIENT_PORTS, CLIENTS, ConnectionSpec, Exchange, HAS_ANSWER, IS_OPEN, LARGEST_OBJECT,
+    CLIENT_PORTS, CLIENTS, Close, ConnectionSpec, Exchange, HAS_ANSWER, IS_OPEN, LARGEST_OBJECT,
     MOST_CONNECTIONS, NUMBERED, SERVERS, SHORTEST_OBJECT, STAGES, pairs,
 };
 pub use endpoints::{DEFAULT_PORT, EndpointRange, MAX_PARSED_FLOWS};

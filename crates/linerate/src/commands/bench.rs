@@ -25,6 +25,7 @@ impl Verb for Options {
         &[
             key("--connections", "traffic.connections", "LIST").levels().alone("request"),
             key("--concurrent", "traffic.open", "N").levels(),
+            key("--close", "traffic.close", "LIST").levels(),
             key("--servers", "traffic.servers", "N").levels(),
             key("--flood", "traffic.flood", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
@@ -244,6 +245,7 @@ fn source(args: &Bench) -> Result<Source> {
         "family",
         "connections",
         "open",
+        "close",
         "servers",
         "flood",
         "object",

@@ -141,6 +141,38 @@ fn connections_that_break_while_they_are_open_are_told() {
 
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
+fn connections_are_closed_by_either_end_or_reset_and_stay_in_the_table() {
+    let variants = r#"
+        variants.nat.rules = { tool = "nftables", filter = "nat" }
+        factors.close = { sets = "traffic.close", levels = ["client", "server", "reset"] }
+    "#;
+    let experiment = Experiment::new(&plan("open = 700", variants), "");
+    let ended = experiment.run("").run().ok();
+    assert!(ended.stdout.contains("entries"), "{}", ended.stdout);
+    let all = trials(&experiment);
+    assert_eq!(all.len(), 2 * 3, "{}", ended.stdout);
+    for (name, trial) in &all {
+        assert_eq!(faults(trial), "", "{name}");
+        let stages = match name {
+            name if name.contains("reset") => 6,
+            name if name.contains("server") => 9,
+            _ => 8,
+        };
+        assert_eq!(reached(trial), vec![700; stages], "{name}");
+        // The window is that of the closing.
+        let last = trial["samples"].as_array().unwrap().last().unwrap();
+        let kept = &trial["opened"]["kept"];
+        assert_eq!(last["t_ns"], kept["close_ns"], "{name}: {trial:#}");
+        if !name.contains("tester") {
+            assert_eq!(kept["entries"], 700, "{name}");
+            assert_eq!(trial["connections"]["tracked"], 700, "{name}");
+        }
+        assert_eq!(trial["dut"].get("Conntrack.invalid"), None, "{name}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
 fn rules_loaded_again_break_no_connection_unless_the_dut_forgets_them() {
     let variants = r#"
         [variants.reloaded]
@@ -200,6 +232,7 @@ fn numbers_of_open_connections_that_cannot_be_are_refused_with_what_to_do() {
     );
     bench("--connections --servers 3").fails(2, &["1, 2, 4, 8 or 16"]);
     bench("--servers 2").fails(2, &["only connections have servers"]);
+    bench("--connections --close server").fails(2, &["that are kept open", "--concurrent"]);
     bench("--connections half --concurrent 10").fails(2, &["only connections of the kind request"]);
     bench("--concurrent 10 --variant known-loss=9@fin").fails(2, &["closed one by one"]);
     bench("--concurrent 10 --sizes 64").fails(2, &["--sizes", "--concurrent"]);

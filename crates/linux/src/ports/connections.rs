@@ -20,7 +20,7 @@ pub use end::End;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{ConnectionTrial, Flood};
 use linerate_stats::histogram::{BUCKETS, Histogram};
-use linerate_wire::{ConnectionSpec, Family, HAS_ANSWER, IS_OPEN, MOST_CONNECTIONS, STAGES};
+use linerate_wire::{Close, ConnectionSpec, Family, HAS_ANSWER, IS_OPEN, MOST_CONNECTIONS, STAGES};
 use opener::numbers_of_each;
 pub use opener::{Closed, Opener};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ struct Seen {
     acks: [u64; 2],
     shut: u64,
     shifted: u64,
-    pad: [u64; 6],
+    pad: [u64; 3],
 }
 
 /// `struct progress` there: one for each thread that opens connections.
@@ -135,7 +135,7 @@ const EPOCHS: u32 = 15;
 const WINDOW: u64 = 128;
 /// One connection in so many is timed.
 const STAMP_EVERY: u32 = 64;
-/// `KEPT` there: the exchange of connections that are kept open.
+/// `KEPT` there: the exchange of connections that are kept open. `KEPT_SERVER` and `KEPT_RESET` follow.
 const KEPT: u32 = 5;
 /// Stages there: the answer to the first frame, and the client's ACK.
 const ANSWERED: u32 = 1;
@@ -232,7 +232,7 @@ impl Wanted {
 pub enum Next {
     /// A request, which is answered.
     Request = IS_OPEN as isize + 1,
-    /// The client's FIN, which ends the connection.
+    /// The client's frame that closes the connection: its FIN, its RST, or the ACK on which the server sends FIN.
     Fin = HAS_ANSWER as isize + 1,
 }
 
@@ -380,13 +380,15 @@ impl ConnectionEnds {
             request,
             object,
             open,
+            close,
             ..
         } = wanted.connections;
+        let kept = KEPT + close.unwrap_or(Close::Client) as u32;
         let [client, server] = wanted.first.map(words);
         let each = numbers_of_each(wanted.cpus.len(), &wanted.connections);
         let to_server = exchange.is_tcp() && self.serves;
         let control = Control {
-            exchange: open.map_or(exchange as u32, |_| KEPT),
+            exchange: open.map_or(exchange as u32, |_| kept),
             epoch: load % EPOCHS,
             request: request.into(),
             object: object.into(),
@@ -459,7 +461,7 @@ impl ConnectionEnds {
                         acks: std::array::from_fn(|n| sum.acks[n] + one.acks[n]),
                         shut: sum.shut + one.shut,
                         shifted: sum.shifted + one.shifted,
-                        pad: [0; 6],
+                        pad: [0; 3],
                     }
                 })
         })

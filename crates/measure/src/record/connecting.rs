@@ -136,6 +136,7 @@ pub struct KeptRow {
     /// Fewest that were open at the same time, and most.
     pub open: [u64; 2],
     /// Connections that were open, in all trials.
+    #[serde(default)]
     pub opened: u64,
     /// Of these, those that had no answer then.
     pub unanswered: u64,
@@ -150,6 +151,9 @@ pub struct KeptRow {
     pub close_ns: f64,
     /// Entries in the DUT's table while all were open, in the last trial.
     pub entries: Option<u64>,
+    /// Entries after the last connection was closed, in the last trial.
+    #[serde(default)]
+    pub left: Option<u64>,
     /// Bytes of the kernel's slab of connections then.
     pub slab_bytes: Option<u64>,
     /// Connections that the DUT's connection tracking refused, by its counters `drop`, `early_drop` and `insert_failed`, in the last trial.
@@ -224,6 +228,7 @@ impl KeptRow {
             ask_ns: time(|kept| kept.ask_ns),
             close_ns: time(|kept| kept.close_ns),
             entries: last.entries,
+            left: valid.last()?.connections.and_then(|states| states.tracked),
             slab_bytes: last.slab_bytes,
             refused: refused.collect(),
         })

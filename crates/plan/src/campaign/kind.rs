@@ -3,7 +3,7 @@
 use crate::text_form;
 use linerate_measure::record::Direction;
 use linerate_wire::{
-    ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
+    Close, ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
     MILLION, MacAddr, RFC2544_PORTS, SERVERS, SHORTEST_OBJECT, Second, Selection, SourceMacs,
     Traffic, Transport, WireError,
 };
@@ -20,6 +20,8 @@ pub struct Kind {
     pub object: u16,
     /// Connections that are kept open at the same time; `None`: each is closed as soon as it has its answer.
     pub open: Option<u32>,
+    /// Who closes them; `None`: the client, and the rate is that of opening them.
+    pub close: Option<Close>,
     /// Servers of the connections.
     pub servers: u32,
     /// SYNs a second of a flood that comes with the connections; 0: none.
@@ -80,6 +82,7 @@ impl Default for Kind {
             connections: None,
             object: SHORTEST_OBJECT,
             open: None,
+            close: None,
             servers: SERVERS,
             flood: 0,
             size: FrameMix::single(64),
@@ -191,6 +194,7 @@ impl Kind {
         } = *self;
         let connections = self.connections.map(|exchange| ConnectionSpec {
             open: self.open,
+            close: self.close,
             servers: self.servers,
             flood: self.flood,
             ..ConnectionSpec::new(exchange, self.object)

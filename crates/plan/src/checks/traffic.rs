@@ -55,7 +55,8 @@ fn of_connections(
     let usual = Kind::default();
     for entry in &traffic.entries {
         let fits = match entry.key.as_str() {
-            "connections" | "object" | "family" | "rate" | "open" | "servers" | "flood" => true,
+            "connections" | "object" | "family" | "rate" | "open" | "close" | "servers"
+            | "flood" => true,
             "size" => kind.size == usual.size,
             "flows" => kind.flows == usual.flows,
             "order" => kind.order == usual.order,
@@ -116,7 +117,15 @@ fn kept_open(
         problems.fault(span_of(place, traffic, "servers"), message, help);
         return;
     }
-    let Some(open) = kind.open else { return };
+    let Some(open) = kind.open else {
+        if let Some(close) = traffic.get("close") {
+            let open = place.draft.add("traffic", "open", "1000");
+            let help = format!("{open}, or leave it out");
+            let message = "only connections that are kept open are closed by somebody else";
+            problems.fault(close.span, message, help);
+        }
+        return;
+    };
     let span = span_of(place, traffic, "open");
     let trials = place.draft.tree.table("trials");
     if u64::from(open) > pairs(servers) {
@@ -279,6 +288,10 @@ pub(in super::super) fn traffic(
     if let Some(object) = traffic.get("object") {
         let help = without_connections(place, "object");
         problems.fault(object.span, "only connections have an object", help);
+    }
+    if let Some(close) = traffic.get("close") {
+        let help = without_connections(place, "close");
+        problems.fault(close.span, "only connections are closed", help);
     }
     if let Some(servers) = traffic.get("servers") {
         let help = without_connections(place, "servers");

@@ -151,8 +151,17 @@ impl GroupLab for ConnectionLab {
             Some(kept) => Some(kept.entries),
             None => (timing.load_ns() < SHORTEST_TIMEOUT_NS).then_some(entries),
         };
-        let agrees = entries.and_then(|entries| agrees(lane, &opened, entries));
-        let by_dut = [agrees, refusals(lane, &opened, &account)];
+        let tracks = entries.and_then(|entries| agrees(lane, &opened, entries));
+        // Closed connections stay in the table until their timeouts.
+        let left = states.and_then(|states| states.tracked);
+        let left = kept
+            .filter(|kept| kept.close_ns < SHORTEST_TIMEOUT_NS)
+            .and_then(|_| agrees(lane, &opened, left))
+            .map(|count| SecondCount {
+                place: format!("{} after the last was closed", count.place),
+                ..count
+            });
+        let by_dut = [tracks, left, refusals(lane, &opened, &account)];
         account.second_counts.extend(by_dut.into_iter().flatten());
         let (load_ns, mode) = (timing.load_ns(), prepared.mode);
         let mut faults = faults(lane, &opened, &connections, states, (load_ns, mode));

@@ -35,7 +35,7 @@ const MASQUERADE_PORTS: u64 = 64_512;
 pub(super) type Held = (Kept, Option<EventRun>);
 
 /// Opens `open` connections, keeps them open for the time of the trial's window and that of the lane's event, sends a request on each,
-/// and closes them. Returns the samples of the opening, the connections that were attempted, and the event.
+/// and closes them. Returns the samples of the opening, or of the closing where that is asked for, the connections that were attempted, and the event.
 pub(super) fn run(
     ends: &mut ConnectionEnds,
     wanted: Wanted,
@@ -62,19 +62,13 @@ pub(super) fn run(
     let (attempted, open_ns) = (opener.counters(), opener.busy_ns());
     drop(opener);
     let opened = ends.open();
-    outcome.samples = [(0, 0, 0), (open_ns, attempted.frames, opened)]
-        .map(|(t_ns, sent, received)| Sample {
-            t_ns,
-            sent,
-            received,
-        })
-        .to_vec();
+    outcome.samples = samples(open_ns, attempted.frames, opened);
     let grown = || Some(conntrack::slab_bytes()?.saturating_sub(slab?));
     let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
     let (entries, slab_bytes) = (dut.and_then(conntrack::count), dut.and_then(|_| grown()));
     sleep_until(monotonic_ns() + timing.run_ns, LOOK, interrupted);
     let event = happen(lane, outcome.began_ns)?;
-    let mut times = [0; 2];
+    let (mut times, mut closing) = ([0; 2], PortCounters::default());
     for (next, took_ns) in [Next::Request, Next::Fin].into_iter().zip(&mut times) {
         if interrupted() || opened == 0 {
             break;
@@ -82,9 +76,14 @@ pub(super) fn run(
         let (mut opener, closed) = ends.resume(wanted.clone(), next);
         carry_out(&mut opener, &load, &closed, &mut outcome, |_| {})?;
         *took_ns = opener.busy_ns();
+        closing = opener.counters();
     }
     at(Moment::Ended, outcome.began_ns);
     let [ask_ns, close_ns] = times;
+    if wanted.connections.close.is_some() && close_ns > 0 {
+        let (asked, closed) = (closing.frames, ends.closed().frames());
+        outcome.samples = samples(close_ns, asked, closed);
+    }
     let kept = Kept {
         asked: open.into(),
         open_ns,
@@ -94,6 +93,17 @@ pub(super) fn run(
         slab_bytes,
     };
     Ok((outcome, attempted, Some((kept, event))))
+}
+
+/// The samples of one phase: its begin and its end.
+fn samples(took_ns: u64, sent: u64, received: u64) -> Vec<Sample> {
+    [(0, 0, 0), (took_ns, sent, received)]
+        .map(|(t_ns, sent, received)| Sample {
+            t_ns,
+            sent,
+            received,
+        })
+        .to_vec()
 }
 
 /// Carries out the event of a lane's variant, if it has one.

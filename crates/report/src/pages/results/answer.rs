@@ -249,23 +249,27 @@ fn who(shown: &Shown<'_>, slot: &Slot) -> String {
             "forwards",
         ),
     };
-    let does = if slot.connections().is_some() {
-        "carries"
-    } else {
-        does
+    let does = match slot.connections() {
+        Some(spec) if spec.close.is_some() => "closes",
+        Some(_) => "carries",
+        None => does,
     };
     format!("{who} {does}")
 }
 
 fn frames(slot: &Slot) -> String {
     if let Some(ConnectionSpec {
-        exchange, object, ..
+        exchange,
+        object,
+        close,
+        ..
     }) = slot.connections()
     {
         let family = &slot.family;
         let kind = match exchange {
             Exchange::Udp => format!("{family} UDP requests with answers"),
             Exchange::Half => format!("half-open {family} connections"),
+            _ if close.is_some() => format!("{family} connections"),
             Exchange::Request | Exchange::Greeting | Exchange::Rst => {
                 format!("new {family} connections")
             }

@@ -4,6 +4,7 @@ use super::changes::{change, change_interval};
 use super::shown::{Shown, has_rate};
 use crate::prelude::*;
 use linerate_measure::record::{KeptRow, Row, Slot};
+use linerate_wire::words::distinct;
 
 /// Bytes of an entry in Linux's table of connections, without the data of NAT, and with them.
 const ENTRY: u64 = 256;
@@ -16,6 +17,17 @@ const MANY: u64 = 10_000;
 pub fn any(shown: &Shown<'_>) -> bool {
     let of_slot = |slot: &Slot| slot.connections().and_then(|spec| spec.open);
     shown.campaign.slots.iter().any(|s| of_slot(s).is_some())
+}
+
+/// Whether the rates are those of closing them.
+pub fn closes(shown: &Shown<'_>) -> bool {
+    let of_slot = |slot: &Slot| slot.connections().and_then(|spec| spec.close);
+    shown.campaign.slots.iter().any(|s| of_slot(s).is_some())
+}
+
+/// What is done so many times a second.
+fn done(shown: &Shown<'_>) -> &'static str {
+    if closes(shown) { "closed" } else { "opened" }
 }
 
 /// The rows with a DUT whose connections are kept open.
@@ -117,17 +129,20 @@ fn held(shown: &Shown<'_>) -> Vec<String> {
         let (who, why) = (&slot.plan_variant, why(row, kept));
         format!("{who} holds {held} of {}: {why}.", of(slot, kept))
     });
+    // Where the question is how they are closed, nothing is said of those that were open and worked.
     let said = all
         .iter()
+        .filter(|(_, _, kept)| kept.unanswered > 0 || !closes(shown))
         .map(|(slot, _, kept)| (of(slot, kept), slot.plan_variant.clone()));
     let all = together(said).into_iter().map(|(what, who)| {
+        let who = distinct(who);
         let holds = if who.len() == 1 { "holds" } else { "hold" };
         format!("{} {holds} all {what}.", listed(&who))
     });
     fewer.chain(all).collect()
 }
 
-/// A row for each variant and number. `whole`: with all times, also where an event is the question.
+/// A row for each variant and number. `whole`: with all times, also where an event or the closing is the question.
 pub fn table(shown: &Shown<'_>, whole: bool) -> Table {
     let events = rows(shown).iter().any(|(_, kept)| kept.event.is_some());
     let unit = shown.unit();
@@ -141,13 +156,15 @@ pub fn table(shown: &Shown<'_>, whole: bool) -> Table {
         .if_any("event", "took", |(_, kept)| {
             time(kept.event.as_ref()?.took_ns)
         })
-        .when(whole || !events, |table| {
+        .when(whole || !events && !closes(shown), |table| {
             table
                 .if_any("opened", "in", |(_, kept)| time(kept.open_ns))
                 .if_any("answers", "in", |(_, kept)| time(kept.ask_ns))
-                .if_any("closed", "in", |(_, kept)| time(kept.close_ns))
         })
-        .if_any("opened", unit.name, |(row, _)| {
+        .when(whole || !events, |table| {
+            table.if_any("closed", "in", |(_, kept)| time(kept.close_ns))
+        })
+        .if_any(done(shown), unit.name, |(row, _)| {
             has_rate(row).then(|| unit.median(&row.received)).flatten()
         })
         .if_any("change", "%", |(row, _)| {
@@ -157,6 +174,9 @@ pub fn table(shown: &Shown<'_>, whole: bool) -> Table {
                 (Some(interval), None) => interval,
                 (None, _) => "too few".into(),
             })
+        })
+        .when(closes(shown), |table| {
+            table.if_any("entries", "left", |(_, kept)| kept.left.map(count))
         })
         .into()
 }
@@ -190,7 +210,7 @@ pub fn section(page: &mut Document, shown: &Shown<'_>) {
             "Connections that were open at the same time",
             table(shown, true),
         );
-        page.note("Times are medians, without the time spent waiting for connections that failed. Changes are those of the connections opened a second. An event broke the connections that had no answer after it, in all trials.");
+        page.note(format!("Times are medians, without the time spent waiting for connections that failed. Changes are those of the connections {} a second. An event broke the connections that had no answer after it, in all trials.", done(shown)));
         page.fact("memory", memory(shown));
     }
 }

@@ -75,7 +75,9 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     };
     let rates = match mode {
         Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
-        _ if super::kept::any(shown) => "connections opened per second",
+        _ if super::kept::any(shown) && !super::kept::closes(shown) => {
+            "connections opened per second"
+        }
         _ if shown.opens_connections() => "connections closed per second",
         _ => "received frames/s",
     };
