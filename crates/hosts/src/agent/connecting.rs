@@ -1,4 +1,4 @@
-//! Connections between hosts: what both ends are told of a load, and what each has counted of it.
+//! Connections between hosts: the orders of both ends, and the counts of each.
 
 use super::message::Fault;
 use linerate_measure::counters::PortCounters;

@@ -332,7 +332,7 @@ pub struct Order {
     pub ahead_ns: Vec<(u8, i64)>,
     /// The connections, where the ports are ends of some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opening: Option<Opening>,
+    pub opening: Option<Box<Opening>>,
 }
 
 /// More samples than a thousand a second say nothing, and cost.

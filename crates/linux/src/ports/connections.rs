@@ -144,25 +144,25 @@ const ASKED: u32 = 2;
 const XDP_TX: u32 = 3;
 const XDP_REDIRECT: u32 = 4;
 
-/// Where the patience of an opener ends: in the embedded lab, frames arrive before its program runs again, or soon after...
+/// How long connections under way may say nothing: in the embedded lab, frames arrive before the opener runs again, or soon after...
 const PATIENCE_NS: u32 = 200_000;
-/// ...and hosts may let theirs wait for each other.
+/// ...and hosts have other programs, and cards that collect frames.
 const PATIENCE_OF_HOSTS_NS: u32 = 20_000_000;
 
 /// Attaches a program, which then holds the link: in the driver if possible, generic otherwise.
 fn attach(program: &mut Xdp, name: &str, ifindex: u32) -> Result<(), Error> {
     let mut attach = |mode| {
-        let attached = program.attach_to_if_index(ifindex, mode);
+        let attached = program.attach_to_if_index(ifindex, mode).map(|_| ());
         attached.map_err(|e| not_attached(name, ifindex, e))
     };
-    match attach(XdpMode::Default) {
+    let attached = attach(XdpMode::Default);
+    match &attached {
         // Other programs, and missing rights, are the same for both.
         Err(e) if !matches!(e.errno(), Some(libc::EBUSY | libc::EPERM)) => {
-            attach(XdpMode::Skb).map_err(|_| e)?;
+            attach(XdpMode::Skb).or(attached)
         }
-        attached => drop(attached?),
+        _ => attached,
     }
-    Ok(())
 }
 
 /// An address in wire order but for the last word, to which the program adds numbers.

@@ -137,7 +137,7 @@ pub trait Port: Send {
     /// Tells an end of connections what those of the next load are. It counts from now on.
     ///
     /// # Errors
-    /// It is none.
+    /// This port is none, or the one before has not ended.
     fn open(&mut self, opening: &Opening) -> Result<(), Error> {
         let _ = opening;
         Err(Error::Refused("this port has no connections".into()))

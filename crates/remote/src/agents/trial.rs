@@ -362,7 +362,7 @@ impl Trial<'_> {
             sample_ns,
             answer: self.answer,
             ahead_ns,
-            opening: self.opening,
+            opening: self.opening.map(Box::new),
         }
     }
 

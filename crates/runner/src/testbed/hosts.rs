@@ -166,14 +166,10 @@ impl HostSlot {
         // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
         let linux = matches!(plan.experiment.system, System::Linux | System::Vyos);
         let states = settings.tracks().then_some(match settings.states {
+            _ if traffic.connections.is_some() => States::New,
             States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
             states => states,
         });
-        // Each of them is a new one.
-        let states = match traffic.connections {
-            Some(_) => states.map(|_| States::New),
-            None => states,
-        };
         let all = states.is_some_and(|states| states != States::New);
         let connections = prepared
             .traffic(cell)
@@ -490,9 +486,8 @@ impl Hosts {
             return (Some(opened), states);
         };
         if kind.usual && opened.all_closed() && timing.load_ns() < SHORTEST_TIMEOUT_NS {
-            accounts[0]
-                .second_counts
-                .extend(opened.tracked(&host, &kind.spec));
+            let tracked = opened.tracked(&host, &kind.spec);
+            accounts[0].second_counts.extend(tracked);
         }
         (Some(opened), states.map(|states| table(&host, states)))
     }

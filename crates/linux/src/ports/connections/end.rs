@@ -59,7 +59,7 @@ impl Port for End {
     }
 
     fn open(&mut self, opening: &Opening) -> Result<(), Error> {
-        // Its threads are waited for.
+        // The threads of the load before are waited for.
         self.opener = None;
         let wanted = Wanted {
             connections: opening.connections,
@@ -86,7 +86,7 @@ impl Port for End {
     fn start(&mut self, load: &Load) -> Result<(), Error> {
         match &mut self.opener {
             Some(opener) => opener.start(load),
-            // It has counted since it was told of the connections.
+            // A server has counted since it was told of the connections.
             None => Ok(()),
         }
     }

@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// What a trial of connections has beside one of frames.
+/// Figures that a trial of connections has beside those of frames.
 pub(super) struct Opened {
     trial: ConnectionTrial,
     faults: Vec<String>,
