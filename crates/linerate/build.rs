@@ -14,6 +14,7 @@ fn main() {
         ("stand", "stand/6.1"),
         ("stands", "stand/6.12"),
         ("igb", "stand/igb"),
+        ("kernel", "kernels"),
     ] {
         announce(
             name,

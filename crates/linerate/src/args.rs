@@ -246,6 +246,11 @@ pub struct CampaignArgs {
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
+
+    /// Where a kernel is measured in a guest (`kernel` in the plan, bench --kernel): let QEMU emulate the CPU, where there is no KVM. Tries
+    /// everything out; no figure is of a real machine, and every page says so
+    #[arg(long, conflicts_with = "simulate")]
+    pub emulated: bool,
 }
 
 impl CampaignArgs {
@@ -259,6 +264,7 @@ impl CampaignArgs {
             profile: self.profile,
             keep: self.keep,
             simulate: self.simulate.clone(),
+            emulated: self.emulated,
         }
     }
 }

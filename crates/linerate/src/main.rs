@@ -11,10 +11,17 @@ mod output;
 mod prelude;
 mod watch;
 
+use linerate_linux::guest::inside::{self, Part};
+use linerate_runner::testbed::guests;
 use linerate_runner::{fault, input};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    match inside::part() {
+        Some(Part::First) => guests::inside::serve(),
+        Some(Part::Modprobe) => return ExitCode::from(inside::modprobe()),
+        None => {}
+    }
     fault::install();
     if let Some(number) = commands::calc::negative() {
         eprintln!("linerate: {number} is negative: calculators take numbers above 0");

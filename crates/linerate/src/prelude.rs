@@ -13,7 +13,7 @@ pub use clap::builder::{PossibleValuesParser, TypedValueParser};
 pub use clap::{Args, Subcommand, ValueEnum};
 pub use linerate_linux::files;
 pub use linerate_linux::records::{self, StoredCampaign};
-pub use linerate_measure::record::{Campaign, HostFacts, LabKind, Slot, Stopped, Summary};
+pub use linerate_measure::record::{Campaign, HostFacts, Slot, Stopped, Summary};
 pub use linerate_measure::summary::summarise;
 pub use linerate_plan::rules::Families;
 pub use linerate_plan::units::parse_link_speed;

@@ -4,4 +4,5 @@ mod archive;
 mod browser;
 mod common;
 mod forms;
+mod kernels;
 mod statistics;

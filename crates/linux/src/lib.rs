@@ -7,6 +7,7 @@ pub mod bpf;
 mod clock;
 mod error;
 pub mod files;
+pub mod guest;
 pub mod host;
 pub mod journal;
 pub mod lab;

@@ -335,6 +335,10 @@ fn package(program: &str) -> String {
         "ipset" => "ipset",
         "conntrack" => "conntrack",
         "modprobe" => "kmod",
+        "qemu-system-x86_64" => "qemu-system-x86",
+        "dpkg-deb" => "dpkg",
+        "xz" => "xz-utils",
+        "zstd" => "zstd",
         name if name.starts_with("iptables") || name.starts_with("ip6tables") => "iptables",
         _ => return String::new(),
     };

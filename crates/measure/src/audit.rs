@@ -75,7 +75,7 @@ pub struct SecondCount {
 }
 
 /// Everything that an audit looks at.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Evidence {
     pub shape: Shape,
     /// The parts of the window for which rates were asked.

@@ -220,6 +220,9 @@ pub struct Asked {
     pub mode: Mode,
     /// Where trials ran.
     pub lab: LabKind,
+    /// Whether its namespaces were those of guests, whose kernels the plan names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<Guests>,
     /// The generator's backend: `xdp`, `af-packet`, `pkt-gen`.
     pub generator: String,
     /// The receiver's backend.
@@ -236,6 +239,16 @@ pub struct Asked {
     pub batch: u32,
     /// Seed of the order of trials and of random flows.
     pub seed: u64,
+}
+
+/// Who runs the instructions of guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guests {
+    /// The machine's CPUs.
+    Kvm,
+    /// QEMU: no figure is of a real machine.
+    Emulated,
 }
 
 /// How generation, forwarding and reception share the CPUs.

@@ -323,7 +323,7 @@ pub fn rates(samples: &[Sample]) -> Option<Rates> {
 }
 
 /// A part of a window in which one rate is offered.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// Frames/s that were asked for.
     pub asked: f64,

@@ -249,6 +249,8 @@ impl Campaign {
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
     pub fn name_by_frames(&mut self) {
         for cell in &mut self.cells {
+            let kernel = self.lanes[cell.lane].settings.kernel.as_ref();
+            let kernel = kernel.map_or(String::new(), |name| format!(" on {name}"));
             let Kind {
                 size,
                 family,
@@ -292,7 +294,7 @@ impl Campaign {
                     syns => format!(" flood {}/s", grouped(syns)),
                 };
                 cell.name = format!(
-                    "{} {family} {what}{close}{servers}{object}{flood}",
+                    "{}{kernel} {family} {what}{close}{servers}{object}{flood}",
                     cell.variant
                 );
                 continue;
@@ -308,7 +310,10 @@ impl Campaign {
             } else {
                 String::new()
             };
-            cell.name = format!("{} {family}{with} {size}{unit}{bursts}", cell.variant);
+            cell.name = format!(
+                "{}{kernel} {family}{with} {size}{unit}{bursts}",
+                cell.variant
+            );
         }
         unique_names(&mut self.cells);
     }

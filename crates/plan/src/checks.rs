@@ -4,9 +4,10 @@ mod place;
 mod settings;
 mod traffic;
 
-use super::campaign::Campaign;
+use super::campaign::{Campaign, Lane};
 use super::diagnostic::{Diagnostic, Problems, Span};
 use super::draft::Draft;
+use super::settings::Dut;
 use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
@@ -353,6 +354,25 @@ pub(super) fn sizes(
             "the quick form has nothing to measure",
             "name variants that exist on each system",
         );
+    }
+}
+
+/// Either all variants are measured in guests or none is: figures of both would not be comparable.
+pub(super) fn kernels(campaign: &Campaign, problems: &mut Vec<Diagnostic>) {
+    let has = |lane: &&Lane| lane.settings.kernel.is_some();
+    let duts = campaign
+        .lanes
+        .iter()
+        .filter(|lane| lane.settings.dut != Dut::TesterBaseline);
+    let (with, without): (Vec<&Lane>, Vec<&Lane>) = duts.partition(has);
+    if let (Some(with), Some(without)) = (with.first(), without.first()) {
+        let message = format!(
+            "{} is measured in a guest with its kernel, and {} is not",
+            with.variants.join(", "),
+            without.variants.join(", ")
+        );
+        let help = "kernel = \"running\" boots the kernel of this machine in a guest as well";
+        problems.push(Diagnostic::new(message).remedy(help));
     }
 }
 

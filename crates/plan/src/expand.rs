@@ -63,6 +63,7 @@ pub(super) fn expand(
     // Two ceilings can have one name where a variant, and no factor, sets their CPUs.
     unique_names(&mut build.campaign.cells);
     checks::times(draft, quick, &build.campaign, problems);
+    checks::kernels(&build.campaign, problems);
     if problems.len() > before {
         return None;
     }
@@ -195,8 +196,8 @@ struct Build<'d> {
     campaign: Campaign,
     lane_of: HashMap<String, usize>,
     groups: Vec<needs::Shared>,
-    /// The cell without a DUT, by kind of traffic and CPUs.
-    ceilings: HashMap<(usize, Option<Cpus>), usize>,
+    /// The cell without a DUT, by kind of traffic, CPUs and kernel.
+    ceilings: HashMap<(usize, Option<Cpus>, Option<String>), usize>,
 }
 
 impl<'d> Build<'d> {
@@ -297,10 +298,12 @@ impl<'d> Build<'d> {
         }
         let kind = self.kind(kind);
         let (calibrates, cpus) = (settings.dut == Dut::TesterBaseline, settings.cpus);
-        let ceiling = (self.embedded && !calibrates).then(|| self.ceiling(kind, cpus, &levels));
+        let kernel = settings.kernel.clone();
+        let ceiling = (self.embedded && !calibrates)
+            .then(|| self.ceiling(kind, cpus, kernel.clone(), &levels));
         if calibrates {
             self.ceilings
-                .insert((kind, cpus), self.campaign.cells.len());
+                .insert((kind, cpus, kernel), self.campaign.cells.len());
         }
         let VariantDraft { name, tree, .. } = &draft.variants[variant];
         let apart = (tree.read("apart") == Some(true)).then(|| name.clone());
@@ -402,23 +405,30 @@ impl<'d> Build<'d> {
     }
 
     /// The cell that measures the tester without a DUT, with these frames on as many CPUs.
-    fn ceiling(&mut self, kind: usize, cpus: Option<Cpus>, levels: &Levels) -> usize {
-        let key = (kind, cpus);
+    fn ceiling(
+        &mut self,
+        kind: usize,
+        cpus: Option<Cpus>,
+        kernel: Option<String>,
+        levels: &Levels,
+    ) -> usize {
+        let key = (kind, cpus, kernel.clone());
         if let Some(&cell) = self.ceilings.get(&key) {
             return cell;
         }
         let settings = Settings {
             dut: Dut::TesterBaseline,
             cpus,
+            kernel,
             ..Settings::default()
         };
         let lane = self.lane(TESTER_BASELINE, settings, None, None);
-        // Only levels that change the frames or the CPUs are part of it.
+        // Only levels that change the frames, the CPUs or the kernel are part of it.
         let matters = |(factor, _): &&(usize, usize)| {
             let paths = self.draft.factors[*factor].sets.iter();
-            paths
-                .map(|(field, _)| field.path())
-                .any(|p| p == "cpus" || (p.starts_with("traffic.") && p != "traffic.rate"))
+            paths.map(|(field, _)| field.path()).any(|p| {
+                p == "cpus" || p == "kernel" || (p.starts_with("traffic.") && p != "traffic.rate")
+            })
         };
         let levels: Levels = levels.iter().filter(matters).copied().collect();
         let cell = self.add(

@@ -49,9 +49,11 @@ pub(super) fn host_wide(settings: &Settings) -> Shared {
         (Some(states), false) if states > FEW_STATES => format!("as it is, with {states} states"),
         _ => "as it is".into(),
     });
+    let kernel = settings.kernel.iter().map(|name| format!("kernel {name}"));
     Shared {
         settings: host
             .map(|(name, value)| format!("{name}={value}"))
+            .chain(kernel)
             .collect(),
         hash: hash.or(file),
     }

@@ -282,6 +282,10 @@ fn whole<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
 pub struct Settings {
     /// Kind of DUT.
     pub dut: Dut,
+    /// The kernel that a guest boots, in which it is measured: `running`, a version, or a path; `None` for this machine's own, without a
+    /// guest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// The path between the end hosts, where these are the DUT.
     pub path: Option<Path>,
     /// The CPUs that forward; the lab's own choice where none are named.
@@ -324,6 +328,7 @@ impl Settings {
     pub fn is_plain(&self) -> bool {
         let plain = Settings {
             states: self.states,
+            kernel: self.kernel.clone(),
             ..Settings::default()
         };
         *self == plain

@@ -30,7 +30,7 @@ pub struct Profile {
 }
 
 /// The samples of a kernel.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     pub profile: Profile,
     /// The event that it was sampled by: `cycles` or `cpu-clock`.

@@ -32,6 +32,7 @@ mod tuning;
 use crate::prelude::*;
 use linerate_measure::record::{Figures, Searched, SearchedGoal, SlotFacts};
 use linerate_search::Irregular;
+pub use simulation::{Unreal, unreal};
 use simulation::{simulated, simulation, warn_of_simulation};
 
 pub use crate::format::{Style, ascii};
@@ -111,7 +112,7 @@ pub fn first(
         stacks,
     };
     let mut page = Document::default();
-    simulation([simulated(campaign)])
+    simulation([unreal(campaign)])
         .into_iter()
         .for_each(|words| page.warn(words));
     Some(results::first(
@@ -206,7 +207,7 @@ pub fn report(records: &Records<'_>) -> Document {
     let planned = campaign.planned.as_ref();
     let title = planned.map_or(&campaign.name, |planned| &planned.experiment.title);
     let mut page = Document::titled(title.as_str());
-    warn_of_simulation(&mut page, [simulated(campaign)]);
+    warn_of_simulation(&mut page, [unreal(campaign)]);
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, origin, records),
         (None, Some(planned)) => {

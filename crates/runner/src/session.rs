@@ -2,6 +2,7 @@
 
 mod arguments;
 mod plain;
+mod recording;
 mod resuming;
 
 use crate::campaign::Finished;
@@ -9,6 +10,7 @@ use crate::fault::Watcher;
 use crate::interrupt::interrupted;
 use crate::messages::{faulty, tell, usage};
 use crate::progress::Progress;
+use crate::testbed::guests::{Guests, kernels};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{
@@ -23,11 +25,9 @@ use linerate_linux::host::autogroup::{Ahead, standing};
 use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
-use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
+use linerate_linux::records::{RecordStore, StoredCampaign};
 use linerate_measure::experiment::{Measure, System};
-use linerate_measure::record::{
-    Asked, Campaign, HostFacts, LabKind, Mode, Planned, TrialRecord, VERSION,
-};
+use linerate_measure::record::{Campaign, HostFacts, LabKind, Mode, TrialRecord};
 use linerate_plan::campaign::{Campaign as Plan, Kind, Lab};
 use linerate_plan::keys::PROFILE_NS;
 use linerate_plan::lab::Lab as LabFile;
@@ -36,6 +36,7 @@ use linerate_plan::timetable::Timetable;
 use linerate_plan::{Backend, Diagnostic, Source, duration_text};
 use linerate_remote::Approach;
 use linerate_report::pages;
+use recording::record;
 pub use resuming::changes_of_machine;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -60,6 +61,8 @@ pub struct Wanted {
     pub keep: bool,
     /// The simulated DUT, in the words of the arguments.
     pub simulate: Option<String>,
+    /// Whether guests may be emulated: their figures are of no real machine.
+    pub emulated: bool,
 }
 
 impl Wanted {
@@ -101,6 +104,8 @@ pub struct Session {
     simulated: Option<MemoryDut>,
     /// The hosts of the plan's lab, unless it is the embedded one.
     site: Option<Site>,
+    /// The guests of the plan's kernels.
+    guests: Option<Guests>,
     /// The campaign that is resumed.
     earlier: Option<(RecordStore, StoredCampaign)>,
     /// Who may change the host does so alone.
@@ -134,8 +139,19 @@ impl Session {
     pub fn new(
         wanted: &Wanted,
         file: Option<String>,
+        plan: Plan,
+        site: Option<Site>,
+    ) -> Result<Session> {
+        Self::with_batch(wanted, file, plan, site, None)
+    }
+
+    /// As [`Session::new`]. `batch`: frames that guests hand over at once, in a campaign that is resumed.
+    fn with_batch(
+        wanted: &Wanted,
+        file: Option<String>,
         mut plan: Plan,
         site: Option<Site>,
+        batch: Option<u32>,
     ) -> Result<Session> {
         let simulated = wanted
             .simulate
@@ -166,7 +182,22 @@ impl Session {
             Consent::Refused
         };
         let mut _reserved = None;
+        let mut guests = None;
+        let in_guests = simulated.is_none() && !kernels(&plan).is_empty();
+        if wanted.emulated && !in_guests {
+            bail_usage!(
+                "--emulated is for kernels in guests: name them with --kernel, or `kernel` in the plan"
+            );
+        }
         let mut prepared = match &plan.lab {
+            _ if in_guests => {
+                if wanted.keep {
+                    bail_usage!("--keep: a guest cannot be kept");
+                }
+                let (prepared, booted) = Guests::boot(&mut plan, wanted.emulated, batch)?;
+                guests = Some(booted);
+                prepared
+            }
             Lab::File { .. } => hosts::prepare(&plan, site.as_ref())?,
             Lab::Embedded { .. } if simulated.is_some() => prepare(&plan, consent, true, None)?,
             Lab::Embedded { mode, port, .. } => {
@@ -183,15 +214,19 @@ impl Session {
             .iter()
             .map(|dut| ("the simulated DUT".to_owned(), dut.clone()));
         prepared.standing.extend(dut);
-        let facts = site
+        let mut facts = site
             .as_ref()
             .map_or_else(|| host::facts(Path::new("/")), Site::host_facts);
+        if let Some(guests) = &guests {
+            facts.kernel = format!("{}, with guests that run {}", facts.kernel, guests.labels());
+        }
         Ok(Session {
             file,
             prepared,
             facts,
             simulated,
             site,
+            guests,
             earlier: None,
             _reserved,
         })
@@ -254,9 +289,11 @@ impl Session {
             mut facts,
             simulated,
             site,
+            guests,
             earlier,
             _reserved,
         } = self;
+        let kind = guests.as_ref().map(Guests::kind);
         let ahead = simulated.is_none().then(Ahead::this);
         let set = ahead.as_ref().and_then(|ahead| ahead.as_ref().ok());
         let _watcher = Watcher::of(set.and_then(Option::as_ref));
@@ -272,14 +309,18 @@ impl Session {
             ),
         };
         let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
-        let mut testbed = match testbed(
-            &mut prepared,
-            simulated,
-            site.as_ref(),
-            wanted.keep,
-            batch,
-            &progress,
-        ) {
+        let standing_up = match guests {
+            Some(guests) => Ok(Box::new(guests) as Box<dyn Testbed>),
+            None => testbed(
+                &mut prepared,
+                simulated,
+                site.as_ref(),
+                wanted.keep,
+                batch,
+                &progress,
+            ),
+        };
+        let mut testbed = match standing_up {
             Ok(standing) => standing,
             Err(error) => {
                 if stored.is_none() {
@@ -293,7 +334,7 @@ impl Session {
                 let (campaign, trials) = continued(stored, &store, wanted)?;
                 (campaign, Some(trials))
             }
-            None => (record(name, file, prepared, testbed.as_ref()), None),
+            None => (record(name, file, prepared, testbed.as_ref(), kind), None),
         };
         let finished = campaign::run(
             &campaign,
@@ -454,6 +495,14 @@ fn take_down(testbed: Box<dyn Testbed>, progress: Progress) -> (Vec<String>, u32
     (left, reboots)
 }
 
+/// The labs of a plan in the namespaces of this machine. `batch`: frames that are handed over at once; `None`: chosen by trying.
+///
+/// # Errors
+/// A lab cannot be built.
+pub fn local(prepared: &mut Prepared, batch: Option<u32>) -> Result<Box<dyn Testbed>> {
+    testbed(prepared, None, None, false, batch, &Progress::of_steps())
+}
+
 /// Where a plan's trials take place, ready for them. `batch`: that of the campaign that is resumed.
 fn testbed(
     prepared: &mut Prepared,
@@ -506,69 +555,4 @@ fn testbed(
         kept::can_keep(KEPT, &prepared.setups(group)?.1)?;
     }
     Ok(Box::new(SequentialLabs::new(prepared, batch)?))
-}
-
-fn record(
-    name: String,
-    file: Option<String>,
-    prepared: Prepared,
-    testbed: &dyn Testbed,
-) -> Campaign {
-    let Prepared {
-        plan,
-        skipped,
-        slots,
-        mut notes,
-        standing,
-        roles,
-        mode,
-        ..
-    } = prepared;
-    notes.extend(testbed.notes().into_iter().inspect(|note| tell(note)));
-    let (lab, [generator, receiver], batch) = testbed.names();
-    let trials = &plan.experiment.trials;
-    let first = plan
-        .cells
-        .iter()
-        .enumerate()
-        .find(|(at, _)| !plan.is_ceiling(*at));
-    Campaign {
-        version: VERSION,
-        linerate: env!("CARGO_PKG_VERSION").into(),
-        name,
-        started: utc_now(),
-        asked: Asked {
-            command: std::env::args().collect(),
-            mode,
-            lab,
-            generator,
-            receiver,
-            flows: plan
-                .kinds
-                .iter()
-                .map(|k| u64::from(k.flows))
-                .max()
-                .unwrap_or(0),
-            order: plan
-                .kinds
-                .first()
-                .map_or(String::new(), |k| k.order.to_string()),
-            rate: first.map_or("max".into(), |(_, cell)| cell.rate.to_string()),
-            timing: plan.timing(),
-            batch,
-            seed: trials.seed.unwrap_or_default(),
-        },
-        roles,
-        slots,
-        notes,
-        standing,
-        planned: Some(Box::new(Planned {
-            file,
-            skipped,
-            plan: plan.rest(),
-            source: Some(plan.source),
-            experiment: plan.experiment,
-        })),
-        imported: None,
-    }
 }

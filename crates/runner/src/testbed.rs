@@ -5,6 +5,7 @@ mod connecting;
 mod connections;
 mod embedded;
 mod end_hosts;
+pub mod guests;
 pub mod hosts;
 mod keeping;
 pub mod prepare;
@@ -33,10 +34,11 @@ use linerate_plan::names::Named;
 use linerate_plan::settings::Event;
 use linerate_profile::{Sampled, Waited};
 use linerate_wire::{Findings, Load, RateStep};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A trial to be run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Request {
     /// The slot: a cell of the plan.
     pub slot: usize,
@@ -55,7 +57,7 @@ pub struct Request {
 }
 
 /// Observations of a trial that are not for its rate. Each takes time from the frames, and from the others: so one at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Telemetry {
     /// Stacks of functions.
     Functions,
@@ -121,7 +123,7 @@ const BURST_BATCH: u32 = 16;
 type EventRun = (Result<(), String>, [u64; 2], Vec<String>);
 
 /// Result of a trial. Its number, its times, its rates and its audit are the campaign's to add.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TrialOutcome {
     /// Evidence for the audit: counters, losses, faults, and the DUT's connections after the trial.
     pub evidence: Evidence,

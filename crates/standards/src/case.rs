@@ -3,7 +3,7 @@
 use linerate_measure::experiment::{Benchmark, Measure, Method, Trials};
 use linerate_measure::record::EventClass::{OsReset, PowerInterruption, ProcessReset};
 use linerate_measure::record::{
-    Benchmarked, Campaign, Direction, Ended, Figures, HostFacts, LabKind, Searched, Slot,
+    Benchmarked, Campaign, Direction, Ended, Figures, Guests, HostFacts, LabKind, Searched, Slot,
     SlotFacts, Summary, Tested, TrialRecord, Why,
 };
 use linerate_wire::words::{distinct, together};
@@ -149,7 +149,8 @@ impl<'a> Case<'a> {
             searches: if by_mlrsearch { searched } else { &[] },
             found: searched,
             summary,
-            simulated: campaign.asked.lab == LabKind::Simulated,
+            simulated: campaign.asked.lab == LabKind::Simulated
+                || campaign.asked.guests == Some(Guests::Emulated),
             slots,
         })
     }

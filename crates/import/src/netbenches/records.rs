@@ -191,6 +191,7 @@ fn asked(flows: u64) -> Asked {
         command: vec!["linerate".into(), "import".into(), "netbenches".into()],
         mode: Mode::Threaded,
         lab: LabKind::Imported,
+        guests: None,
         generator: "pkt-gen".into(),
         receiver: "pkt-gen".into(),
         flows,

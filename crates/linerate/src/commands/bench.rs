@@ -149,6 +149,11 @@ pub struct Bench {
     #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with_all = ["connections", "concurrent"])]
     states: Option<States>,
 
+    /// Measure in a guest of QEMU that runs this kernel: the path of a bzImage or of a Debian package, a version in /boot, or `running`; if
+    /// it is repeated, the kernels alternate and are compared. Needs KVM, or --emulated
+    #[arg(long = "kernel", value_name = "KERNEL", conflicts_with = "simulate")]
+    kernels: Vec<String>,
+
     #[command(flatten)]
     keys: Keys<Options>,
 
@@ -240,6 +245,14 @@ fn source(args: &Bench) -> Result<Source> {
         plan.set("--no-udp-checksum", &["traffic", "checksum"], false);
     }
     let variants = variants(args, &mut plan)?;
+    if !args.kernels.is_empty() {
+        plan.set("--kernel", &["factors", "kernel", "sets"], "kernel");
+        plan.set(
+            "--kernel",
+            &["factors", "kernel", "levels"],
+            args.kernels.as_slice(),
+        );
+    }
     // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
     let varied = [
         "family",
@@ -254,7 +267,7 @@ fn source(args: &Bench) -> Result<Source> {
     ];
     let interests: &[&str] = match (
         variants > 1,
-        varied.iter().any(|name| plan.has(&["factors", name])),
+        varied.iter().any(|name| plan.has(&["factors", name])) || args.kernels.len() > 1,
     ) {
         (true, true) => &["variants", "levels"],
         (true, false) => &["variants"],

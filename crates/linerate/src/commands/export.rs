@@ -9,7 +9,7 @@ use linerate_import::netbenches::records::{
 use linerate_report::export::{
     Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus, tap,
 };
-use linerate_report::pages::Records;
+use linerate_report::pages::{Records, Unreal};
 use linerate_runner::archive::visit;
 
 /// Write campaigns in the forms that other programs read.
@@ -280,10 +280,12 @@ fn page_and_origin(directory: &Path) -> Result<(Document, String)> {
         name,
         started,
         linerate,
-        asked,
         ..
     } = &stored.campaign;
-    let simulated = simulated(asked.lab == LabKind::Simulated);
+    let simulated = match pages::unreal(&stored.campaign) {
+        Some(Unreal::Emulated) => " EMULATED: not of a real machine.",
+        of => simulated(of.is_some()),
+    };
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
     Ok((page, origin))
 }

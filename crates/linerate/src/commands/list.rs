@@ -3,6 +3,7 @@
 use super::tune::record;
 use crate::prelude::*;
 use linerate_report::document::Table;
+use linerate_report::pages::Unreal;
 
 /// List recorded campaigns.
 #[derive(Args)]
@@ -94,9 +95,10 @@ fn line(handle: String, folder: PathBuf) -> Result<Line> {
     }
     let campaign = records::head(&folder)?;
     let (host, verdict) = records::verdict(&folder)?;
-    let simulated = match campaign.asked.lab {
-        LabKind::Simulated => "SIMULATED: ",
-        _ => "",
+    let simulated = match pages::unreal(&campaign) {
+        Some(Unreal::Simulated) => "SIMULATED: ",
+        Some(Unreal::Emulated) => "EMULATED: ",
+        None => "",
     };
     let answer = match verdict {
         Some(summary) => pages::in_short(&campaign, &summary),

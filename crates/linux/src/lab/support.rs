@@ -121,6 +121,13 @@ pub fn unmet(requirement: &Requirement) -> Option<String> {
         .clone()
 }
 
+/// Why this kernel has no XDP live frames; `None` if it has them.
+pub fn no_live_frames() -> Option<String> {
+    let (major, minor) = version();
+    ((major, minor) < (5, 18))
+        .then(|| format!("XDP live frames came with Linux 5.18, and this is {major}.{minor}"))
+}
+
 /// Why XDP programs cannot be attached to a veth here; `None` if they can.
 pub fn no_xdp() -> Option<String> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();

@@ -3,7 +3,9 @@
 use super::revision::Place;
 use super::{Figure, Key, Point, Relative, Timelines};
 use crate::compare::{Rates, searched};
-use crate::record::{Asked, Campaign, HostFacts, LabKind, Searched, Slot, Summary, TrialRecord};
+use crate::record::{
+    Asked, Campaign, Guests, HostFacts, LabKind, Searched, Slot, Summary, TrialRecord,
+};
 use linerate_wire::units::counted;
 use std::collections::BTreeMap;
 
@@ -112,10 +114,14 @@ fn add_searched(
     }
 }
 
+/// The machine of emulated guests.
+pub const EMULATED: &str = "EMULATED";
+
 /// The time line that a slot's results belong to.
 pub fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
     let asked = &campaign.asked;
-    let simulated = asked.lab == LabKind::Simulated;
+    let emulated = asked.guests == Some(Guests::Emulated);
+    let simulated = asked.lab == LabKind::Simulated || emulated;
     let unit = if slot.lengths_fcs.len() == 1 {
         " B"
     } else {
@@ -123,7 +129,9 @@ pub fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
     };
     Key {
         simulated,
-        machine: if simulated {
+        machine: if emulated {
+            EMULATED.into()
+        } else if simulated {
             "SIMULATED".into()
         } else {
             machine(host)

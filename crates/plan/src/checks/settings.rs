@@ -20,6 +20,7 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
     rules(place, tree, problems);
     interface(place, tree, problems);
     image(tree, problems);
+    kernel(place, tree, problems);
     for key in ["image", "boot"] {
         boot(place, tree, key, problems);
     }
@@ -391,6 +392,19 @@ fn image(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if !lacking.is_empty() {
         let help = "add file = \"images/new.img.xz\", install = \"xzcat | upgrade\" and the line that puts the old one back: undo = \"...\"";
         let message = format!("the image lacks {}", listed(&lacking, "and"));
+        problems.fault(entry.key_span, message, help);
+    }
+}
+
+/// A kernel is booted in a guest of this machine, and its DUT is an embedded lab there.
+fn kernel(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
+    let Some(entry) = tree.entry("kernel") else {
+        return;
+    };
+    if !place.embedded {
+        let message =
+            "a kernel is booted in a guest of this machine, and this plan is for real hosts";
+        let help = "leave it out; a kernel for real hosts is an image: [variants.NAME.image]";
         problems.fault(entry.key_span, message, help);
     }
 }

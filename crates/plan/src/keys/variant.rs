@@ -40,8 +40,12 @@ static DESCRIPTION: [Key; 6] = [
     ),
 ];
 
-static FIELDS: [Key; 15] = [
+static FIELDS: [Key; 16] = [
     key("dut", Kind::Dut).about("Kind of DUT between the tester's ends. Default: forwarding."),
+    key("kernel", Kind::Line).about(
+        "The kernel that it is measured in, a guest of QEMU: the path of a bzImage or of a Debian package, a version in /boot, or \
+            \"running\". Needs the embedded lab; then every variant has one. Default: this machine's kernel, without a guest.",
+    ),
     key("path", Kind::Table(&PATH)).about("The path between two end hosts (mode = \"end-hosts\")."),
     key("cpus", Kind::CpuCount)
         .about("How many CPUs forward: a number, or \"all\". Default: the lab's choice."),

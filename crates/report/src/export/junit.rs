@@ -1,7 +1,7 @@
 //! JUnit XML, which CI systems read: a test case for each thing that a campaign or a comparison can fail.
 
 use super::xml;
-use crate::pages::{Records, Shown, decisive};
+use crate::pages::{Records, Shown, Unreal, decisive, unreal};
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
 use linerate_measure::record::{Expected, Explanation};
@@ -91,7 +91,6 @@ impl Suite {
         cases.extend(held.into_iter().map(compared));
         let explanations = summary.explanations.iter();
         cases.extend(explanations.map(|of| findings(campaign.name_of(of.slot), of)));
-        let simulated = campaign.asked.lab == LabKind::Simulated;
         let mut properties = vec![
             ("linerate", campaign.linerate.clone()),
             ("lab", campaign.asked.lab.to_string()),
@@ -99,12 +98,11 @@ impl Suite {
             ("kernel", host.kernel.clone()),
             ("cpu", host.cpu_model.clone()),
         ];
-        if simulated {
-            properties.push((
-                "note",
-                "SIMULATED: all figures are of a simulated DUT".into(),
-            ));
-        }
+        let unreal = unreal(campaign).map(|of| match of {
+            Unreal::Simulated => "SIMULATED: all figures are of a simulated DUT",
+            Unreal::Emulated => "EMULATED: all figures are of a CPU that QEMU emulates",
+        });
+        properties.extend(unreal.map(|note| ("note", note.into())));
         Suite {
             name: campaign.name.clone(),
             started: campaign.started.get(..19).map(String::from),

@@ -3,6 +3,7 @@
 mod bounded;
 
 use super::results::changes::{change, change_interval};
+use super::simulation::{Unreal, unreal, warn_of_simulation};
 use crate::prelude::*;
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
@@ -16,6 +17,8 @@ pub fn comparisons(
     campaign: Option<&Campaign>,
 ) -> Document {
     let mut page = Document::default();
+    let emulated = campaign.and_then(unreal);
+    warn_of_simulation(&mut page, [emulated.filter(|of| *of == Unreal::Emulated)]);
     for comparison in comparisons {
         page.answer(match &comparison.sought {
             Some(sought) => bounded::verdict(comparison, sought, campaign),

@@ -7,7 +7,7 @@ mod short;
 #[cfg(test)]
 mod tests;
 
-use super::simulation::{simulated, warn_of_simulation};
+use super::simulation::{unreal, warn_of_simulation};
 use crate::prelude::*;
 use findings::{changes, evidence, known, merged, names, says};
 use linerate_measure::record::{
@@ -92,7 +92,7 @@ pub fn explanation(
 }
 
 fn begin(page: &mut Document, campaign: &Campaign) {
-    warn_of_simulation(page, [simulated(campaign)]);
+    warn_of_simulation(page, [unreal(campaign)]);
     page.heading(format!(
         "Why the DUT does not {} more {}s",
         forwards(campaign),

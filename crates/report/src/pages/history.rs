@@ -8,7 +8,7 @@ use super::results::changes::{change, change_interval};
 use crate::document::letter;
 use crate::document::{Level, Point, Strip};
 use crate::prelude::*;
-use linerate_measure::history::campaigns::DROPPED;
+use linerate_measure::history::campaigns::{DROPPED, EMULATED};
 use linerate_measure::history::facts::Cause;
 use linerate_measure::history::{Followed, Found, History, Judged};
 
@@ -21,7 +21,16 @@ const CAUSES: usize = 6;
 /// The page of `linerate history`. ASCII only.
 pub fn history(history: &History) -> Document {
     let mut page = Document::default();
-    if history.timelines.iter().any(|t| t.key.simulated) {
+    let emulated = |key: &linerate_measure::history::Key| key.machine == EMULATED;
+    if history.timelines.iter().any(|t| emulated(&t.key)) {
+        page.warn("EMULATED: some of the figures below are of a CPU that QEMU emulates, NOT of any machine.");
+        page.gap();
+    }
+    if history
+        .timelines
+        .iter()
+        .any(|t| t.key.simulated && !emulated(&t.key))
+    {
         page.warn("SIMULATED: some of the figures below are of a simulated DUT inside linerate, NOT of any machine.");
         page.gap();
     }

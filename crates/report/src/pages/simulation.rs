@@ -1,31 +1,60 @@
-//! Simulated campaigns, of which every page says that they are.
+//! Campaigns whose figures are of no real machine: simulated or emulated. Every page says which.
 
 use crate::prelude::*;
+use linerate_measure::record::Guests;
 
-/// Simulated figures say so, first and loudly. `of`: whether each campaign on the page is simulated.
-pub(super) fn warn_of_simulation(page: &mut Document, of: impl IntoIterator<Item = bool>) {
-    if let Some(words) = simulation(of) {
-        page.warn(words);
+/// Why figures are of no real machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreal {
+    /// linerate simulated the DUT.
+    Simulated,
+    /// QEMU emulated the CPUs.
+    Emulated,
+}
+
+/// Such figures say so, first and loudly. `of`: each campaign on the page.
+pub(super) fn warn_of_simulation(
+    page: &mut Document,
+    of: impl IntoIterator<Item = Option<Unreal>>,
+) {
+    let all = simulation(of);
+    let any = !all.is_empty();
+    all.into_iter().for_each(|words| page.warn(words));
+    if any {
         page.gap();
     }
 }
 
-pub(super) fn simulation(of: impl IntoIterator<Item = bool>) -> Option<String> {
-    let [mut all, mut simulated] = [0; 2];
-    for is_simulated in of {
-        all += 1;
-        simulated += usize::from(is_simulated);
-    }
-    let which = match simulated {
-        0 => return None,
-        _ if simulated == all => "all figures below are".into(),
-        _ => format!("{simulated} of {all} campaigns on this page are"),
+pub(super) fn simulation(of: impl IntoIterator<Item = Option<Unreal>>) -> Vec<String> {
+    let of: Vec<Option<Unreal>> = of.into_iter().collect();
+    let words = |what: Unreal, word: &str, end: &str| {
+        let those = of.iter().filter(|is| **is == Some(what)).count();
+        let which = match those {
+            0 => return None,
+            _ if those == of.len() => "all figures below are".into(),
+            _ => format!("{those} of {} campaigns on this page are", of.len()),
+        };
+        Some(format!("{word}: {which} of {end}"))
     };
-    Some(format!(
-        "SIMULATED: {which} of a simulated DUT inside linerate, NOT of this machine."
-    ))
+    let simulated = "a simulated DUT inside linerate, NOT of this machine.";
+    let emulated = "a CPU that QEMU emulates, NOT of a real machine.";
+    [
+        words(Unreal::Simulated, "SIMULATED", simulated),
+        words(Unreal::Emulated, "EMULATED", emulated),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 pub(super) fn simulated(campaign: &Campaign) -> bool {
     campaign.asked.lab == LabKind::Simulated
+}
+
+/// Why a campaign's figures are of no real machine; `None` if they are.
+pub fn unreal(campaign: &Campaign) -> Option<Unreal> {
+    if simulated(campaign) {
+        return Some(Unreal::Simulated);
+    }
+    (campaign.asked.guests == Some(Guests::Emulated)).then_some(Unreal::Emulated)
 }

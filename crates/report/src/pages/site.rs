@@ -12,6 +12,7 @@ mod topic;
 mod words;
 
 use super::sets::Set;
+use super::simulation::{Unreal, unreal};
 use crate::prelude::*;
 pub use index::index;
 use linerate_import::reproduce::Reproduction;
@@ -55,7 +56,8 @@ pub struct Entry {
     pub started: String,
     /// The file of its page.
     pub page: String,
-    pub simulated: bool,
+    /// Why its figures are of no real machine.
+    pub unreal: Option<Unreal>,
     pub sets: Vec<Set>,
 }
 
@@ -152,7 +154,7 @@ impl Site {
         (prefix, label): (&str, &str),
     ) {
         let known = |text: &Option<String>| text.clone().unwrap_or_default();
-        let simulated = super::simulation::simulated(campaign);
+        let unreal = unreal(campaign);
         let [machine, card, topic, label] = match &campaign.imported {
             Some(origin) => {
                 let own = format!("{prefix}{}", origin.label.as_deref().unwrap_or(label));
@@ -193,7 +195,7 @@ impl Site {
             card,
             topic,
             label,
-            simulated,
+            unreal,
         };
         for facet in Facet::ALL {
             let (name, files) = (facet.of(&entry), &mut self.files[facet as usize]);

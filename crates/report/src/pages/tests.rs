@@ -113,6 +113,7 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
             command: vec!["linerate".into(), "bench".into()],
             mode,
             lab: LabKind::Namespaces,
+            guests: None,
             generator: "xdp-live-frames".into(),
             receiver: "xdp".into(),
             flows: 1024,
@@ -558,8 +559,16 @@ fn a_trial_table() {
 
 #[test]
 fn a_page_of_many_campaigns_says_how_many_are_simulated() {
-    let words = |of: &[bool]| super::simulation(of.iter().copied()).unwrap_or_default();
+    let of = |is: &bool| is.then_some(super::Unreal::Simulated);
+    let words = |all: &[bool]| super::simulation(all.iter().map(of)).join("\n");
     assert_eq!(words(&[false, false]), "");
     assert!(words(&[true, true]).contains("all figures below"));
     assert!(words(&[true, false, false]).contains("1 of 3 campaigns on this page are"));
+    let mut emulated = campaign(Mode::Inline);
+    emulated.asked.guests = Some(linerate_measure::record::Guests::Emulated);
+    let page = trials(&emulated, &[]).text(WIDE);
+    assert!(page.contains("EMULATED: all figures below are"), "{page}");
+    emulated.asked.guests = Some(linerate_measure::record::Guests::Kvm);
+    let page = trials(&emulated, &[]).text(WIDE);
+    assert!(!page.contains("EMULATED"), "{page}");
 }

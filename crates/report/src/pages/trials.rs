@@ -1,13 +1,13 @@
 //! The table of all trials, for `linerate show --trials`.
 
-use super::simulation::{simulated, warn_of_simulation};
+use super::simulation::{unreal, warn_of_simulation};
 use crate::prelude::*;
 use linerate_measure::trial::Rates;
 
 /// One row per trial in their order, then the findings of the audits.
 pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
     let mut page = Document::default();
-    warn_of_simulation(&mut page, [simulated(campaign)]);
+    warn_of_simulation(&mut page, [unreal(campaign)]);
     if trials.is_empty() {
         page.say("No trial was recorded.");
         return page;

@@ -1,6 +1,6 @@
 //! Which changes make a DUT faster.
 
-use super::warn_of_simulation;
+use super::{Unreal, warn_of_simulation};
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::prelude::*;
 use linerate_measure::tuning::{Change, Interaction, Measured, Stage, Tuned, Verdict};
@@ -31,7 +31,7 @@ pub fn tuning(tuned: &Tuned) -> Document {
 /// The page below its title.
 fn said(tuned: &Tuned) -> Document {
     let mut page = Document::default();
-    warn_of_simulation(&mut page, [tuned.simulated]);
+    warn_of_simulation(&mut page, [tuned.simulated.then_some(Unreal::Simulated)]);
     let named = |verdict: Verdict| -> Vec<String> {
         tuned
             .changes

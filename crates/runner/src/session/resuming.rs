@@ -67,7 +67,8 @@ impl Session {
             }
             _ => None,
         };
-        let session = Session::new(wanted, file, plan, site)?;
+        let batch = Some(stored.campaign.asked.batch);
+        let session = Session::with_batch(wanted, file, plan, site, batch)?;
         let changes = session.changes(&stored, &skipped);
         if !changes.is_empty() {
             bail!(

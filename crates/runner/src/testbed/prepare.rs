@@ -99,33 +99,14 @@ pub fn prepare(
     simulated: bool,
     no_xdp: Option<&str>,
 ) -> Result<Prepared> {
-    let (mode, roles, cpus) = share_cpus(plan)?;
-    let (speed, origins) = (plan.experiment.link_speed, Origins::default());
-    let source = Source {
-        cpus,
-        threads: None,
-        generators: 1,
-        speed,
-        origins,
-    };
-    let mut prepared = Prepared::new(plan, roles, mode, &source)?;
+    let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
+    let mut prepared = on_cpus(plan, &online)?;
     prepared.consent = consent;
     check_tests(plan, |test| {
         (simulated && test == Benchmark::Reset).then(|| NO_EVENTS.into())
     })?;
     if !simulated {
-        prepared.skipped = skipped(plan, consent);
-        if mode != Mode::EndHosts {
-            prepared.choose_backend(no_xdp);
-        }
-        let firewall = |cell: usize| plan.lanes[plan.cells[cell].lane].settings.firewall();
-        if prepared
-            .measured()
-            .any(|cell| firewall(cell) == Some(Firewall::Iptables))
-        {
-            let version = linerate_linux::host::version_of("iptables");
-            prepared.notes.extend(in_nf_tables(&version));
-        }
+        prepared.look_here(no_xdp);
     }
     let open: Vec<&str> = plan.open_loops().collect();
     if !open.is_empty() {
@@ -134,6 +115,23 @@ pub fn prepare(
             .push(format!("{}: {OPEN_LOOP}", open.join(", ")));
     }
     Ok(prepared)
+}
+
+/// The cells of a plan in an embedded lab with these CPUs, none of them skipped.
+///
+/// # Errors
+/// The plan is for a lab of hosts, or wants impossible rates or flows.
+pub fn on_cpus(plan: &Campaign, online: &[u32]) -> Result<Prepared> {
+    let (mode, roles, cpus) = share_cpus(plan, online)?;
+    let (speed, origins) = (plan.experiment.link_speed, Origins::default());
+    let source = Source {
+        cpus,
+        threads: None,
+        generators: 1,
+        speed,
+        origins,
+    };
+    Prepared::new(plan, roles, mode, &source)
 }
 
 /// Says so where the rules of iptables run in nf_tables, by the line that `iptables --version` prints.
@@ -267,6 +265,22 @@ impl Prepared {
                 dut,
             },
         ))
+    }
+
+    /// Finds out what this machine can measure, and how.
+    fn look_here(&mut self, no_xdp: Option<&str>) {
+        self.skipped = skipped(&self.plan, self.consent);
+        if self.mode != Mode::EndHosts {
+            self.choose_backend(no_xdp);
+        }
+        let firewall = |cell: usize| self.plan.lanes[self.lane(cell)].settings.firewall();
+        if self
+            .measured()
+            .any(|cell| firewall(cell) == Some(Firewall::Iptables))
+        {
+            let version = linerate_linux::host::version_of("iptables");
+            self.notes.extend(in_nf_tables(&version));
+        }
     }
 
     /// XDP if this process can load its programs, unless the plan names another backend or frames are too long for it.
@@ -493,7 +507,7 @@ fn flows(plan: &Campaign, lane: usize) -> u64 {
 }
 
 /// Who runs where, and the generator's CPUs by cell: inline, these are the DUT's as well.
-fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
+fn share_cpus(plan: &Campaign, online: &[u32]) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
     let Lab::Embedded {
         mode,
         generator_cpus,
@@ -511,8 +525,7 @@ fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
         Cpus::All => usize::MAX,
         Cpus::Count(count) => *count as usize,
     };
-    let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
-    let usual = cpu::default_roles(&online, *mode, generator_cpus.clone()).generator;
+    let usual = cpu::default_roles(online, *mode, generator_cpus.clone()).generator;
     // In the order in which they are taken.
     let mut order = usual.clone();
     if generator_cpus.is_none() {
@@ -531,7 +544,7 @@ fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
     };
     let by_cell: Vec<BTreeSet<u32>> = (0..plan.cells.len()).map(of_cell).collect();
     let generator: BTreeSet<u32> = by_cell.iter().flatten().copied().collect();
-    let mut roles = cpu::default_roles(&online, *mode, Some(generator.into_iter().collect()));
+    let mut roles = cpu::default_roles(online, *mode, Some(generator.into_iter().collect()));
     if *mode == Mode::Threaded {
         let others = online
             .iter()

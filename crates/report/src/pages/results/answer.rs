@@ -241,6 +241,13 @@ fn who(shown: &Shown<'_>, slot: &Slot) -> String {
         _ if shown.campaign.asked.lab != LabKind::Namespaces => {
             (format!("The DUT ({variant})"), "forwards")
         }
+        // The name of its cell, or of its factor's level, says which kernel.
+        "forwarding" if shown.campaign.asked.guests.is_some() => {
+            ("The guest's kernel".into(), "forwards")
+        }
+        _ if shown.campaign.asked.guests.is_some() => {
+            (format!("The guest's kernel, with {variant},"), "forwards")
+        }
         "forwarding" => ("This machine's kernel".into(), "forwards"),
         "bridge" => ("This machine's kernel".into(), "bridges"),
         "xdp" => ("An XDP program on this machine".into(), "forwards"),

@@ -110,7 +110,7 @@ impl Site {
 /// The beginning of the page of a machine, card or topic: its sets and their rates; `on` says where they were measured.
 pub fn opened(name: &str, entries: &[&Entry], on: &str) -> Document {
     let mut page = Document::default();
-    warn_of_simulation(&mut page, entries.iter().map(|entry| entry.simulated));
+    warn_of_simulation(&mut page, entries.iter().map(|entry| entry.unreal));
     let rates = range(entries.iter().copied()).map_or(String::new(), |rates| {
         format!(", with median rates {rates}")
     });

@@ -16,7 +16,7 @@ impl Site {
             0 => format!("Results on {}", counted(sizes.topics, "topic")),
             n => format!("Forwarding rates of {}", counted(n, "machine")),
         });
-        warn_of_simulation(&mut page, self.entries.iter().map(|entry| entry.simulated));
+        warn_of_simulation(&mut page, self.entries.iter().map(|entry| entry.unreal));
         let entries = || self.entries.iter();
         let hosts = match (sizes.machines, sizes.cards) {
             (0, _) => " on ".into(),

@@ -1,0 +1,148 @@
+//! Kernels in guests of QEMU, which emulates the CPUs: nothing is said of rates.
+
+use crate::common::{Scratch, linerate, wait_for};
+use linerate_measure::record::{Campaign, Guests, TrialRecord};
+use std::fs;
+use std::path::Path;
+
+/// Where `scripts/setup test` puts a kernel.
+const KERNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/kernels");
+
+fn kernel() -> String {
+    let mut packages = fs::read_dir(KERNELS).unwrap();
+    packages
+        .next()
+        .unwrap()
+        .unwrap()
+        .path()
+        .display()
+        .to_string()
+}
+
+/// The arguments of a tiny campaign.
+fn tiny<'a>(kernel: &'a str, out: &'a str) -> Vec<&'a str> {
+    let mut words = vec!["bench", "--emulated", "--family", "4", "--trials", "2"];
+    words.extend(["--duration", "50ms", "--kernel", kernel, "--out", out]);
+    words
+}
+
+/// Programs that a process has started.
+fn children(pid: i32) -> Vec<String> {
+    let of = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    of.split_whitespace().map(String::from).collect()
+}
+
+/// Whether a process is a guest. One that has ended has no arguments.
+fn is_qemu(pid: &str) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0)
+        .any(|word| word == b"virtio-serial-pci")
+}
+
+#[test]
+#[cfg_attr(
+    not(kernel),
+    ignore = "needs QEMU and a kernel's package: scripts/setup test"
+)]
+fn a_kernel_is_booted_and_measured_and_every_page_says_that_it_was_emulated() {
+    let (kernel, files) = (kernel(), Scratch::new());
+    let out = files.file("out");
+    let ended = linerate(tiny(&kernel, &out)).run();
+    assert!(
+        ended.stdout.contains("EMULATED: all figures below are"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
+    let campaign: Campaign =
+        serde_json::from_slice(&fs::read(Path::new(&out).join("campaign.json")).unwrap()).unwrap();
+    assert_eq!(campaign.asked.guests, Some(Guests::Emulated));
+    assert!(
+        campaign
+            .notes
+            .iter()
+            .any(|note| note.contains("in a guest of QEMU")),
+        "{:?}",
+        campaign.notes
+    );
+    let trials = fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
+    let trials: Vec<TrialRecord> = trials
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    // Two of the tester alone, and two of the DUT; every frame is accounted for.
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        assert!(
+            trial.generator.frames > 0 && trial.audit.unlocated == 0,
+            "{:?}",
+            trial.audit
+        );
+    }
+    for page in [
+        vec!["show", "--trials"],
+        vec!["show", "--full"],
+        vec!["explain"],
+        vec!["show", "--format", "html"],
+    ] {
+        let (verb, rest) = page.split_first().unwrap();
+        let shown = linerate([&[*verb, out.as_str()], rest].concat()).run();
+        assert!(
+            shown.stdout.contains("EMULATED"),
+            "{page:?}: {}",
+            shown.stdout
+        );
+    }
+}
+
+#[test]
+#[cfg_attr(
+    not(kernel),
+    ignore = "needs QEMU and a kernel's package: scripts/setup test"
+)]
+fn whoever_is_killed_leaves_nothing() {
+    let (kernel, files) = (kernel(), Scratch::new());
+    let guest = |pid: i32| {
+        wait_for("QEMU", || {
+            children(pid).into_iter().find(|pid| is_qemu(pid))
+        })
+    };
+    let out = files.file("first");
+    let running = linerate(tiny(&kernel, &out)).start();
+    let qemu: i32 = guest(running.pid()).parse().unwrap();
+    // SAFETY: a system call on a child of this test's child.
+    assert_eq!(unsafe { libc::kill(qemu, libc::SIGKILL) }, 0);
+    let ended = running.wait().status(1);
+    assert!(
+        ended.stderr.contains("QEMU was killed by signal 9"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!Path::new(&out).exists());
+
+    let out = files.file("second");
+    let running = linerate(tiny(&kernel, &out)).start();
+    let qemu = guest(running.pid());
+    running.signal(libc::SIGKILL);
+    running.wait();
+    wait_for("the end of QEMU", || (!is_qemu(&qemu)).then_some(()));
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn what_is_no_kernel_is_refused_before_anything_is_booted() {
+    for (kernel, why) in [
+        ("/bin/sh", "is no kernel: an ELF file"),
+        ("/dev/null", "is no kernel"),
+        ("0.1-none", "there is no kernel 0.1-none"),
+    ] {
+        let ended = linerate(["bench", "--emulated", "--kernel", kernel]).run();
+        assert!(ended.stderr.contains(why), "{kernel}: {}", ended.stderr);
+    }
+    let ended = linerate(["bench", "--emulated"]).run();
+    assert!(
+        ended.stderr.contains("--emulated is for kernels"),
+        "{}",
+        ended.stderr
+    );
+}
