@@ -218,7 +218,9 @@ fn row(
     let duplicates = valid.iter().map(|t| t.receiver.duplicates()).sum();
     let handled = if dropped > 0.0 { handled(&valid) } else { rate };
     let length = slot.average_len_fcs();
-    let ways = slot.direction.ways().len() as f64;
+    let ways = slot.direction.ways();
+    let directions = ways.iter().filter_map(|way| of_direction(*way, &valid));
+    let ways = ways.len() as f64;
     let hosts = campaign.asked.lab == LabKind::Hosts;
     let stamped = || valid.iter().filter(|t| !hosts || t.clocks.is_some());
     Row {
@@ -231,12 +233,7 @@ fn row(
         handled,
         dropped,
         loss_ratio: lost,
-        directions: slot
-            .direction
-            .ways()
-            .iter()
-            .filter_map(|way| of_direction(*way, &valid))
-            .collect(),
+        directions: directions.collect(),
         bits_layer_1: bits_layer_1(rate.median, length),
         bits_layer_2: bits_layer_2(rate.median, length),
         ns_per_frame: ns_per_frame(campaign, slot, handled.median),

@@ -166,15 +166,8 @@ impl Session {
         };
         let seed = &mut plan.experiment.trials.seed;
         *seed = Some(seed.map_or_else(drawn, Ok).context("reading the clock")?);
-        let knows_speed = plan.experiment.link_speed.is_some();
         if let Some(site) = &site {
-            plan.is_for(&site.lab);
-        }
-        if let Some(site) = site
-            .as_ref()
-            .filter(|_| !knows_speed && plan.experiment.trials.measure == Measure::Rfc2544)
-        {
-            plan.experiment.link_speed = site.link_speed();
+            put_into(&mut plan, site);
         }
         let consent = if wanted.allow_host_changes {
             Consent::Allowed
@@ -309,18 +302,12 @@ impl Session {
             ),
         };
         let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
-        let standing_up = match guests {
+        let (site, keep) = (site.as_ref(), wanted.keep);
+        let made = match guests {
             Some(guests) => Ok(Box::new(guests) as Box<dyn Testbed>),
-            None => testbed(
-                &mut prepared,
-                simulated,
-                site.as_ref(),
-                wanted.keep,
-                batch,
-                &progress,
-            ),
+            None => testbed(&mut prepared, simulated, site, keep, batch, &progress),
         };
-        let mut testbed = match standing_up {
+        let mut testbed = match made {
             Ok(standing) => standing,
             Err(error) => {
                 if stored.is_none() {
@@ -362,6 +349,15 @@ impl Session {
             left: !left.is_empty(),
             kept,
         }))
+    }
+}
+
+/// Enters into a plan what its lab says.
+fn put_into(plan: &mut Plan, site: &Site) {
+    let knows_speed = plan.experiment.link_speed.is_some();
+    plan.is_for(&site.lab);
+    if !knows_speed && plan.experiment.trials.measure == Measure::Rfc2544 {
+        plan.experiment.link_speed = site.link_speed();
     }
 }
 

@@ -146,10 +146,9 @@ pub(super) fn make(
     let (made, sends, campaign, card_stamps) = match &wanted.role {
         Role::Generator(traffic) => {
             let frame = &traffic.frame;
-            let source = if frame.src_mac == MacAddr::default() {
-                MacAddr(link.mac)
-            } else {
-                frame.src_mac
+            let source = match frame.src_mac {
+                none if none == MacAddr::default() => MacAddr(link.mac),
+                source => source,
             };
             let target = Target {
                 ifindex: link.index,
@@ -166,12 +165,8 @@ pub(super) fn make(
             };
             let backend = wanted.backend.resolved(0);
             let port = ports::receiver(backend, &namespace, at, *filter, cpus.first().copied());
-            (
-                port.map(|port| (port, None)),
-                false,
-                filter.campaign,
-                filter.card_stamps,
-            )
+            let port = port.map(|port| (port, None));
+            (port, false, filter.campaign, filter.card_stamps)
         }
         Role::Client { server } => {
             let target = Target {
@@ -180,20 +175,20 @@ pub(super) fn make(
                 destination: MacAddr::default(),
             };
             let server = server.iter().map(|server| {
-                let wanted = message::Port {
-                    interface: server.clone(),
-                    ..wanted.clone()
-                };
-                permitted(&namespace, &wanted, options)
+                let (interface, wanted) = (server.clone(), wanted.clone());
+                permitted(
+                    &namespace,
+                    &message::Port {
+                        interface,
+                        ..wanted
+                    },
+                    options,
+                )
             });
             let server = server.collect::<Result<Vec<_>, _>>()?.pop();
             let server = server.map(|server| server.index);
-            let end = End::new(
-                &namespace,
-                Some((target, cpus.clone())),
-                server,
-                turns(&link),
-            );
+            let client = Some((target, cpus.clone()));
+            let end = End::new(&namespace, client, server, turns(&link));
             (end.map(|end| (Box::new(end) as _, None)), true, 0, false)
         }
         Role::Server => {

@@ -201,14 +201,22 @@ pub fn order(index: &str, wanted: &str) -> Vec<String> {
         let named = lines.iter().find(|line| line[0] == wanted);
         named.or_else(|| lines.iter().find(|line| line[2..].contains(&wanted)))
     };
-    let mut order = Vec::new();
-    let mut open: Vec<&str> = find(&wanted).map(|line| line[0]).into_iter().collect();
-    while let Some(next) = open.pop() {
-        order.retain(|known| known != next);
-        order.insert(0, next.to_owned());
-        let depends = find(next).map_or("", |line| line[1]).split(',');
-        // A circle of modules would be no kernel's.
-        open.extend(depends.filter(|name| !name.is_empty() && order.len() < lines.len() * 4));
+    let (mut order, mut seen) = (Vec::new(), BTreeSet::new());
+    let first = find(&wanted).map(|line| line[0]);
+    // With each, whether those that it needs are in the order.
+    let mut open: Vec<(&str, bool)> = first.map(|name| (name, false)).into_iter().collect();
+    while let Some((next, complete)) = open.pop() {
+        if complete {
+            order.push(next.to_owned());
+        } else if seen.insert(next) {
+            open.push((next, true));
+            let depends = find(next).map_or("", |line| line[1]).split(',');
+            open.extend(
+                depends
+                    .filter(|name| !name.is_empty())
+                    .map(|name| (name, false)),
+            );
+        }
     }
     order
 }

@@ -343,22 +343,26 @@ impl ConnectionTrial {
         self.changed > 0 && self.closed() == 0
     }
 
+    /// The fault of a DUT that changes sequence numbers where linerate cannot do without them.
+    fn renumbered(&self, mode: Mode) -> &'static str {
+        match (self.kept, mode, self.proxied) {
+            (Some(_), _, _) | (_, Mode::Hosts, _) => {
+                "the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows connections between hosts and those that are kept open: turn that off"
+            }
+            (None, _, 0) => {
+                "the DUT changes sequence numbers and addresses, and linerate knows connections by one of them: turn one off"
+            }
+            _ => {
+                "the DUT answers as a SYN proxy and opens no connection to the server: Linux does so with net.netfilter.nf_conntrack_tcp_loose = 0"
+            }
+        }
+    }
+
     /// Counts that contradict each other, and rates that are not the DUT's, in words. `load_ns`: the length of the load; `mode`: its mode.
     pub fn faults(&self, spec: &ConnectionSpec, load_ns: u64, mode: Mode) -> Vec<String> {
         let mut faults = Vec::new();
         if self.is_renumbered() && spec.exchange.is_tcp() {
-            let why = match (self.kept, mode, self.proxied) {
-                (Some(_), _, _) | (_, Mode::Hosts, _) => {
-                    "the DUT changes sequence numbers (SYN proxy, `modulate state`), by which linerate knows connections between hosts and those that are kept open: turn that off"
-                }
-                (None, _, 0) => {
-                    "the DUT changes sequence numbers and addresses, and linerate knows connections by one of them: turn one off"
-                }
-                _ => {
-                    "the DUT answers as a SYN proxy and opens no connection to the server: Linux does so with net.netfilter.nf_conntrack_tcp_loose = 0"
-                }
-            };
-            faults.push(why.into());
+            faults.push(self.renumbered(mode).into());
         }
         let counted = self
             .arrived

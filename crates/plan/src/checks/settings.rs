@@ -37,17 +37,7 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
 
 /// Faults of an event: missing keys, or a lab in which it is not possible.
 fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let (
-        Some(table),
-        Some(Event {
-            what,
-            process,
-            run,
-            undo,
-            ..
-        }),
-    ) = (tree.table("event"), lower::settings(tree).event)
-    else {
+    let (Some(table), Some(event)) = (tree.table("event"), lower::settings(tree).event) else {
         return;
     };
     let Some(named) = table.get("what") else {
@@ -58,7 +48,7 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             "add what = \"forwarding-off\"",
         );
     };
-    let takes: &[&str] = match what {
+    let takes: &[&str] = match event.what {
         EventKind::ForwardingOff => &["for"],
         EventKind::LinkDown => &["for", "end"],
         EventKind::ProcessKilled => &["process", "run"],
@@ -80,8 +70,22 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             "leave it out",
         );
     }
+    if let Some((why, help)) = lacks(place, tree, &event) {
+        problems.fault(named.span, format!("{word}: {why}"), help);
+    }
+}
+
+/// Reason why an event cannot happen to a DUT, and the remedy.
+fn lacks(place: &Place<'_>, tree: &Tree, event: &Event) -> Option<(&'static str, &'static str)> {
+    let Event {
+        what,
+        process,
+        run,
+        undo,
+        ..
+    } = event;
     let dut: Dut = tree.read("dut").unwrap_or_default();
-    let lacks = match what {
+    match what {
         EventKind::ProcessKilled if process.is_none() => {
             Some(("no process is named", "add process = \"bird\""))
         }
@@ -120,9 +124,6 @@ fn event(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             ))
         }
         _ => None,
-    };
-    if let Some((why, help)) = lacks {
-        problems.fault(named.span, format!("{word}: {why}"), help);
     }
 }
 

@@ -94,11 +94,7 @@ impl GroupLab for ConnectionLab {
         let Request {
             slot: cell, timing, ..
         } = *request;
-        let number = self
-            .lanes
-            .iter()
-            .position(|lane| *lane == prepared.lane(cell));
-        let number = number.context("a measured cell has its lane")?;
+        let number = self.number(cell)?;
         let lane = &self.lab.lanes[number];
         if let Some(fault) = &lane.fault {
             return Ok(TrialOutcome::failed(fault.clone()));
@@ -147,32 +143,18 @@ impl GroupLab for ConnectionLab {
         });
         let entries = states.and_then(|states| states.tracked);
         let mut account = account(&opened, &connections, accounts, [&sent, &came], answered);
-        let entries = match kept {
-            Some(kept) => Some(kept.entries),
-            None => (timing.load_ns() < SHORTEST_TIMEOUT_NS).then_some(entries),
-        };
-        let tracks = entries.and_then(|entries| agrees(lane, &opened, entries));
-        // Closed connections stay in the table until their timeouts.
-        let left = states.and_then(|states| states.tracked);
-        let left = kept
-            .filter(|kept| kept.close_ns < SHORTEST_TIMEOUT_NS)
-            .and_then(|_| agrees(lane, &opened, left))
-            .map(|count| SecondCount {
-                place: format!("{} after the last was closed", count.place),
-                ..count
-            });
-        let by_dut = [tracks, left, refusals(lane, &opened, &account)];
-        account.second_counts.extend(by_dut.into_iter().flatten());
+        account
+            .second_counts
+            .extend(by_table(lane, &opened, entries, timing));
+        account
+            .second_counts
+            .extend(refusals(lane, &opened, &account));
         let (load_ns, mode) = (timing.load_ns(), prepared.mode);
         let mut faults = faults(lane, &opened, &connections, states, (load_ns, mode));
         let all = self.ends.are_numbers_used_up(kind.cpus.len(), &connections);
         faults.extend(used_up(all && connections.open.is_none(), &opened));
-        let mut outcome = TrialOutcome::new(
-            outcome,
-            [vec![attempted], vec![received]],
-            vec![account],
-            found,
-        );
+        let counters = [vec![attempted], vec![received]];
+        let mut outcome = TrialOutcome::new(outcome, counters, vec![account], found);
         outcome.evidence.faults.extend(faults);
         outcome.evidence.connections = states;
         outcome.evidence.closed_loop = prepared.mode == Mode::Inline && support::leaves_softirqs();
@@ -181,6 +163,16 @@ impl GroupLab for ConnectionLab {
         outcome.record.waited_ns = waited_ns;
         outcome.add_event(lane.setup.settings.event.as_ref(), event_run);
         Ok(outcome)
+    }
+}
+
+impl ConnectionLab {
+    /// The lab's number of a cell's lane.
+    fn number(&self, cell: usize) -> Result<usize> {
+        let lane = self.prepared.lane(cell);
+        let mut lanes = self.lanes.iter();
+        let number = lanes.position(|known| *known == lane);
+        number.context("a measured cell has its lane")
     }
 }
 
@@ -382,6 +374,30 @@ fn refusals(lane: &Lane, opened: &ConnectionTrial, account: &Account) -> Option<
         frames: counted("Conntrack.drop") + counted("Conntrack.early_drop"),
         expected: opened.attempted.saturating_sub(opened.open().unwrap_or(0)),
     })
+}
+
+/// The entries of the DUT's table, as second counts. `entries`: those after the trial.
+fn by_table(
+    lane: &Lane,
+    opened: &ConnectionTrial,
+    entries: Option<u64>,
+    timing: Timing,
+) -> impl Iterator<Item = SecondCount> {
+    let kept = opened.kept;
+    let counted = match kept {
+        Some(kept) => Some(kept.entries),
+        None => (timing.load_ns() < SHORTEST_TIMEOUT_NS).then_some(entries),
+    };
+    let tracks = counted.and_then(|counted| agrees(lane, opened, counted));
+    // Closed connections stay in the table until their timeouts.
+    let left = kept
+        .filter(|kept| kept.close_ns < SHORTEST_TIMEOUT_NS)
+        .and_then(|_| agrees(lane, opened, entries))
+        .map(|count| SecondCount {
+            place: format!("{} after the last was closed", count.place),
+            ..count
+        });
+    [tracks, left].into_iter().flatten()
 }
 
 /// The DUT's own count of connections, where all of them closed and none of its entries can have gone.

@@ -73,14 +73,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
         Mode::Inline if !simulated => " All rates include the tester's time.",
         Mode::Inline | Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
     };
-    let rates = match mode {
-        Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
-        _ if super::kept::any(shown) && !super::kept::closes(shown) => {
-            "connections opened per second"
-        }
-        _ if shown.opens_connections() => "connections closed per second",
-        _ => "received frames/s",
-    };
+    let rates = rates(shown);
     let held = |c: &Compared| c.ministat.is_some();
     let ministat = when(
         shown.summary.comparisons.iter().any(held),
@@ -96,6 +89,18 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.entries("Where to look next", steps);
     page.gap();
     page.say(ended(shown));
+}
+
+/// The rates of a campaign, in words.
+fn rates(shown: &Shown<'_>) -> &'static str {
+    match shown.campaign.asked.mode {
+        Mode::EndHosts => "bit/s of payload that iperf3's receiver read (layer 4)",
+        _ if super::kept::any(shown) && !super::kept::closes(shown) => {
+            "connections opened per second"
+        }
+        _ if shown.opens_connections() => "connections closed per second",
+        _ => "received frames/s",
+    }
 }
 
 /// Connections between hosts where no rate is asked for.
