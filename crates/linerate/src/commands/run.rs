@@ -287,7 +287,8 @@ fn report(args: &CampaignArgs, campaign: &Campaign, facts: &HostFacts, finished:
         .simulate
         .as_ref()
         .map_or(String::new(), |dut| format!(" --simulate {dut}"));
-    let resumed = format!("{}{simulate}", directory.display());
+    let emulated = when(args.emulated, " --emulated");
+    let resumed = format!("{}{simulate}{emulated}", directory.display());
     if summary.stopped == Stopped::Interrupted {
         tell(format!(
             "stopped; to resume: linerate run --resume {resumed}"
