@@ -35,9 +35,9 @@ fn a_campaign_over_three_hosts_counts_everywhere_and_leaves_nothing() {
             .replace("200 ms", "100 ms"),
         &["--json"],
     );
-    // 3: so few blocks may prove no difference.
+    // 3: so few blocks may prove no difference. 1: on a busy machine, both trials of a variant may be invalid.
     assert!(
-        matches!(ended.status.code(), Some(0 | 3 | 5)),
+        matches!(ended.status.code(), Some(0 | 1 | 3 | 5)),
         "{}",
         ended.stderr
     );
