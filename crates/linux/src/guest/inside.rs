@@ -1,4 +1,4 @@
-//! What linerate does in a guest, as its first program, and where the kernel asks for a module.
+//! The work of linerate in a guest: as its first program, and where the kernel asks for a module.
 
 use super::machine::PORT;
 use super::modules;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is mounted where, in this order.
+/// File systems and where they are mounted, in this order.
 const MOUNTS: [(&str, &str); 7] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
@@ -24,7 +24,7 @@ const MOUNTS: [(&str, &str); 7] = [
 /// How long the port may take to appear.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// What this process is, by the name that it was started by: linerate has no other name inside a guest.
+/// The part of this process, by the name that it was started by: linerate has no other name inside a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The first program of a guest.

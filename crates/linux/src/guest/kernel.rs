@@ -16,9 +16,9 @@ const LONGEST: u64 = 256 << 20;
 pub struct Kernel {
     /// As the user named it.
     pub named: String,
-    /// Its release: `6.1.0-47-amd64`.
+    /// The kernel's release: `6.1.0-47-amd64`.
     pub version: String,
-    /// Its first line, with its number and its day.
+    /// The kernel's first line, with its number and its day.
     pub banner: String,
     pub image: Vec<u8>,
     /// The modules that a lab may need.
@@ -221,7 +221,7 @@ fn of_package(
     also: &BTreeSet<String>,
 ) -> Result<Kernel, GuestError> {
     let shown = path.display().to_string();
-    // What modules depend on may be anywhere but in the drivers.
+    // Modules that others depend on may be anywhere but in the drivers.
     let is_wanted = |path: &str| {
         let path = path.strip_prefix("usr/").unwrap_or(path);
         if path.starts_with("boot/vmlinuz-") {

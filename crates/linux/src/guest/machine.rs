@@ -70,7 +70,7 @@ pub fn acceleration(emulated: bool) -> Result<Acceleration, GuestError> {
 /// The version of QEMU.
 ///
 /// # Errors
-/// It is not installed.
+/// QEMU is not installed.
 fn qemu_version() -> Result<String, GuestError> {
     let told = process::Job::new(QEMU, &["--version"]).run(|path| Command::new(path), None);
     let told = told.map_err(|e| GuestError::Refused(format!("kernels are booted in QEMU: {e}")))?;
@@ -149,7 +149,7 @@ impl Machine {
         // that it uses.
         unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn().map_err(failed())?;
-        // Its ends of the channels are QEMU's alone now.
+        // The other ends of the channels are QEMU's alone now.
         drop(command);
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);

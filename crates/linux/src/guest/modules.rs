@@ -65,7 +65,7 @@ pub fn is_wanted(path: &str) -> bool {
         || FILES.into_iter().chain(CHANNEL).any(by_name)
 }
 
-/// Those of these paths that are wanted, or are in `also`, with all that they depend on.
+/// The modules of these paths that are wanted, or are in `also`, with all that they depend on.
 ///
 /// # Errors
 /// A module cannot be read.
@@ -178,7 +178,7 @@ pub fn below(folder: &Path) -> Vec<String> {
     all
 }
 
-/// What each module is asked for by, as the guest reads it: its name, those that come first, and its other names.
+/// The names by which each module is asked for, as the guest reads it: its name, those that come first, and its other names.
 pub fn index(modules: &BTreeMap<String, Module>) -> String {
     let line = |(name, module): (&String, &Module)| {
         format!(

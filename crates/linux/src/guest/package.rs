@@ -18,7 +18,7 @@ const WITHIN: Duration = Duration::from_secs(300);
 /// Files of a package by their paths, as far as they are wanted.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// What a Debian package begins with.
+/// The beginning of a Debian package.
 pub const MAGIC: &[u8] = b"!<arch>\n";
 
 /// The wanted files of a package.
@@ -46,7 +46,7 @@ struct Stream<'w> {
     files: Files,
     /// The header that is read.
     header: Vec<u8>,
-    /// What the content is, its bytes to come, and the padding after it.
+    /// The kind of content, its bytes to come, and the padding after it.
     content: Content,
     left: usize,
     padding: usize,

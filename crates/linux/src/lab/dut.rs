@@ -109,7 +109,7 @@ impl DutEnd {
         }
     }
 
-    /// Its rules may have been loaded again, and so count from 0.
+    /// The rules may have been loaded again, and so count from 0.
     pub fn count_from_0(&self) {
         self.rules.count_from_0();
     }

@@ -319,7 +319,7 @@ impl ConnectionTrial {
         self.reached.last().copied().unwrap_or(0)
     }
 
-    /// What each stage has, in the order in which connections reach them: a SYN proxy sends the SYN on when the client has had its SYN/ACK.
+    /// The values of the stages, in the order in which connections reach them: a SYN proxy sends the SYN on when the client has had its SYN/ACK.
     fn in_order<T: Copy>(&self, stages: &[T]) -> Vec<T> {
         let mut stages = stages.to_vec();
         if self.proxied > 0 && stages.len() > 1 {

@@ -25,7 +25,7 @@ pub fn closes(shown: &Shown<'_>) -> bool {
     shown.campaign.slots.iter().any(|s| of_slot(s).is_some())
 }
 
-/// What is done so many times a second.
+/// The event that a rate counts.
 fn done(shown: &Shown<'_>) -> &'static str {
     if closes(shown) { "closed" } else { "opened" }
 }

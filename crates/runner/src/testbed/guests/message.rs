@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", content = "with", rename_all = "kebab-case")]
 pub enum Order {
-    /// What kind of machine it is.
+    /// The kind of machine.
     Hello {},
     /// Make a lab for the cells of this plan that have this kernel.
     Prepare(Box<Preparation>),
@@ -18,7 +18,7 @@ pub enum Order {
     Run(Request),
 }
 
-/// What a guest needs to know before its first trial.
+/// The facts that a guest needs before its first trial.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Preparation {
     pub plan: Campaign,
@@ -34,7 +34,7 @@ pub struct Preparation {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", content = "with", rename_all = "kebab-case")]
 pub enum Answer {
-    /// It is this machine.
+    /// The guest's machine is this one.
     Welcome(Box<Machine>),
     /// The lab stands.
     Prepared(Lab),
@@ -52,7 +52,7 @@ pub struct Machine {
     pub no_xdp: Option<String>,
 }
 
-/// What can be measured in a guest.
+/// The cells that can be measured in a guest.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lab {
     pub skipped: Vec<Skipped>,
