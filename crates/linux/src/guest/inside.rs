@@ -91,7 +91,7 @@ fn port() -> Option<String> {
     Some(format!("/dev/{}", port.file_name().to_str()?))
 }
 
-/// Loads a module with those that it needs, if the file system has it.
+/// Loads a module and the modules that it depends on. Returns whether the file system has the module.
 fn load(name: &str) -> io::Result<bool> {
     let folder = Path::new("/lib/modules");
     let order = modules::order(&fs::read_to_string(folder.join("index"))?, name);

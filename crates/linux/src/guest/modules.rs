@@ -190,7 +190,7 @@ pub fn index(modules: &BTreeMap<String, Module>) -> String {
     modules.iter().map(line).collect()
 }
 
-/// The modules to load for a name, each after those that it needs; none if no module has the name.
+/// The modules to load for a name, dependencies first; none if no module has the name.
 pub fn order(index: &str, wanted: &str) -> Vec<String> {
     let wanted = wanted.replace('-', "_");
     let lines: Vec<Vec<&str>> = index
@@ -203,7 +203,7 @@ pub fn order(index: &str, wanted: &str) -> Vec<String> {
     };
     let (mut order, mut seen) = (Vec::new(), BTreeSet::new());
     let first = find(&wanted).map(|line| line[0]);
-    // With each, whether those that it needs are in the order.
+    // With each, whether its dependencies are in the order.
     let mut open: Vec<(&str, bool)> = first.map(|name| (name, false)).into_iter().collect();
     while let Some((next, complete)) = open.pop() {
         if complete {
