@@ -2,6 +2,7 @@
 
 use super::experiment::Experiment;
 use crate::common::{Scratch, linerate, linerate_line};
+use crate::truth::EXCUSABLE;
 use serde_json::Value;
 use std::fs;
 
@@ -49,12 +50,13 @@ pub(super) fn failed(trial: &Value) -> Vec<u64> {
         .collect()
 }
 
-/// Faults of a trial's audit.
+/// Faults of a trial's audit, without those that a busy machine excuses: all counts are as right then.
 pub(super) fn faults(trial: &Value) -> String {
     let checks = trial["audit"]["checks"].as_array().unwrap();
     let wrong = checks.iter().filter(|check| check["ok"] == false);
     wrong
         .map(|check| format!("{}: {}\n", check["name"], check["found"]))
+        .filter(|fault| !EXCUSABLE.iter().any(|excuse| fault.contains(excuse)))
         .collect()
 }
 
@@ -69,7 +71,7 @@ fn every_connection_is_counted_at_both_ends_and_by_the_dut() {
         factors.family = { sets = "traffic.family", levels = ["IPv4", "IPv6"] }
     "#;
     let experiment = Experiment::new(&plan("object = 100", variants), "");
-    let ended = experiment.run("").run().ok();
+    let ended = experiment.run("").run().counted();
     let table = "table    at ";
     assert!(ended.stdout.contains(table), "{}", ended.stdout);
     let all = trials(&experiment);
@@ -111,7 +113,7 @@ fn connections_whose_frame_is_dropped_fail_at_its_stage() {
     };
     let variants: String = KINDS.iter().map(|kind| variant(kind)).collect();
     let experiment = Experiment::new(&plan("connections = \"request\"", &variants), "");
-    experiment.run("").run().ok();
+    experiment.run("").run().counted();
     for (name, trial) in trials(&experiment)
         .iter()
         .filter(|(name, _)| !name.contains("tester"))
@@ -151,10 +153,7 @@ fn a_limit_of_new_connections_is_found_by_its_formula() {
     let ended = experiment.run("--full").run();
     let all = trials(&experiment);
     let (_, trial) = all.iter().find(|(name, _)| name == "limit").unwrap();
-    // A stall of this machine: the trial is invalid, and its counts are as right.
-    let faults = faults(trial);
-    let is_stall = |fault: &str| fault.starts_with("\"offered as asked");
-    assert!(faults.lines().all(is_stall), "{faults}{}", ended.stdout);
+    assert_eq!(faults(trial), "", "{}", ended.stdout);
     let seconds = trial["generator"]["active_ns"].as_u64().unwrap() as f64 / 1e9;
     let (closed, expected) = (
         *reached(trial).last().unwrap() as f64,
@@ -168,7 +167,11 @@ fn a_limit_of_new_connections_is_found_by_its_formula() {
     assert!(attempted(trial) as f64 > 1.2 * closed);
     let named =
         ended.stdout.contains("fail at the DUT") && ended.stdout.contains("SYN did not arrive");
-    assert!(named || !faults.is_empty(), "{}", ended.stdout);
+    assert!(
+        named || trial["audit"]["valid"] == false,
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
