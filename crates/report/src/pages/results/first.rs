@@ -29,6 +29,8 @@ struct Room {
     next: usize,
     /// Lines about the rules that frames pass.
     rules: usize,
+    /// Whether lines about the table of connections, and the memory that it takes, are shown.
+    tables: bool,
     rows: usize,
 }
 
@@ -55,8 +57,14 @@ pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
         (1, 1, 0, 1, 1),
         (1, 0, 0, 1, 1),
     ];
-    let rooms = [(&ample[..], 4), (&scarce[..], 2), (&scarce[..], 0)];
-    let rooms = rooms.into_iter().flat_map(|(rooms, least)| {
+    let rooms = [
+        (&ample[..], 4, true),
+        (&scarce[..], 4, true),
+        (&scarce[1..], 4, false),
+        (&scarce[..], 2, true),
+        (&scarce[..], 0, true),
+    ];
+    let rooms = rooms.into_iter().flat_map(|(rooms, least, tables)| {
         (least..=12).rev().flat_map(move |rows| {
             rooms
                 .iter()
@@ -66,6 +74,7 @@ pub fn first(page: &Document, shown: &Shown<'_>, records: &str) -> Document {
                     notes,
                     next,
                     rules,
+                    tables,
                     rows,
                 })
         })
@@ -94,8 +103,10 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     if shown.summary.benchmarks.is_empty() && shown.summary.searches.is_empty() {
         page.fact("limit", limits(shown));
         page.fact(shown.word("to open", "latency"), latency(shown));
-        page.fact("table", flood::lasting(shown));
-        page.fact("memory", kept::memory(shown));
+        if room.tables {
+            page.fact("table", flood::lasting(shown));
+            page.fact("memory", kept::memory(shown));
+        }
     }
     page.fact("cause", cause(shown, records));
     if let Some(filters) = super::filters::filters(shown).filter(|words| words != "none") {
@@ -176,15 +187,11 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
     } else if !shown.summary.searches.is_empty() {
         goals(page, shown, rows);
     } else if shown.is_of_end_hosts() {
-        page.table(limited(end_hosts::short(shown), rows));
+        first_rows(page, end_hosts::short(shown), rows);
     } else if kept::has_rows(shown) {
-        page.table(limited(kept::table(shown, false), rows));
-        more(page, shown.with_dut().count(), rows);
+        first_rows(page, kept::table(shown, false), rows);
     } else if flood::has_rows(shown) {
-        let flooded = flood::flooded(shown);
-        let all = flooded.len();
-        page.table(limited(flood::table(shown, flooded), rows));
-        more(page, all, rows);
+        first_rows(page, flood::table(shown, flood::flooded(shown)), rows);
     } else {
         cells(page, shown, rows);
     }
@@ -329,8 +336,7 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                     })
                 })
         });
-    page.table(limited(table, most));
-    more(page, rows.len(), most);
+    first_rows(page, table, most);
     page.fact("changes", references(shown, &rows[..most.min(rows.len())]));
 }
 
@@ -358,8 +364,7 @@ fn references(shown: &Shown<'_>, rows: &[&Row]) -> String {
 fn goals(page: &mut Document, shown: &Shown<'_>, most: usize) {
     let table = Table::from(searches::table(shown));
     let rows = table.rows();
-    page.table(limited(table, most));
-    more(page, rows, most);
+    first_rows(page, table, most);
     if rows > 0 {
         page.note(searches::CONDITIONAL);
     }
@@ -416,24 +421,22 @@ fn tests(page: &mut Document, shown: &Shown<'_>, most: usize) {
             "by loss",
             figure!(Reset, f, f.by_loss_ns.map(span)),
         );
-    page.table(limited(table, most));
-    more(page, all.len(), most);
+    first_rows(page, table, most);
 }
 
-/// The first rows of a table.
-fn limited(table: impl Into<Table>, most: usize) -> Table {
+/// The first rows of a table, and a note of those that are left out; without any row, no heads.
+pub(super) fn first_rows(page: &mut Document, table: impl Into<Table>, most: usize) {
     let mut table = table.into();
-    table
-        .columns
-        .iter_mut()
-        .for_each(|column| column.cells.truncate(most));
-    table
-}
-
-/// A note of rows that are left out.
-pub(super) fn more(page: &mut Document, all: usize, most: usize) {
+    let all = table.rows();
+    for column in &mut table.columns {
+        column.cells.truncate(most);
+    }
+    if table.rows() > 0 {
+        page.table(table);
+    }
     match all.saturating_sub(most) {
         0 => {}
+        n if n == all => page.note(format!("The table of {n} rows is on the whole page.")),
         1 => page.note("1 more row is on the whole page."),
         n => page.note(format!("{n} more rows are on the whole page.")),
     }

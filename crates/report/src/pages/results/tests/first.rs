@@ -1,8 +1,8 @@
 //! The first page, on one screen.
 
-use super::super::first::{LINES, more};
+use super::super::first::{LINES, first_rows};
 use super::{blocks, campaign};
-use crate::document::Document;
+use crate::document::{Document, Table};
 use crate::pages::tests::host;
 use crate::pages::{Style, first as page};
 use linerate_measure::record::{
@@ -190,12 +190,21 @@ fn the_first_page_tells_what_is_known_of_causes() {
 
 #[test]
 fn rows_that_are_left_out_are_counted() {
-    let said = |all| {
+    let said = |all, most| {
         let mut page = Document::default();
-        more(&mut page, all, 3);
-        page.text(Style::default())
+        let number = |row: &usize| row.to_string();
+        let table = Table::of(0..all)
+            .column("", "", number)
+            .column("row", "", number);
+        first_rows(&mut page, table, most);
+        let (color, width) = (false, 80);
+        page.text(Style { color, width })
     };
-    assert_eq!(said(3).trim(), "");
-    assert_eq!(said(4).trim(), "1 more row is on the whole page.");
-    assert_eq!(said(5).trim(), "2 more rows are on the whole page.");
+    assert!(said(3, 3).ends_with("2    2\n"), "{}", said(3, 3));
+    assert!(said(4, 3).ends_with("1 more row is on the whole page.\n"));
+    assert!(said(5, 3).ends_with("2 more rows are on the whole page.\n"));
+    assert_eq!(
+        said(5, 0).trim(),
+        "The table of 5 rows is on the whole page."
+    );
 }
