@@ -40,7 +40,7 @@ struct opener {
 	u64 macs_low;      /* destination and the other half */
 	u64 resumed;       /* kept connections that were looked at, to send their next frame */
 	u64 awaits;        /* whether the load ends only when no connection is under way */
-	u64 flood_mfps;    /* thousandths of SYNs of the flood a second */
+	u64 flood_mfps;    /* thousandths of SYNs of the flood a second; illegal SYNs have no rate */
 	u64 flood_credit;  /* in 1e-12 SYNs */
 	u64 flooded;       /* SYNs of the flood that were sent */
 	u64 flood_run;     /* SYNs of the flood since the last look at the clock, or whether a connection is due */
@@ -224,8 +224,8 @@ inline_always int flow_of(const struct control *how, const struct frame *f, cons
 }
 
 /*
- * Writes a SYN of the flood: from 32,768 addresses that no client has, with 16,384 ports each. All pairs of addresses and ports differ
- * until the counter comes round.
+ * Writes a SYN of no connection. Those of a flood come from 32,768 addresses that no client has, with 16,384 ports each; illegal ones come
+ * from the clients, to a port that no connection has. All pairs of addresses and ports differ until the counter comes round.
  */
 inline_always int flood(struct xdp_md *ctx, const struct control *how, struct opener *s, struct seen *at_client, const int v6)
 {
@@ -236,10 +236,15 @@ inline_always int flood(struct xdp_md *ctx, const struct control *how, struct op
 	f.macs_high = s->macs_high;
 	__builtin_memcpy(f.source, how->client, 16);
 	__builtin_memcpy(f.destination, how->server, 16);
-	f.source[v6 ? 3 : 0] = swap32(((how->client[3] & ~0x7fffU) | 0x8000) + ((tuple >> 14) & 0x7fff));
-	f.destination[v6 ? 3 : 0] = swap32(how->server[3] + ((tuple >> 29) & (how->tuples >> 20)));
+	if (how->illegal) {
+		f.source[v6 ? 3 : 0] = swap32(how->client[3] + ((tuple >> 14) & 63));
+		f.destination[v6 ? 3 : 0] = swap32(how->server[3] + ((tuple >> 20) & (how->tuples >> 20)));
+	} else {
+		f.source[v6 ? 3 : 0] = swap32(((how->client[3] & ~0x7fffU) | 0x8000) + ((tuple >> 14) & 0x7fff));
+		f.destination[v6 ? 3 : 0] = swap32(how->server[3] + ((tuple >> 29) & (how->tuples >> 20)));
+	}
 	f.source_port = swap16((u16)(1024 + (tuple & 0x3fff)));
-	f.destination_port = swap16(SERVER_PORT);
+	f.destination_port = swap16(how->illegal ? ILLEGAL_PORT : SERVER_PORT);
 	f.seq = first_of_client(FLOOD_EPOCH << FLOW_BITS | (number & ((1 << FLOW_BITS) - 1)));
 	f.flags = SYN;
 	if (unlikely(write_frame(ctx, &f, v6, 0, 1))) {
@@ -248,7 +253,8 @@ inline_always int flood(struct xdp_md *ctx, const struct control *how, struct op
 	}
 	s->flooded++;
 	s->flood_credit -= s->flood_price;
-	s->flood_price = random_price(&s->flood_late);
+	if (!how->illegal)
+		s->flood_price = random_price(&s->flood_late);
 	at_client->flood[0]++;
 	at_client->flood[1] += ctx->data_end - ctx->data;
 	return bpf_redirect_map(&ports, s->target, 0);
@@ -291,6 +297,7 @@ inline_always int open_connection(struct xdp_md *ctx, const int v6)
 	}
 	s->attempted++;
 	s->left--;
+	s->flood_credit += how->illegal;
 	if (s->rate_mfps) {
 		s->credit -= s->price;
 		s->price = random_price(&s->late);
@@ -384,15 +391,33 @@ inline_always int arrived(struct seen *seen, u32 stage, u32 flow, u32 bytes)
 
 #include "ends.h"
 
-/* Counts a SYN of the flood, known by its number or, where the DUT changes that, by its address; or the DUT's answer to one. */
+/* Whether this is the client's first number of a SYN of no connection. */
+inline_always int is_number_of_flood(u32 c0)
+{
+	return !(c0 & 15) && gathered(c0 >> 4) >> FLOW_BITS == FLOOD_EPOCH;
+}
+
+/* Counts an ICMP message with which the DUT answered a SYN of no connection: it has the beginning of this SYN behind its own 8 bytes. */
+inline_always int is_about_flood(const struct control *how, struct seen *seen, const u8 *message, const u8 *end, const int v6)
+{
+	const u8 *tcp = message + 8 + IP_LEN(v6);
+
+	if (!how->floods || tcp + 8 > end || !is_number_of_flood(swap32(*(const u32 *)(tcp + 4))))
+		return 0;
+	seen->flood_answers++;
+	return 1;
+}
+
+/* Counts a SYN of no connection, known by its number or, where the DUT changes that, by its address or port; or the DUT's answer to one. */
 inline_always int is_of_flood(const struct control *how, struct seen *seen, const struct frame *f, u32 bytes, const int is_server, const int v6)
 {
 	u32 c0 = is_server ? f->seq : f->ack - 1, from = swap32(f->destination[v6 ? 3 : 0]);
 	int by_address = TABLE && is_server && (from & ~0x7fffU) == ((how->client[3] & ~0x7fffU) | 0x8000);
+	int by_port = TABLE && is_server && how->illegal && f->source_port == swap16(ILLEGAL_PORT);
 
 	if (!(f->flags & (is_server ? SYN : SYN | RST)))
 		return 0;
-	if (!by_address && (c0 & 15 || gathered(c0 >> 4) >> FLOW_BITS != FLOOD_EPOCH))
+	if (!by_address && !by_port && !is_number_of_flood(c0))
 		return 0;
 	if (is_server) {
 		seen->flood[0]++;
@@ -417,6 +442,8 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 	if (data + l4 + 16 > end || (!v6 && data[14] != 0x45))
 		return stranger(seen, F_OTHER);
 	proto = data[v6 ? 20 : 23];
+	if ((proto == PROTO_ICMP || proto == PROTO_ICMPV6) && !is_server && is_about_flood(how, seen, data + l4, end, v6))
+		return XDP_DROP;
 	if (proto == PROTO_ICMP || proto == PROTO_ICMPV6)
 		return stranger(seen, proto == PROTO_ICMP ? F_ICMP : F_ICMPV6);
 	/* both turned round */

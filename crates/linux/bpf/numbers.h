@@ -34,6 +34,7 @@ struct control {
 	u32 passes;        /* whether frames of no connection go to the host's own stack */
 	u32 each;          /* connections of each thread that opens them, which may close on any CPU; 0: on the one that opened them */
 	u32 patience_ns;   /* how long those under way may say nothing */
+	u64 illegal;       /* of SYNs of no connection: in 1e-12, how many illegal ones come with each connection; 0: a flood, with a rate */
 };
 
 /*

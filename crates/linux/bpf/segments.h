@@ -29,6 +29,7 @@ struct udp {
 #define ACK 0x10
 #define NUMBER_MAGIC 0x43524e4cU /* "LNRC" */
 #define SERVER_PORT 80
+#define ILLEGAL_PORT 81
 #define LEAST_FRAME 60
 #define MOST_PAYLOAD 1454
 #define FILL 0x7878787878787878ULL

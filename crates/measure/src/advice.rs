@@ -121,12 +121,13 @@ fn bench(campaign: &Campaign) -> String {
 }
 
 /// Options of the campaign that stay with another load: its DUTs, and what comes with its connections.
-const STAYING: [&str; 7] = [
+const STAYING: [&str; 8] = [
     "--variant",
     "--rules",
     "--map",
     "--family",
     "--flood",
+    "--illegal",
     "--servers",
     "--object",
 ];

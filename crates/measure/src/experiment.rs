@@ -241,7 +241,7 @@ pub enum Claim {
     AtLeast(f64),
     /// At most this number of frames/s.
     AtMost(f64),
-    /// Each connection that was kept open carried its request and answer.
+    /// Each connection that was kept open carried its request and answer; or each SYN of a flood, or illegal one, arrived.
     AllPass,
     /// None of them did.
     NonePasses,

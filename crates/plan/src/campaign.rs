@@ -266,6 +266,7 @@ impl Campaign {
                     close,
                     servers,
                     flood,
+                    illegal,
                     ..
                 } = self.kinds[cell.kind];
                 let object = if object == SHORTEST_OBJECT {
@@ -293,8 +294,13 @@ impl Campaign {
                     syns if syns % 1000 == 0 => format!(" flood {}k/s", grouped(syns / 1000)),
                     syns => format!(" flood {}/s", grouped(syns)),
                 };
+                let illegal = if illegal > 0.0 {
+                    format!(" illegal {} %", (illegal * 1e6).round() / 1e4)
+                } else {
+                    String::new()
+                };
                 cell.name = format!(
-                    "{}{kernel} {family} {what}{close}{servers}{object}{flood}",
+                    "{}{kernel} {family} {what}{close}{servers}{object}{flood}{illegal}",
                     cell.variant
                 );
                 continue;

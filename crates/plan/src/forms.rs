@@ -134,6 +134,23 @@ pub(crate) static FLOOD: Form = Form {
     },
 };
 
+pub(crate) static ILLEGAL: Form = Form {
+    wants: "a share of the attempts such as \"10 %\", or \"none\"",
+    units: &["%"],
+    pattern: "^(none|[0-9._]+ *%)$",
+    example: "10 %",
+    read: |text| match text {
+        "none" => Ok(0.0.into()),
+        _ => match (PART.read)(text)?.as_f64() {
+            Some(share) if share <= MOST_ILLEGAL => Ok(share.into()),
+            _ => wrong(format!("'{text}' is more than 90 % of the attempts")),
+        },
+    },
+};
+
+/// Share of the attempts that may be illegal: the others are measured.
+const MOST_ILLEGAL: f64 = 0.9;
+
 /// SYNs of a flood a second.
 const MOST_FLOOD: f64 = 50e6;
 

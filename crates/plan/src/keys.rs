@@ -6,7 +6,8 @@ pub(super) use variant::{REQUIRES, SETTINGS, SYSTEMS, VARIANT};
 
 use super::backend::OF_THIS_MACHINE;
 use super::forms::{
-    CPU_LIST, DURATION, FLOOD, FLOW_ORDER, FRAMES, PART, RATE, SELECTION, SHARE, SIZE, SPEED,
+    CPU_LIST, DURATION, FLOOD, FLOW_ORDER, FRAMES, ILLEGAL, PART, RATE, SELECTION, SHARE, SIZE,
+    SPEED,
 };
 use super::goal::GOAL;
 use super::grammar::{Key, Kind, Table, key, required};
@@ -128,6 +129,10 @@ pub(super) static TRAFFIC: Table = Table {
         key("flood", Kind::Form(&FLOOD)).about(
             "A flood of SYNs that comes with the connections, in SYNs a second: from 32,768 addresses that no client has, to the same servers. No server answers it. \
                 Default: \"none\".",
+        ),
+        key("illegal", Kind::Form(&ILLEGAL)).about(
+            "The share of illegal attempts, mixed evenly with the connections: SYNs from the same clients to port 81 of the same servers. No server answers them. \
+                At most 90 %. Default: \"none\".",
         ),
         key("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
@@ -493,7 +498,7 @@ static CLAIMS: [(&str, &str); 8] = [
         "all-pass",
         "each connection that is kept open carries its request and answer",
     ),
-    ("none-passes", "no connection that is kept open does"),
+    ("none-passes", "none of them does"),
 ];
 
 static QUICK: Table = Table {

@@ -52,6 +52,9 @@ pub struct ConnectionSpec {
     /// SYNs a second of a flood that comes with the connections; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flood: u32,
+    /// Illegal attempts in a million attempts, at most 900,000; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub illegal: u32,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -173,7 +176,18 @@ impl ConnectionSpec {
             close: None,
             servers: SERVERS,
             flood: 0,
+            illegal: 0,
         }
+    }
+
+    /// Whether SYNs come with them that no server answers: a flood, or illegal attempts.
+    pub fn has_strays(&self) -> bool {
+        self.flood > 0 || self.illegal > 0
+    }
+
+    /// Illegal attempts for each connection.
+    pub fn illegal_each(&self) -> f64 {
+        f64::from(self.illegal) / f64::from(1_000_000 - self.illegal)
     }
 
     /// The frames in their order. The last one that arrives closes the connection.
@@ -236,7 +250,8 @@ mod tests {
                 open: None,
                 close: None,
                 servers: SERVERS,
-                flood: 0
+                flood: 0,
+                illegal: 0
             }
         );
     }

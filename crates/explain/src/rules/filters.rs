@@ -261,11 +261,11 @@ fn linear_rules(case: &Case<'_>) -> Looked {
             set.filter, chain.name, chain.rules, chain.lookups
         ))
     });
-    // With a flood, rules are checked for its SYNs as well.
+    // With a flood or illegal attempts, rules are checked for these SYNs as well.
     let spec = case.slot.connections();
     let passed = case
         .passed()
-        .filter(|_| spec.is_none_or(|spec| spec.flood == 0))
+        .filter(|_| spec.is_none_or(|spec| !spec.has_strays()))
         .and_then(|passed| Some((passed, passed.by_frame()?)));
     let setting = match passed {
         Some((_, each)) if each < MANY as f64 => Ok(None),

@@ -30,10 +30,13 @@ impl Opening {
             open,
             servers,
             flood,
+            illegal,
             ..
         } = self.connections;
-        if open.is_some() || flood > 0 {
-            return refuse("hosts keep no connections open, and send no flood with them");
+        if open.is_some() || flood > 0 || illegal > 0 {
+            return refuse(
+                "hosts keep no connections open, and send neither a flood nor illegal attempts with them",
+            );
         }
         if request.max(object) > LARGEST_OBJECT {
             return refuse(&format!(

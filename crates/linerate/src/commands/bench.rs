@@ -28,6 +28,7 @@ impl Verb for Options {
             key("--close", "traffic.close", "LIST").levels(),
             key("--servers", "traffic.servers", "N").levels(),
             key("--flood", "traffic.flood", "LIST").levels(),
+            key("--illegal", "traffic.illegal", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
                 "Number of flows, which differ in addresses or ports [default: 2000; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
@@ -261,6 +262,7 @@ fn source(args: &Bench) -> Result<Source> {
         "close",
         "servers",
         "flood",
+        "illegal",
         "object",
         "ipv6-share",
         "extension-headers",

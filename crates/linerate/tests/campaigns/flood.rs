@@ -104,6 +104,81 @@ fn rules_pass_a_known_part_of_a_flood() {
     }
 }
 
+/// Rules deny port 81, or pass it; the DUT's answers to illegal SYNs are counted, too.
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn illegal_attempts_are_counted_to_the_last() {
+    let variants = r#"
+        variants.open = { about = "no firewall" }
+        variants.tracked.rules = { tool = "nftables", filter = "stateful" }
+        [variants.denied]
+        files = [{ path = "fw.nft", text = """
+        table inet fw {
+          chain forward { type filter hook forward priority 0; ct state established accept; tcp dport 80 accept; drop; }
+        }
+        """ }]
+        commands = [{ run = "nft -f fw.nft", undo = "nft delete table inet fw" }]
+        [variants.rejected]
+        files = [{ path = "reject.nft", text = """
+        table inet fw {
+          chain forward { type filter hook forward priority 0; tcp dport 80 accept; tcp dport 81 reject with tcp reset; }
+        }
+        """ }]
+        commands = [{ run = "nft -f reject.nft", undo = "nft delete table inet fw" }]
+        [variants.unreachable]
+        sysctls = { "net.ipv4.icmp_ratelimit" = 0, "net.ipv4.icmp_msgs_per_sec" = 10000000, "net.ipv4.icmp_msgs_burst" = 1000000, "net.ipv6.icmp.ratelimit" = 0 }
+        files = [{ path = "icmp.nft", text = """
+        table inet fw {
+          chain forward { type filter hook forward priority 0; tcp dport 80 accept; tcp dport 81 reject with icmpx admin-prohibited; }
+        }
+        """ }]
+        commands = [{ run = "nft -f icmp.nft", undo = "nft delete table inet fw" }]
+        [factors]
+        family = { sets = "traffic.family", levels = ["IPv4", "IPv6"] }
+        illegal = { sets = "traffic.illegal", levels = ["none", "50 %"] }
+        rate = { sets = "traffic.rate", levels = ["max", "5 kpps"] }
+        [[expect]]
+        of = { variant = "denied", illegal = "50 %" }
+        is = "none-passes"
+        because = "only port 80 is open"
+        [[expect]]
+        of = { variant = "open", illegal = "50 %" }
+        is = "all-pass"
+        because = "nothing denies it"
+    "#;
+    let experiment = Experiment::new(&plan("connections = \"request\"", variants), "");
+    let ended = experiment.run("").run().counted();
+    let all = trials(&experiment);
+    // Five variants, and the tester alone as fast as it can.
+    assert_eq!(all.len(), 5 * 8 + 4, "{}", ended.stdout);
+    for (name, trial) in &all {
+        assert_eq!(faults(trial), "", "{name}");
+        let n = attempted(trial);
+        assert!(reached(trial).iter().all(|stage| *stage == n), "{name}");
+        if !name.contains("50 %") {
+            assert!(trial["opened"].get("flood").is_none(), "{name}");
+            continue;
+        }
+        let sent = flood(trial, "sent");
+        // One for each connection, but those that are due when the load ends.
+        assert!(n > 100 && n - sent.min(n) < 20, "{name}: {sent} with {n}");
+        let expected = if name.contains("denied") {
+            [0, 0]
+        } else if name.contains("rejected") || name.contains("unreachable") {
+            [0, sent]
+        } else {
+            [sent, 0]
+        };
+        let counted = ["arrived", "answered"].map(|key| flood(trial, key));
+        assert_eq!(counted, expected, "{name}");
+        if name.contains("tracked") {
+            assert_eq!(trial["connections"]["tracked"], n + sent, "{name}");
+        }
+    }
+    let met = "expected 2 met";
+    assert!(ended.stdout.contains(met), "{}", ended.stdout);
+}
+
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_flood_goes_on_at_each_load_of_a_search() {

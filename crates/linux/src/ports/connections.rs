@@ -47,6 +47,7 @@ struct Control {
     passes: u32,
     each: u32,
     patience_ns: u32,
+    illegal: u64,
 }
 
 /// `struct opener` there: one for each CPU.
@@ -123,7 +124,7 @@ struct Progress {
 /// Kinds of frames that belong to no connection.
 const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
 
-const _: () = assert!(size_of::<Control>() == 88);
+const _: () = assert!(size_of::<Control>() == 96);
 const _: () = assert!(size_of::<OpenerState>() == 256);
 const _: () = assert!(size_of::<Seen>() == 384);
 
@@ -399,7 +400,7 @@ impl ConnectionEnds {
             stamp_every: STAMP_EVERY,
             tuples: (wanted.connections.pairs() - 1) as u32,
             resumed: 0,
-            floods: wanted.connections.flood,
+            floods: wanted.connections.has_strays().into(),
             timed: if to_server { ASKED } else { ANSWERED },
             passes: wanted.hosts.into(),
             each: if wanted.hosts { each as u32 } else { 0 },
@@ -408,6 +409,7 @@ impl ConnectionEnds {
             } else {
                 PATIENCE_NS
             },
+            illegal: (wanted.connections.illegal_each() * 1e12).round() as u64,
         };
         // Late frames of the load before set no bit.
         self.control.set(
@@ -586,8 +588,9 @@ impl ConnectionEnds {
             timed_by_client: connections.exchange.is_tcp()
                 && !self.serves
                 && !self.targets.is_empty(),
-            flood: (connections.flood > 0).then(|| Flood {
+            flood: connections.has_strays().then(|| Flood {
                 asked: connections.flood,
+                illegal: connections.illegal,
                 sent: client.flood[0],
                 arrived: server.flood[0],
                 answered: client.flood_answers,

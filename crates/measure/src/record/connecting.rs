@@ -4,7 +4,7 @@ use super::{Mode, Row, TrialRecord};
 use crate::advice::two_digits;
 use crate::audit::Loss;
 use linerate_stats::{Estimate, median};
-use linerate_wire::{ConnectionSpec, HAS_ANSWER, IS_OPEN};
+use linerate_wire::{ConnectionSpec, HAS_ANSWER, IS_OPEN, MILLION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,9 +47,13 @@ pub struct ConnectionTrial {
     /// How they were kept open, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
-    /// The flood that came with them, if one did.
+    /// The flood, or the illegal attempts, that came with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<Flood>,
+}
+
+fn is_none_of_million(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_none_of(share: &f64) -> bool {
@@ -60,11 +64,15 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A flood of SYNs of no connection: from addresses that no client has, and none is answered by a server.
+/// SYNs of no connection, none of which is answered by a server: a flood from addresses that no client has, or illegal attempts of the
+/// clients, at a port that no connection has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Flood {
-    /// SYNs a second that were asked for.
+    /// SYNs of a flood a second that were asked for.
     pub asked: u32,
+    /// Illegal attempts that were asked for in a million attempts; 0: the SYNs are a flood.
+    #[serde(default, skip_serializing_if = "is_none_of_million")]
+    pub illegal: u32,
     /// SYNs that were sent.
     pub sent: u64,
     /// SYNs that arrived behind the DUT.
@@ -75,11 +83,20 @@ pub struct Flood {
     pub load_ns: u64,
 }
 
-/// The flood in the valid trials of a slot.
+/// The flood, or the illegal attempts, in the valid trials of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FloodRow {
-    /// SYNs a second that were asked for.
+    /// SYNs of a flood a second that were asked for.
     pub asked: u32,
+    /// Illegal attempts that were asked for in a million attempts; 0: the SYNs are a flood.
+    #[serde(default, skip_serializing_if = "is_none_of_million")]
+    pub illegal: u32,
+    /// SYNs that arrived behind the DUT, in all trials.
+    #[serde(default)]
+    pub arrived: u64,
+    /// SYNs that were sent.
+    #[serde(default)]
+    pub sent: u64,
     /// Share of the SYNs that arrived behind the DUT, in all trials.
     pub passed: f64,
     /// Share of the SYNs that the DUT answered itself.
@@ -101,8 +118,12 @@ impl FloodRow {
         let arrived: u64 = floods().map(|flood| flood.arrived).sum();
         let answered: u64 = floods().map(|flood| flood.answered).sum();
         let entries = valid.iter().filter_map(|trial| trial.connections?.tracked);
+        let Flood { asked, illegal, .. } = floods().next()?;
         Some(FloodRow {
-            asked: floods().next()?.asked,
+            asked,
+            illegal,
+            arrived,
+            sent,
             passed: arrived as f64 / sent.max(1) as f64,
             answered: answered as f64 / sent.max(1) as f64,
             entries: entries.max(),
@@ -170,12 +191,16 @@ pub struct KeptEvent {
 }
 
 impl Row {
-    /// The share of the connections that were kept open, and that carried their request and answer, over all valid trials. It is exact.
+    /// Over all valid trials, exactly: the share of the connections that were kept open, and that carried their request and answer; or that of
+    /// the SYNs of no connection that arrived.
     pub fn passed(&self) -> Option<Estimate> {
-        let kept = self.kept.as_ref()?;
-        (kept.opened > 0).then(|| {
-            let passed = kept.opened.saturating_sub(kept.unanswered);
-            let share = passed as f64 / kept.opened as f64;
+        let (passed, all) = match (&self.kept, &self.flood) {
+            (Some(kept), _) => (kept.opened.saturating_sub(kept.unanswered), kept.opened),
+            (None, Some(flood)) => (flood.arrived, flood.sent),
+            _ => return None,
+        };
+        (all > 0).then(|| {
+            let share = passed as f64 / all as f64;
             Estimate {
                 median: share,
                 low: Some(share),
@@ -241,8 +266,20 @@ const FLOOD_MISSES: f64 = 0.02;
 const MOST_IDLE: f64 = 0.02;
 
 impl Flood {
-    /// Why its rate is another than the one that was asked for.
-    fn fault(&self) -> Option<String> {
+    /// Why it is another than the one that was asked for. `attempted`: connections that it came with.
+    fn fault(&self, attempted: u64) -> Option<String> {
+        if self.illegal > 0 {
+            let each = f64::from(self.illegal) / f64::from(MILLION - self.illegal);
+            let expected = attempted as f64 * each;
+            // Those that are due when the load ends are not sent.
+            let missed = (self.sent as f64 - expected).abs() > FLOOD_MISSES * expected + 20.0;
+            return missed.then(|| {
+                format!(
+                    "{} illegal SYNs came with {attempted} connections, instead of {expected:.0}",
+                    self.sent
+                )
+            });
+        }
         let seconds = self.load_ns.max(1) as f64 / 1e9;
         let rate = self.sent as f64 / seconds;
         let expected = f64::from(self.asked) * seconds;
@@ -433,7 +470,7 @@ impl ConnectionTrial {
                 self.attempted
             ));
         }
-        faults.extend(self.flood.and_then(|flood| flood.fault()));
+        faults.extend(self.flood.and_then(|flood| flood.fault(self.attempted)));
         faults
     }
 

@@ -26,6 +26,8 @@ pub struct Kind {
     pub servers: u32,
     /// SYNs a second of a flood that comes with the connections; 0: none.
     pub flood: u32,
+    /// Share of the attempts that are illegal; 0: none.
+    pub illegal: f64,
     /// Lengths of the frames, with FCS.
     pub size: FrameMix,
     /// The requested length, if it is too short for the tester's signature.
@@ -85,6 +87,7 @@ impl Default for Kind {
             close: None,
             servers: SERVERS,
             flood: 0,
+            illegal: 0.0,
             size: FrameMix::single(64),
             asked: None,
             family: Family::V4,
@@ -197,6 +200,7 @@ impl Kind {
             close: self.close,
             servers: self.servers,
             flood: self.flood,
+            illegal: (self.illegal * f64::from(MILLION)).round() as u32,
             ..ConnectionSpec::new(exchange, self.object)
         });
         Ok(Traffic {

@@ -56,7 +56,7 @@ fn of_connections(
     for entry in &traffic.entries {
         let fits = match entry.key.as_str() {
             "connections" | "object" | "family" | "rate" | "open" | "close" | "servers"
-            | "flood" => true,
+            | "flood" | "illegal" => true,
             "size" => kind.size == usual.size,
             "flows" => kind.flows == usual.flows,
             "order" => kind.order == usual.order,
@@ -81,14 +81,25 @@ fn of_connections(
     }
     kept_open(place, settings, traffic, &kind, problems);
     let udp = kind.connections.is_some_and(|exchange| !exchange.is_tcp());
-    if kind.flood > 0 && (udp || kind.open.is_some()) {
-        let message = "a flood of SYNs comes with connections of TCP that are closed one by one";
-        let help = format!(
-            "leave {} out, or use {}",
-            place.draft.key("traffic", "flood"),
-            place.draft.with("traffic", "connections", REQUEST)
-        );
-        problems.fault(span_of(place, traffic, "flood"), message, help);
+    let strays = [
+        ("flood", "a flood of SYNs comes", kind.flood > 0),
+        ("illegal", "illegal attempts come", kind.illegal > 0.0),
+    ];
+    for (key, what, _) in strays.into_iter().filter(|(.., sent)| *sent) {
+        let key_text = place.draft.key("traffic", key);
+        if udp || kind.open.is_some() {
+            let message = format!("{what} with connections of TCP that are closed one by one");
+            let help = format!(
+                "leave {key_text} out, or use {}",
+                place.draft.with("traffic", "connections", REQUEST)
+            );
+            problems.fault(span_of(place, traffic, key), message, help);
+        }
+    }
+    if kind.flood > 0 && kind.illegal > 0.0 {
+        let message = "a flood and illegal attempts cannot come together";
+        let help = format!("leave {} out", place.draft.key("traffic", "illegal"));
+        problems.fault(span_of(place, traffic, "illegal"), message, help);
     }
 }
 
@@ -241,6 +252,11 @@ fn on_hosts(
             "a flood can come with connections in the embedded lab only",
             leave_out("flood"),
         ))
+    } else if kind.illegal > 0.0 {
+        Some((
+            "illegal attempts can come with connections in the embedded lab only",
+            leave_out("illegal"),
+        ))
     } else if rate == Rate::Max && measure != Some("search") && !exchange.closes_at_client() {
         Some((
             "between hosts, these connections need a rate: their last frame arrives at the server, so the client cannot wait for it",
@@ -300,6 +316,14 @@ pub(in super::super) fn traffic(
     if let Some(flood) = traffic.get("flood") {
         let help = without_connections(place, "flood");
         problems.fault(flood.span, "a flood comes with connections only", help);
+    }
+    if let Some(illegal) = traffic.get("illegal") {
+        let help = without_connections(place, "illegal");
+        problems.fault(
+            illegal.span,
+            "illegal attempts come with connections only",
+            help,
+        );
     }
     let span = |key: &str| span_of(place, traffic, key);
     let average = kind.size.average_len_fcs();

@@ -8,6 +8,7 @@ fn plan(with: impl FnOnce(&mut Source)) -> Result<Plan, Vec<Diagnostic>> {
         ("--link-speed", "lab.link-speed"),
         ("--connections", "traffic.connections"),
         ("--flood", "traffic.flood"),
+        ("--illegal", "traffic.illegal"),
     ];
     let options = options.map(|(option, key)| Keyed { option, key });
     let mut source = Source::default().with_options(options.into());

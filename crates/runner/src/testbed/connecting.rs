@@ -207,7 +207,11 @@ fn change_numbers(
         if !may || lane.fault.is_some() || !spec.exchange.is_tcp() || spec.open.is_some() {
             continue;
         }
-        let spec = ConnectionSpec { flood: 0, ..spec };
+        let spec = ConnectionSpec {
+            flood: 0,
+            illegal: 0,
+            ..spec
+        };
         let timing = Timing {
             warm_up_ns: 0,
             ..Timing::slice(TRY_OUT_NS)
@@ -403,11 +407,13 @@ fn by_table(
 /// The DUT's own count of connections, where all of them closed and none of its entries can have gone.
 fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option<SecondCount> {
     let flood = opened.flood.unwrap_or_default();
-    let all = opened.closed() == opened.attempted && flood.arrived == flood.sent;
+    // An illegal SYN that rules drop is in no table.
+    let strays = flood.arrived == flood.sent || flood.illegal > 0;
+    let all = opened.closed() == opened.attempted && strays;
     (has_usual_table(lane) && all).then(|| SecondCount {
         place: "DUT: connections that it tracks".into(),
         frames: entries.unwrap_or(0),
-        expected: opened.attempted + flood.sent,
+        expected: opened.attempted + flood.arrived,
     })
 }
 
@@ -428,7 +434,7 @@ fn faults(
     (load_ns, mode): (u64, Mode),
 ) -> Vec<String> {
     // How many the table holds is the question where they are kept open, and a flood may fill it.
-    let states = states.filter(|_| spec.open.is_none() && spec.flood == 0);
+    let states = states.filter(|_| spec.open.is_none() && !spec.has_strays());
     // The cause of waits for connections that failed, so it comes before them.
     let mut faults: Vec<String> = states.and_then(full).into_iter().collect();
     faults.extend(opened.faults(spec, load_ns, mode));

@@ -1,6 +1,7 @@
 //! Connections by their stages, and trials whose counts contradict each other.
 
 use super::*;
+use crate::experiment::{Claim, Judgement};
 use crate::record::{Connections, States};
 use linerate_wire::Exchange;
 
@@ -115,8 +116,8 @@ fn a_flood_has_the_rate_that_was_asked_for_and_a_row_the_share_that_passed() {
             asked: 1000,
             sent,
             arrived,
-            answered: 0,
             load_ns: 2_000_000_000,
+            ..Flood::default()
         }),
         ..trial([1000; 6])
     };
@@ -133,7 +134,7 @@ fn a_flood_has_the_rate_that_was_asked_for_and_a_row_the_share_that_passed() {
             load_ns: 300_000_000,
             ..Flood::default()
         };
-        flood.fault()
+        flood.fault(0)
     };
     assert_eq!([few(40, 10), few(40, 14)], [None, None]);
     assert!(few(40, 0).is_some());
@@ -156,6 +157,44 @@ fn a_flood_has_the_rate_that_was_asked_for_and_a_row_the_share_that_passed() {
     let row = FloodRow::of(&records.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!((row.asked, row.passed, row.entries), (1000, 0.75, Some(9)));
     assert_eq!(FloodRow::of(&[&TrialRecord::default()]), None);
+}
+
+#[test]
+fn illegal_attempts_come_with_a_share_of_the_connections_and_none_may_pass() {
+    // A third of the attempts: one for each two connections.
+    let with = |sent, arrived| ConnectionTrial {
+        flood: Some(Flood {
+            illegal: 333_333,
+            sent,
+            arrived,
+            ..Flood::default()
+        }),
+        ..trial([10_000; 6])
+    };
+    let spec = ConnectionSpec {
+        illegal: 333_333,
+        ..ConnectionSpec::new(Exchange::Request, 6)
+    };
+    let faults = |sent| with(sent, 0).faults(&spec, 1_000_000, Mode::Inline);
+    assert_eq!(faults(4990), Vec::<String>::new());
+    assert_eq!(
+        faults(4500),
+        ["4500 illegal SYNs came with 10000 connections, instead of 5000"]
+    );
+    let passed = |arrived| {
+        let record = TrialRecord {
+            opened: Some(Box::new(with(5000, arrived))),
+            ..TrialRecord::default()
+        };
+        let flood = FloodRow::of(&[&record]);
+        let row = Row {
+            flood,
+            ..Row::default()
+        };
+        row.passed().unwrap()
+    };
+    assert_eq!(Claim::NonePasses.judge(&passed(0)), Judgement::Met);
+    assert_eq!(Claim::NonePasses.judge(&passed(1)), Judgement::Missed);
 }
 
 #[test]

@@ -178,8 +178,8 @@ fn named(
             .get(level.0)
             .filter(|f| f.levels.len() > 1 && wanted(level, f))?;
         let value = factor.levels.get(level.1)?;
-        if flood::is_flood(factor) {
-            return Some(flood::level(value));
+        if let Some(told) = flood::level(factor, value) {
+            return Some(told);
         }
         let alone = factor.sets.iter().all(|set| set == "traffic.family");
         Some(when(!alone, format!("{} ", factor.name)) + value)

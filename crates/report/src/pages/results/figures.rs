@@ -326,16 +326,16 @@ pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
     let each = shown.word("per connection", "per frame");
     let known = shown.summary.rules.iter().filter_map(|of| {
         let mean = significant(of.by_frame()?, 3);
-        let flood = shown
+        let strays = shown
             .slot(of.slot)?
             .connections()
-            .map_or(0, |spec| spec.flood);
+            .is_some_and(|spec| spec.has_strays());
         let [reached, rules] = [of.reached, of.rules].map(grouped);
         let share = percent(of.reached as f64 / of.rules.max(1) as f64);
         let text = match of.looks {
             0 => format!("none of {rules} rules reached"),
-            // Rules are checked for the flood's SYNs as well.
-            _ if flood > 0 => format!("{reached} of {rules} rules reached ({share} %)"),
+            // Rules are checked for the SYNs of no connection as well.
+            _ if strays => format!("{reached} of {rules} rules reached ({share} %)"),
             _ => format!(
                 "{mean} rules checked {each}; {reached} of {rules} rules reached ({share} %)"
             ),

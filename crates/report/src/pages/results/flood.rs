@@ -1,4 +1,4 @@
-//! Connections that come with a flood of SYNs: what the flood costs, and how much of it passes the DUT.
+//! Connections that come with a flood of SYNs, or with illegal attempts: what these cost, and how much of them passes the DUT.
 
 use super::changes::{change, change_interval};
 use super::{Shown, has_rate};
@@ -6,23 +6,31 @@ use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest};
 use linerate_measure::record::Row;
 
-/// Whether this factor is the flood's rate.
-pub fn is_flood(factor: &Factor) -> bool {
-    factor.sets == ["traffic.flood"]
+/// A level in words, where this factor is the flood's rate or the share of illegal attempts: `a flood of 100kpps`.
+pub fn level(factor: &Factor, value: &str) -> Option<String> {
+    let [setting] = &factor.sets[..] else {
+        return None;
+    };
+    Some(match (setting.as_str(), value) {
+        ("traffic.flood", "none") => "no flood".into(),
+        ("traffic.flood", rate) => format!("a flood of {rate}"),
+        ("traffic.illegal", "none") => "no illegal attempts".into(),
+        ("traffic.illegal", share) => format!("{share} illegal attempts"),
+        _ => return None,
+    })
 }
 
-/// A level of that factor in words: `a flood of 100kpps`.
-pub fn level(value: &str) -> String {
-    match value {
-        "none" => "no flood".into(),
-        rate => format!("a flood of {rate}"),
-    }
-}
-
-/// The comparisons of the flood's rates.
+/// The comparisons of the flood's rates, or of the shares of illegal attempts.
 pub fn interest(shown: &Shown<'_>) -> Option<Interest> {
-    let factors = &shown.planned.experiment.factors;
-    factors.iter().position(is_flood).map(Interest::Levels)
+    let mut factors = shown.planned.experiment.factors.iter();
+    let at = factors.position(|factor| level(factor, "none").is_some());
+    at.map(Interest::Levels)
+}
+
+/// Whether the SYNs are illegal attempts, and no flood.
+fn are_illegal(shown: &Shown<'_>) -> bool {
+    let mut rows = shown.with_dut().filter_map(|row| row.flood);
+    rows.any(|flood| flood.illegal > 0)
 }
 
 /// Whether a flood came with a DUT's connections.
@@ -40,6 +48,11 @@ pub fn flooded<'a>(shown: &Shown<'a>) -> Vec<&'a Row> {
 /// A row for each of these cells. Changes are against the same cell without a flood.
 pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> Table {
     let unit = shown.unit();
+    let (what, by) = if are_illegal(shown) {
+        ("illegal", "by these")
+    } else {
+        ("flood", "by flood")
+    };
     let to_none = |row: &Row| {
         let mut compared = shown.summary.comparisons.iter();
         let why = interest(shown)?;
@@ -57,7 +70,7 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
             let [failed, of] = shown.loss_head();
             table.column(failed, of, |row| shown.lost(row.slot))
         })
-        .if_any("by flood", "%", |row| {
+        .if_any(by, "%", |row| {
             let ratio = to_none(row)?;
             Some(match (change_interval(&ratio), ratio.side_of(1.0)) {
                 (Some(_), Some(_)) => change(&ratio),
@@ -65,7 +78,7 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
                 (None, _) => "too few".into(),
             })
         })
-        .column("flood", "passed %", |row| Some(percent(row.flood?.passed)))
+        .column(what, "passed %", |row| Some(percent(row.flood?.passed)))
         .if_any("answered", "by DUT %", |row| {
             row.flood
                 .filter(|flood| flood.answered > 0.0)
@@ -77,26 +90,28 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
 
 /// How long a DUT's table of connections lasts at the rate that was measured: each entry stays until its timeout. With a flood, where one came.
 pub fn lasting(shown: &Shown<'_>) -> String {
-    let floods = has_rows(shown);
+    let has_strays = has_rows(shown);
     let rows = shown.with_dut();
-    let rows = rows.filter(|row| row.kept.is_none() && row.flood.is_some() == floods);
+    let rows = rows.filter(|row| row.kept.is_none() && row.flood.is_some() == has_strays);
     let all = rows.filter_map(|row| {
-        let flood = row
-            .flood
-            .map_or(0.0, |flood| f64::from(flood.asked) * flood.passed);
-        let (limit, rate) = (row.connections?.limit? as f64, row.received.median + flood);
+        let strays = row.flood.map_or(0.0, |flood| {
+            let illegal = f64::from(flood.illegal) / 1e6;
+            let with_them = row.received.median * illegal / (1.0 - illegal);
+            (f64::from(flood.asked) + with_them) * flood.passed
+        });
+        let with = match (strays > 0.0, are_illegal(shown)) {
+            (false, _) => ",",
+            (_, false) => " with the flood's SYNs,",
+            (_, true) => " with the illegal attempts that passed,",
+        };
+        let (limit, rate) = (row.connections?.limit? as f64, row.received.median + strays);
         let lasts = limit / rate;
-        (lasts.is_finite() && lasts < LASTING).then_some((lasts, limit, rate))
+        (lasts.is_finite() && lasts < LASTING).then_some((lasts, limit, rate, with))
     });
     let first = all.min_by(|a, b| a.0.total_cmp(&b.0));
-    let flood = if floods {
-        " with the flood's SYNs,"
-    } else {
-        ","
-    };
-    first.map_or(String::new(), |(lasts, limit, rate)| {
+    first.map_or(String::new(), |(lasts, limit, rate, with)| {
         format!(
-            "at {} connections/s{flood} the connection table ({} entries) is full after {} (linerate calc conntrack --rate {rate:.0})",
+            "at {} connections/s{with} the connection table ({} entries) is full after {} (linerate calc conntrack --rate {rate:.0})",
             grouped(rate.round() as u64),
             grouped(limit as u64),
             time(1e9 * lasts),
@@ -110,11 +125,24 @@ const LASTING: f64 = 120.0;
 /// The section of the whole page.
 pub fn section(page: &mut Document, shown: &Shown<'_>) {
     if has_rows(shown) {
+        let (what, from, entries) = if are_illegal(shown) {
+            (
+                "illegal attempts",
+                "Illegal attempts are SYNs from the clients to a port that no connection has, and no server answers them.",
+                "those of the illegal attempts that passed",
+            )
+        } else {
+            (
+                "a flood of SYNs",
+                "The flood comes from addresses that no client has, and no server answers it.",
+                "the flood's half-open entries",
+            )
+        };
         page.section(
-            "Connections and a flood of SYNs",
+            format!("Connections and {what}"),
             table(shown, shown.with_dut()),
         );
-        page.note("The flood comes from addresses that no client has, and no server answers it. Rates are those of the window; the shares that failed and passed are those of the whole load, warm-up included, over which every connection and every SYN is accounted for. The table has the connections and the flood's half-open entries, at the end of the fullest trial.");
+        page.note(format!("{from} Rates are those of the window; the shares that failed and passed are those of the whole load, warm-up included, over which every connection and every SYN is accounted for. The table has the connections and {entries}, at the end of the fullest trial."));
     }
 }
 
@@ -203,6 +231,7 @@ mod tests {
             let rate = if floods { 60_000.0 } else { 100_000.0 } + f64::from(block);
             let flood = floods.then_some(Flood {
                 asked: 1000,
+                illegal: 0,
                 sent: 2000,
                 arrived: 500,
                 answered: 0,

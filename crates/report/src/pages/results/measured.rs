@@ -201,14 +201,17 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
                 .map(opened),
         );
         let specs = || slots.iter().filter_map(|slot| slot.connections());
-        let floods = each(specs().map(|spec| match spec.flood {
-            0 => "none".into(),
-            rate => format!("{} SYN/s", grouped(rate)),
+        let strays = each(specs().map(|spec| match (spec.flood, spec.illegal) {
+            (0, 0) => "none".into(),
+            (0, millionths) => format!("{} % of the attempts", f64::from(millionths) / 1e4),
+            (rate, _) => format!("{} SYN/s", grouped(rate)),
         }));
-        let floods = specs()
-            .any(|spec| spec.flood > 0)
-            .then(|| format!("flood: {floods}"));
-        let all = [kinds, families, ends].into_iter().chain(floods);
+        let illegal = specs().any(|spec| spec.illegal > 0);
+        let what = if illegal { "illegal" } else { "flood" };
+        let strays = specs()
+            .any(|spec| spec.has_strays())
+            .then(|| format!("{what}: {strays}"));
+        let all = [kinds, families, ends].into_iter().chain(strays);
         return all.chain([rate]).joined("; ");
     }
     let unit = |slot: &Slot| when(slot.lengths_fcs.len() == 1, " B");
