@@ -4,7 +4,7 @@
 //! `kernel` finds a kernel with its `modules`, in a folder or in a `package`; `programs` and `archive` make the file system, `machine` boots
 //! it and holds it, `inside` is what linerate does there as the first program.
 
-mod archive;
+pub mod archive;
 mod elf;
 pub mod inside;
 mod kernel;

@@ -260,10 +260,10 @@ fn initrd(unpacked: &Path, files: &Scratch, user_key: &str) -> Vec<u8> {
         "/var/lib",
         "/mnt",
     ] {
-        archive.folder(Path::new(folder));
+        archive.files.folder(folder);
     }
     archive.programs(PROGRAMS);
-    archive.link("/init", "usr/bin/busybox");
+    archive.files.link("/init", "usr/bin/busybox");
     for folder in [
         "/usr/lib/x86_64-linux-gnu/xtables",
         "/etc/iproute2",
@@ -277,36 +277,46 @@ fn initrd(unpacked: &Path, files: &Scratch, user_key: &str) -> Vec<u8> {
         }
     }
     archive.copy(&unpacked.join("lib/modules"), Path::new("/usr/lib/modules"));
-    archive.file(
+    archive.files.file(
         "/usr/local/bin/linerate",
         0o755,
         fs::read(stripped).unwrap(),
     );
     archive.libraries([LINERATE.into()]);
-    archive.file(
+    archive.files.file(
         "/etc/os-release",
         0o644,
         "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux in QEMU\"\n",
     );
-    archive.file("/etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/bin/false\nnobody:x:65534:65534::/:/bin/false\n");
-    archive.file("/etc/group", 0o644, "root:x:0:\nnogroup:x:65534:\n");
-    archive.file(
+    archive.files.file("/etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/bin/false\nnobody:x:65534:65534::/:/bin/false\n");
+    archive
+        .files
+        .file("/etc/group", 0o644, "root:x:0:\nnogroup:x:65534:\n");
+    archive.files.file(
         "/etc/nsswitch.conf",
         0o644,
         "passwd: files\ngroup: files\nhosts: files\n",
     );
-    archive.file("/etc/hosts", 0o644, "127.0.0.1 localhost guest\n");
-    archive.file("/etc/ssh/sshd_config", 0o644, SSHD);
-    archive.file(
+    archive
+        .files
+        .file("/etc/hosts", 0o644, "127.0.0.1 localhost guest\n");
+    archive.files.file("/etc/ssh/sshd_config", 0o644, SSHD);
+    archive.files.file(
         "/etc/ssh/host_key",
         0o600,
         fs::read(files.file("host_key")).unwrap(),
     );
-    archive.file("/root/.ssh/authorized_keys", 0o600, user_key);
-    archive.file("/etc/inittab", 0o644, "::sysinit:/etc/rc\n");
-    archive.file("/usr/local/bin/state", 0o755, super::state::program());
-    archive.file("/etc/rc", 0o755, RC);
-    archive.finish()
+    archive
+        .files
+        .file("/root/.ssh/authorized_keys", 0o600, user_key);
+    archive
+        .files
+        .file("/etc/inittab", 0o644, "::sysinit:/etc/rc\n");
+    archive
+        .files
+        .file("/usr/local/bin/state", 0o755, super::state::program());
+    archive.files.file("/etc/rc", 0o755, RC);
+    archive.files.finish()
 }
 
 /// The command that boots it. Its cards' ends of the cables have the names of their taps.

@@ -61,16 +61,16 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    pub fn folder(&mut self, path: &Path) {
-        self.entry(path, FOLDER, b"");
+    pub fn folder(&mut self, path: impl AsRef<Path>) {
+        self.entry(path.as_ref(), FOLDER, b"");
     }
 
-    pub fn file(&mut self, path: &Path, mode: u32, content: &[u8]) {
-        self.entry(path, FILE | mode, content);
+    pub fn file(&mut self, path: impl AsRef<Path>, mode: u32, content: impl AsRef<[u8]>) {
+        self.entry(path.as_ref(), FILE | mode, content.as_ref());
     }
 
-    pub fn link(&mut self, path: &Path, to: &Path) {
-        self.entry(path, LINK, to.as_os_str().as_bytes());
+    pub fn link(&mut self, path: impl AsRef<Path>, to: impl AsRef<Path>) {
+        self.entry(path.as_ref(), LINK, to.as_ref().as_os_str().as_bytes());
     }
 
     /// The archive as the kernel wants it.
@@ -88,7 +88,7 @@ mod tests {
     fn folders_come_before_their_files_and_files_once() {
         let mut archive = Archive::default();
         for content in [&b"one"[..], b"two"] {
-            archive.file(Path::new("/a/b"), 0o644, content);
+            archive.file("/a/b", 0o644, content);
         }
         let text = String::from_utf8(archive.finish()).unwrap();
         assert_eq!(text.matches("070701").count(), 3);

@@ -26,14 +26,14 @@ const TABLES: [&str; 3] = ["/etc/protocols", "/etc/services", "/etc/ethertypes"]
 pub fn file_system(kernel: &Kernel, tools: &BTreeSet<String>) -> Result<Vec<u8>, GuestError> {
     let mut archive = Archive::default();
     for folder in FOLDERS {
-        archive.folder(Path::new(folder));
+        archive.folder(folder);
     }
     // For the loader, which looks at it as well, `self` would be the loader.
     let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     let content = fs::read(&own).map_err(GuestError::failed("read linerate's own program"))?;
     libraries(&mut archive, &own, &content)?;
-    archive.file(Path::new("/init"), 0o755, &elf::stripped(content));
-    archive.link(Path::new("/sbin/modprobe"), Path::new("/init"));
+    archive.file("/init", 0o755, elf::stripped(content));
+    archive.link("/sbin/modprobe", "/init");
     let mut extensions = false;
     for tool in tools.iter().filter(|tool| *tool != "modprobe") {
         let Some(path) = process::find(tool) else {
@@ -49,19 +49,19 @@ pub fn file_system(kernel: &Kernel, tools: &BTreeSet<String>) -> Result<Vec<u8>,
             }
         }
     }
-    for table in TABLES.map(Path::new) {
+    for table in TABLES {
         if let Ok(content) = fs::read(table) {
-            archive.file(table, 0o644, &content);
+            archive.file(table, 0o644, content);
         }
     }
     let folder = Path::new("/lib/modules").join(&kernel.version);
     let builtin = folder.join("modules.builtin");
-    archive.file(&builtin, 0o644, kernel.built_in.as_bytes());
+    archive.file(builtin, 0o644, &kernel.built_in);
     let index = modules::index(&kernel.modules);
-    archive.file(Path::new("/lib/modules/index"), 0o644, index.as_bytes());
+    archive.file("/lib/modules/index", 0o644, index);
     for (name, module) in &kernel.modules {
         let path = Path::new("/lib/modules").join(format!("{name}.ko"));
-        archive.file(&path, 0o644, &module.content);
+        archive.file(path, 0o644, &module.content);
     }
     Ok(archive.finish())
 }
@@ -98,7 +98,7 @@ fn libraries(archive: &mut Archive, path: &Path, content: &[u8]) -> Result<(), G
     for library in all {
         let content = fs::read(&library)
             .map_err(GuestError::failed(format!("read {}", library.display())))?;
-        archive.file(&library, 0o755, &content);
+        archive.file(&library, 0o755, content);
     }
     Ok(())
 }
