@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often is looked whether the others' load is over: they pause longer between two loads.
@@ -49,13 +50,15 @@ impl Taken {
 
 impl Turn {
     /// Waits for the turn of this process. Where locks cannot be made, as without root, there is nothing to wait for; nor once it is `over`.
-    /// `tell` gets a long wait in words, once.
-    pub fn on(cpus: &[u32], over: impl Fn() -> bool, tell: impl FnOnce(String)) -> Turn {
+    /// `tell` gets a long wait in words, once for each other linerate.
+    pub fn on(cpus: &[u32], over: impl Fn() -> bool, tell: impl Fn(String)) -> Turn {
+        static TOLD: Mutex<Option<Taken>> = Mutex::new(None);
         let of = format!("process {}", std::process::id());
-        let mut tell = Some(tell);
         let waiting = |taken: &Taken, waited_ns| {
-            if let Some(tell) = tell.take_if(|_| waited_ns > LONG_NS) {
+            let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            if waited_ns > LONG_NS && told.as_ref() != Some(taken) {
                 tell(format!("waiting for {}", taken.words()));
+                *told = Some(taken.clone());
             }
             !over()
         };

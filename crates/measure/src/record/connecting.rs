@@ -161,7 +161,7 @@ pub struct KeptRow {
     pub opened: u64,
     /// Of these, those that had no answer then.
     pub unanswered: u64,
-    /// What happened to the DUT while they were open.
+    /// The event that happened to the DUT while they were open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<KeptEvent>,
     /// Median time to open them, in nanoseconds, without the time spent waiting for connections that failed.

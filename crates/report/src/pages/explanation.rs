@@ -415,6 +415,10 @@ fn limit(
             campaign.noun(),
             row.ns_per_frame
         ),
+        Limit::DutDrops if campaign.opens_connections() => format!(
+            "{} % of the connections fail at the DUT.",
+            percent(row.dropped)
+        ),
         Limit::DutDrops => format!(
             "The DUT drops {} % of the frames that it takes in.",
             percent(row.dropped)

@@ -365,9 +365,13 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         (Limit::Dut, None) => "The DUT was the limit.".into(),
         (Limit::DutDrops, _) => {
             let dropped = percent(row.dropped);
-            if slot.connections().is_some() {
+            if let Some(spec) = slot.connections() {
+                let counted = match (spec.open, spec.close) {
+                    (Some(_), None) => "open",
+                    _ => "close",
+                };
                 return format!(
-                    "{dropped} % of the connections fail at the DUT: the rate counts those that close."
+                    "{dropped} % of the connections fail at the DUT: the rate counts those that {counted}."
                 );
             }
             format!(
