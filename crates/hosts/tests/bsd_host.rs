@@ -200,8 +200,9 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     let wire = host.state.join("shared");
     fs::create_dir(&wire).unwrap();
     host.set("wire", wire.to_str().unwrap());
-    let silent = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
-    assert!(silent.samples.iter().all(|s| s.packets == Some(0)) && !silent.samples.is_empty());
+    let silent = host.pkt_gen(Side::Receiver, "2", &RECEIVE);
+    let is_silent = silent.samples.iter().all(|s| s.packets == Some(0));
+    assert!(is_silent && !silent.samples.is_empty(), "{silent:?}");
     assert_eq!(silent.faults[0].kind, FaultKind::NoTraffic);
     fs::write(wire.join("offered.gen.igb0"), "500000\n").unwrap();
     let fed = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
@@ -461,17 +462,31 @@ fn the_configuration_of_a_real_freebsd_router() {
         .iter()
         .map(|u| u.question.as_str())
         .collect();
-    assert_eq!(silent, ["ipfw list", "ipfstat -io", "ipfstat -s", "dmesg"]);
+    assert_eq!(
+        silent,
+        [
+            "ipfw list",
+            "ipfstat -io",
+            "ipfstat -s",
+            "dmesg",
+            "taps",
+            "ipsec"
+        ]
+    );
     let (on_path, _) = found.on_path(&[]);
     let names: Vec<&str> = on_path.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(
         names,
         ["pf: 1 rule", "states of pf, 2 when linerate looked"]
     );
-    assert!(found.not_known_of_path().is_empty());
+    // The recording has no answers of these.
+    let not_known = found.not_known_of_path().join("; ");
+    for what in ["packet sockets (", "policies of IPsec ("] {
+        assert!(not_known.contains(what), "{not_known}");
+    }
 }
 
-/// The route of a real router, and nodes of netgraph as ngctl(8) documents them.
+/// The route of a real router; nodes of netgraph, packet sockets, policies and queues as their programs document them.
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_way_of_a_real_freebsd_router() {
@@ -493,12 +508,56 @@ fn the_way_of_a_real_freebsd_router() {
             format!("==> to 198.19.128.1 <==\n{route}"),
         ),
         answer("netgraph", nodes.into()),
+        answer(
+            "taps",
+            "  Pid  Netif   Flags      Recv      Drop     Match Sblen Hblen Command\n \
+             1234    em1 p--s---      2215         0      2215     0     0 tcpdump\n \
+             1301    em7 p--s---         5         0         5     0     0 dhclient\n"
+                .into(),
+        ),
+        answer(
+            "ipsec",
+            "10.1.0.0/24[any] 10.0.0.0/24[any] any\n\tin ipsec\n\tesp/tunnel/192.0.2.1-192.0.2.2/require\n\
+             10.0.0.0/24[any] 10.1.0.0/24[any] any\n\tout ipsec\n\tesp/tunnel/192.0.2.2-192.0.2.1/require\n\
+             10.9.0.0/24[any] 10.0.0.0/24[any] any\n\tin none\n"
+                .into(),
+        ),
+        answer(
+            "queues",
+            "queue root_em1 on em1 bandwidth 1Gb priority 0 {std, low}\nqueue std on em1 bandwidth 90%\n".into(),
+        ),
     ];
     let found = Configuration::of(Kernel::FreeBsd, &["em0".into()], &answers);
     let (on_path, ways) = found.on_path(&["198.19.128.1".parse().unwrap()]);
     assert_eq!(ways, ["to 198.19.128.1: via 198.19.0.2, device em1"]);
     let names: Vec<&str> = on_path.iter().map(|item| item.name.as_str()).collect();
-    assert_eq!(names, ["netgraph node ipfw (ipfw)"]);
+    assert_eq!(
+        names,
+        [
+            "netgraph node ipfw (ipfw)",
+            "1 policy in, 1 policy out",
+            "2 queues of pf",
+            "packet socket of tcpdump"
+        ]
+    );
+    let flows = "flow esp in from 10.1.0.0/24 to 10.0.0.0/24 peer 192.0.2.1 type require\n\
+                 flow esp out from 10.0.0.0/24 to 10.1.0.0/24 peer 192.0.2.1 type require\n";
+    let answers = [
+        answer("ipsec", flows.into()),
+        answer(
+            "queues",
+            "queue root on em1 bandwidth 100M\nqueue std parent root bandwidth 50M default\n"
+                .into(),
+        ),
+    ];
+    let found = Configuration::of(Kernel::OpenBsd, &["em0".into()], &answers);
+    let names: Vec<String> = found
+        .on_path(&[])
+        .0
+        .into_iter()
+        .map(|item| item.name)
+        .collect();
+    assert_eq!(names, ["1 policy in, 1 policy out", "2 queues of pf"]);
 }
 
 #[test]

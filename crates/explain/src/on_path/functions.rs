@@ -26,6 +26,7 @@ const ROWS: &[Row] = &[
     ),
     (Met::Route, "table", &["fib_rules_lookup"]),
     (Met::PolicyRule, "*", &["fib_rules_lookup"]),
+    (Met::Ipsec, "ipsec", &["ipsec*", "key_*", "esp_*", "ah_*"]),
     (
         Met::Ipsec,
         "*",
@@ -147,6 +148,11 @@ const ROWS: &[Row] = &[
             "netif_receive_generic_xdp*",
             "bpf_prog_run_generic_xdp*",
         ],
+    ),
+    (
+        Met::QueueingDiscipline,
+        "pf",
+        &["altq_*", "hfsc_*", "cbq_*", "priq_*", "fairq_*"],
     ),
     (
         Met::QueueingDiscipline,

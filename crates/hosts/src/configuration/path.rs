@@ -48,6 +48,10 @@ pub struct Path {
     tracing: Vec<Traced>,
     /// Names of BSD's netgraph nodes that are no sockets of the question itself.
     nodes: Vec<(String, String)>,
+    /// Packet sockets of BSD, each with its interface and its program.
+    taps: Vec<(String, String)>,
+    /// Interfaces with queues of pf, and all these queues.
+    queues_of_pf: (Vec<String>, u64),
 }
 
 /// The way of an address.

@@ -310,6 +310,27 @@ impl Configuration {
                 Host(Self::netgraph),
                 &[("ngctl-list", text)],
             ),
+            (
+                FREEBSD,
+                "taps",
+                Script(path::scripts::TAPS),
+                Host(Self::taps),
+                &[("netstat-B", text)],
+            ),
+            (
+                BSD,
+                "ipsec",
+                Script(path::scripts::IPSEC),
+                Host(Self::ipsec_policies),
+                &[("setkey-DP | ipsecctl-sflow", text)],
+            ),
+            (
+                BSD,
+                "queues",
+                Script(path::scripts::QUEUES),
+                Host(Self::queues),
+                &[("pfctl-sq | pfctl-squeue | pfctl-v*sq pfctl-v*squeue", text)],
+            ),
             (ALL, "boot", Boot, Host(Self::boot), &[]),
         ]
     };

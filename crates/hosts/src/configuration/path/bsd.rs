@@ -70,6 +70,48 @@ impl Configuration {
     }
 }
 
+impl Configuration {
+    /// `netstat -B`: `1234  em0 p--s---  13 0 13 0 0 tcpdump`. Counters and lengths stand between flags and program.
+    pub(in super::super) fn taps(&mut self, answer: &str) {
+        for line in lines(answer) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let is_socket = words.first().is_some_and(|pid| pid.parse::<u32>().is_ok());
+            if let ([_, interface, _, .., program], true) = (&words[..], is_socket) {
+                enter(&mut self.path.taps, (shown(interface), shown(program)));
+            }
+        }
+    }
+
+    /// Flows of OpenBSD, `flow esp in from 10.1.0.0/24 to ...`; policies of FreeBSD, whose second lines are `in ipsec`.
+    pub(in super::super) fn ipsec_policies(&mut self, answer: &str) {
+        for line in lines(answer) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let (["flow", _, way @ ("in" | "out"), ..] | [way @ ("in" | "out"), "ipsec", ..]) =
+                &words[..]
+            else {
+                continue;
+            };
+            *self.path.ipsec.entry(way.to_string()).or_default() += 1;
+        }
+    }
+
+    /// `queue root on em0 bandwidth 100M`, `queue low parent root bandwidth 10M`.
+    pub(in super::super) fn queues(&mut self, answer: &str) {
+        let (interfaces, all) = &mut self.path.queues_of_pf;
+        for line in lines(answer) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            if let ["queue", _, rest @ ..] = &words[..] {
+                *all += 1;
+                if let ["on", interface, ..] = rest
+                    && !interfaces.iter().any(|known| known == interface)
+                {
+                    enter(interfaces, shown(interface));
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn met(found: &Configuration, ways: &[&Way]) -> Vec<Item> {
     let mut all = Vec::new();
     for set in &found.rule_sets {
@@ -100,6 +142,24 @@ pub(super) fn met(found: &Configuration, ways: &[&Way]) -> Vec<Item> {
             "netgraph",
             format!("netgraph node {name} ({of})"),
         )
+    }));
+    all.extend(super::met::ipsec(found, "ipsec"));
+    let (interfaces, queues) = &found.path.queues_of_pf;
+    all.extend(interfaces.iter().map(|interface| {
+        let name = format!("{} of pf", number(*queues, "queue"));
+        Item::new(Met::QueueingDiscipline, "pf", name).at(interface)
+    }));
+    let is_on_way = |name: &String| {
+        ways.iter().any(|way| way.devices.contains(name))
+            || found
+                .cards
+                .iter()
+                .any(|card| card.found && card.name == *name)
+    };
+    let taps = found.path.taps.iter().filter(|(on, _)| is_on_way(on));
+    all.extend(taps.map(|(on, program)| {
+        let name = format!("packet socket of {program}");
+        Item::new(Met::PacketSocket, "bpf", name).at(on)
     }));
     for (module, words) in MODULES {
         let is_loaded = |name: &String| {

@@ -141,18 +141,22 @@ fn routing(found: &Configuration, ways: &[&Way]) -> Vec<Item> {
             format!("{} more", number(more as u64, "rule")),
         ));
     }
-    let ipsec = &found.path.ipsec;
-    if !ipsec.is_empty() {
-        let words: Vec<String> = ipsec
-            .iter()
-            .map(|(way, n)| match way.as_str() {
-                "states" => number(*n, "state"),
-                way => format!("{n} {} {way}", if *n == 1 { "policy" } else { "policies" }),
-            })
-            .collect();
-        all.push(Item::new(Met::Ipsec, "xfrm", words.join(", ")));
-    }
+    all.extend(ipsec(found, "xfrm"));
     all
+}
+
+/// Policies and states of IPsec. `word`: that of the system's functions.
+pub(super) fn ipsec(found: &Configuration, word: &str) -> Option<Item> {
+    let words: Vec<String> = found
+        .path
+        .ipsec
+        .iter()
+        .map(|(way, n)| match way.as_str() {
+            "states" => number(*n, "state"),
+            way => format!("{n} {} {way}", if *n == 1 { "policy" } else { "policies" }),
+        })
+        .collect();
+    (!words.is_empty()).then(|| Item::new(Met::Ipsec, word, words.join(", ")))
 }
 
 /// Hooks by their packet filter and table, with the number of rules.

@@ -2,7 +2,7 @@
 //! mount namespace that ends with the question.
 
 /// The names of the questions that only the way needs, and what is not known without their answers.
-pub(in super::super) const QUESTIONS: [(&str, &str); 8] = [
+pub(in super::super) const QUESTIONS: [(&str, &str); 11] = [
     ("way", "the routes of the test's addresses"),
     ("policy", "policy rules and IPsec policies"),
     ("tc", "queueing disciplines and filters"),
@@ -11,6 +11,9 @@ pub(in super::super) const QUESTIONS: [(&str, &str); 8] = [
     ("programs", "eBPF programs of tcx and of other links"),
     ("tracing", "tracing"),
     ("netgraph", "nodes of netgraph"),
+    ("taps", "packet sockets"),
+    ("ipsec", "policies of IPsec"),
+    ("queues", "queues of pf"),
 ];
 
 /// The routes of addresses, which are the arguments: pairs of a destination and a source. A frame comes in by the device that leads to its
@@ -98,3 +101,14 @@ done; :"#;
 /// Nodes of netgraph. The program would load the module.
 pub const NETGRAPH: &str = r#"kldstat -v 2>/dev/null | grep -qw netgraph || exit 0
 ngctl list"#;
+
+/// Packet sockets, which FreeBSD calls descriptors of bpf(4).
+pub const TAPS: &str = "netstat -B";
+
+/// Policies of IPsec, without keys. A kernel without IPsec has none.
+pub const IPSEC: &str = r#"if command -v ipsecctl >/dev/null; then exec ipsecctl -s flow; fi
+sysctl -n net.key.debug >/dev/null 2>&1 || exit 0
+setkey -DP"#;
+
+/// Queues of pf. Without pf there is none.
+pub const QUEUES: &str = "pfctl -s queue 2>/dev/null; :";
