@@ -241,14 +241,14 @@ pub struct CampaignArgs {
     #[arg(short, long, conflicts_with = "full")]
     pub quiet: bool,
 
-    /// Simulate the DUT in memory; variants are then only names. WHAT is `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
+    /// Simulate the DUT in memory; variants then differ in name only. WHAT is `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
     /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
 
-    /// Where a kernel is measured in a guest (`kernel` in the plan, bench --kernel): let QEMU emulate the CPU, where there is no KVM. Tries
-    /// everything out; no figure is of a real machine, and every page says so
+    /// For kernels in guests (`kernel` in the plan, bench --kernel): if there is no KVM, let QEMU emulate the CPU. For trying things out:
+    /// no figure is that of a real machine, and every page says so
     #[arg(long, conflicts_with = "simulate")]
     pub emulated: bool,
 }

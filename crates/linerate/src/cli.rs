@@ -26,9 +26,9 @@ pub enum Command {
     /// How many frames a second does this machine's kernel forward?
     ///
     /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
-    /// without a DUT, and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is
-    /// located. Prints rates with 95 % intervals, what limited the rates, and where the records are. Without
-    /// --allow-host-changes and --keep, it changes only one setting of the host, and only while it measures: the CPU priority of your
+    /// without a DUT, and the kernel's forwarding. Every trial is audited: a trial is valid if each frame sent is received, or
+    /// its loss is located. Prints rates with 95 % intervals, what limited the rates, and where the records are. With neither
+    /// --allow-host-changes nor --keep, it changes only one setting of the host, and only while it measures: the CPU priority of your
     /// shell's session.
     Bench(Box<bench::Bench>),
     /// Carry out a plan: compare variants in alternating trials
@@ -45,7 +45,7 @@ pub enum Command {
     /// loads. linerate also measures how often this machine stalls (stops for a moment, and loses frames): the more often, the shorter
     /// the trials. Several variants take turns, trial by trial.
     Search(Box<search::Search>),
-    /// The tests of RFC 2544 and its successors
+    /// The tests of RFC 2544 and of later RFCs
     ///
     /// Carries out one test or all of them, with the sizes, times, repeats and waits of the RFC. Later RFCs add corrections to the
     /// back-to-back test (9004), methods for the reset test (6201), delay variation (8219) and the forwarding rate (2889).
@@ -104,7 +104,7 @@ pub enum Command {
     /// Which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. The trials of a
-    /// block (one trial of each cell; a cell is a variant with its traffic) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
+    /// block (one trial of each cell; a cell is a variant with its traffic and the values of its factors) ran close in time: they are compared in pairs, so that drift of the machine cancels out.
     /// Trials of different campaigns are compared unpaired. If both campaigns are of the same machine, linerate compares twice: the rates,
     /// and the rates divided by the tester's own. A difference counts only if both show it.
     Compare(compare::Compare),
@@ -126,7 +126,7 @@ pub enum Command {
     ///
     /// Looks for known causes in the rates, counters, CPU shares and profiles of a recorded campaign. Each finding has its evidence,
     /// its mechanism, the commands that make a change and undo it, and the gain to expect. If the records cannot show whether a
-    /// cause was there, it is listed as not examined.
+    /// cause was there, it counts as not examined: --full lists these.
     Explain(explain::Explain),
     /// Which requirements of the RFCs did a campaign meet?
     ///
@@ -146,7 +146,7 @@ pub enum Command {
     /// plan that tests it. linerate also names settings of the host that are outdated or that its release does not have. Nothing is
     /// changed.
     Advise(advise::Advise),
-    /// Flame graphs of perf, pmcstat and DTrace
+    /// Flame graphs of campaigns, perf, pmcstat and DTrace
     ///
     /// Reads the output of a profiler from any host and prints a flame graph (SVG): each function is as wide as its share of the
     /// samples, above the functions that called it. --top lists functions with their callers, --folded prints folded stacks. Two
@@ -159,7 +159,7 @@ pub enum Command {
     /// long CPUs and tasks wait for locks, and in which functions. `drops` counts the frames that the kernel drops, for each of its
     /// reasons.
     Profile(profile::Profile),
-    /// Carry out recommendations or a tuning, or take them back
+    /// Make the changes that advise or tune found, or take them back
     ///
     /// Carries out recommendations of `linerate advise`, or the changes that a tuning proved to help. Shows what would change in the running system and in which files, asks you, and makes the changes. Each change is written
     /// down with the value before it, so that `linerate apply --revert` restores everything: also after a reboot, or if linerate

@@ -69,8 +69,8 @@ pub(super) static LAB: Table = Table {
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
         key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link. It counts as 100 % in rates such as 50 % and in the loads of rfc2544. Default: what the hosts of a lab file report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
-            "How the embedded lab sends and receives frames (not the UDP ports). Default: xdp where this process may \
-                load XDP programs.",
+            "How the embedded lab sends and receives frames (not the UDP ports). Default: xdp if this process may \
+                load XDP programs, otherwise af-packet.",
         ),
         key("batch", Kind::count(1, 256)).about(
             "Number of frames that the embedded lab's generator hands over together. Default: linerate \

@@ -33,8 +33,8 @@ use std::sync::Arc;
   linerate apply root@router --all --yes      on a host over ssh, without asking you
   linerate apply root@router --revert         everything as it was before
   sudo linerate apply --revert --list         what can be taken back
-  sudo linerate apply last --dry-run          what the newest tuning would change here
-  linerate apply last root@router             what it kept, on a host over ssh
+  sudo linerate apply last --dry-run          if the newest campaign is a tuning: what it would change
+  linerate apply last root@router             the same changes, on a host over ssh
   linerate apply last --lab LAB.toml          on the DUT of a lab
 
 Of a tuning, linerate makes the changes that are proven to help (docs/tuning.md). Changes that only the lab can have, such as a \
@@ -58,7 +58,7 @@ pub struct Apply {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["on", "namespace", "interfaces", "all", "items", "revert"])]
     pub lab: Option<PathBuf>,
 
-    /// Carry out all recommendations that need no measurement first. Give --all or --item
+    /// Carry out all recommendations that need no measurement first. Without a tuning or --revert, give --all or --item
     #[arg(long, conflicts_with = "items")]
     pub all: bool,
 

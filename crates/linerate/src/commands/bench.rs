@@ -85,8 +85,8 @@ impl Verb for Options {
   linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing alone. The baseline is the first --variant if you
-                       name this one or a known-... one, otherwise this one
+  forwarding           the kernel's routing alone. It is the baseline, but where you name it
+                       or a known-... variant, the first --variant is
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
   nat                  nftables masquerade (`nft-nat` in the plans)
@@ -110,9 +110,9 @@ A rule file is input of nft or output of iptables-save. linerate loads it in the
 and replaces its interfaces and networks with the lab's: `in` is the generator's side, `out` the receiver's. Without
 --map linerate guesses, and prints its guess. docs/rules.md has more.
 
-Words: a campaign is one measurement, with a folder for its records. A variant is a DUT in one configuration; the
-baseline is the variant that others are compared with. A cell is a variant with its traffic. A block is one trial of
-each cell, in random order.
+Words: a campaign is one measurement, with a folder for its records. A variant is one kind of DUT; the baseline is
+the variant that others are compared with. A cell is a variant with one frame length, IP version and value of each
+factor. A block is one trial of each cell, in random order.
 
 The arguments of `bench` make up a plan: --print-plan prints it, and `linerate run` carries it out. `linerate run
 --resume DIR` continues a stopped campaign.

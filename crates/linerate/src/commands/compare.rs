@@ -23,7 +23,7 @@ pub(super) use source::{OpenCampaign, split};
   linerate compare before after                     two campaigns: variants of the same name
   linerate compare before.txt after.txt             plain files, a rate on each line
   linerate compare before after --fail-if-slower 3%   for CI
-  linerate compare a1 a2 a3 a4 --against b1 b2 b3 b4  are the b faster? each campaign is one value
+  linerate compare a1 a2 a3 a4 --with b1 b2 b3 b4  are the b faster? each campaign is one value
 
 After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
 (\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
@@ -33,18 +33,18 @@ an upper bound: a difference of two results is proven if their ranges do not ove
 
 Exit status: 0 compared; 1 an error; 2 bad arguments; with --fail-if-slower: 1 the
 reference has a result that the other campaign lacks, 3 proven slower by that much, 5 undecided (also if a slow-down
-is proven, but the campaigns were disturbed). For git bisect run, 0 is good, 3 is bad (1 there), and all else skips the
-commit (125): linerate compare ...; case $? in 0) exit 0;; 3) exit 1;; *) exit 125;; esac (docs/ci.md)")]
+is proven, but the campaigns were disturbed). For git bisect run, turn 3 into 1 (bad), and
+all else but 0 into 125 (skip): linerate compare ...; case $? in 0) exit 0;; 3) exit 1;; *) exit 125;; esac (docs/ci.md)")]
 pub struct Compare {
     /// Campaigns, CAMPAIGN:VARIANT, or files; the first is the reference. A campaign is a folder, last, last-1, or a name that
     /// `linerate list` shows
     #[arg(value_name = "WHAT", default_value = "last")]
     what: Vec<String>,
 
-    /// The campaigns before this option are the reference; those after it are compared with them. Each campaign is one value, its
+    /// The campaigns before this option are the reference; those after it are judged. Each campaign is one value, its
     /// median, so that the interval covers the drift of the machine between campaigns. An interval of 95 % needs 4 campaigns a side
-    #[arg(long, value_name = "WHAT", num_args = 1.., requires = "what")]
-    against: Vec<String>,
+    #[arg(long = "with", alias = "against", value_name = "WHAT", num_args = 1.., requires = "what")]
+    others: Vec<String>,
 
     /// Confidence of the intervals, in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
@@ -68,7 +68,7 @@ pub struct Compare {
 }
 
 /// The limit of a comparison of two campaigns.
-const DRIFT: &str = "no interval has the drift of the machine between two campaigns: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--against)";
+const DRIFT: &str = "no interval has the drift of the machine between two campaigns: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--with)";
 
 /// ministat takes no set of fewer.
 const ENOUGH_FOR_MINISTAT: usize = 3;
@@ -80,8 +80,8 @@ const ENOUGH_FOR_MINISTAT: usize = 3;
 pub fn run(args: &Compare) -> Exit {
     let confidence = args.confidence.percent() / 100.0;
     let mut found = Found::default();
-    if !args.against.is_empty() {
-        let [references, others] = [&args.what, &args.against].map(|side| open_all(side));
+    if !args.others.is_empty() {
+        let [references, others] = [&args.what, &args.others].map(|side| open_all(side));
         let (references, others) = (references?, others?);
         found.name_disturbed(references.iter().chain(&others));
         found.several(&references, &others, confidence);

@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Also required if you give none of these: a plan, --quick, --test, --sizes, --variant. \
-    The whole suite then runs (some 20 hours). Not required with --simulate or --estimate")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan, --quick, --test, --sizes or --variant, it also confirms that the \
+    whole suite shall run (some 20 hours); --simulate and --estimate need no confirmation")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

@@ -62,7 +62,7 @@ impl Verb for Options {
 #[command(after_help = "Examples:
   sudo linerate search                               NDR and PDR of this machine, in some two minutes
   sudo linerate search --variant forwarding --variant nft-stateful    two DUTs in turns, trial by trial
-  sudo linerate search --goal pdr --width 1%         only PDR (at most 0.5 % loss), less precisely
+  sudo linerate search --goal pdr --width 1%         only the PDR, less precisely
   sudo linerate search --loss-curve --step 5%        the loss at falling loads, in steps of 5 %
   sudo linerate search --goal 0.1%:500ms:10s:0.5     a goal of your own
   sudo linerate search --connections request         NDR and PDR in new connections a second
@@ -73,9 +73,8 @@ impl Verb for Options {
   linerate search --simulate rate=10kpps             without packets: a simulated DUT
 
 A goal is LOSS:FINAL:SUM:EXCEED (RFC 9971). LOSS is the loss ratio that a trial may have, FINAL the length of the
-deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. At each
-load, linerate adds up the lengths of those trials that lost more than LOSS. If this sum exceeds EXCEED times SUM, the
-load is too high. The named goals:
+deciding trials, SUM their total length at one load, and EXCEED the share of SUM that may have more loss. A load
+is too high if the trials that lost more than LOSS last longer, together, than EXCEED times SUM. The named goals:
   ndr       LOSS 0, EXCEED 0.5; FINAL is --duration, less where this machine stalls; SUM is 21 times FINAL
   pdr       LOSS 0.5 %, otherwise as ndr
   rfc2544   LOSS 0 in one trial of 60 s
