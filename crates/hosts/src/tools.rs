@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod argument_tests;
 pub mod fault;
+pub mod http;
 mod iperf3;
 mod linerate;
 mod monitor;

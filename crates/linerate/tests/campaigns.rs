@@ -7,6 +7,7 @@ mod experiment;
 mod faults;
 mod flood;
 mod host;
+mod http;
 mod interrupted;
 mod kept;
 mod killed;

@@ -64,6 +64,7 @@ fn every_experiment_is_there() {
         "firewalls",
         "flows",
         "forwarding",
+        "http",
         "illegal",
         "macvlan",
         "modifiers",

@@ -11,6 +11,7 @@ mod dut;
 mod embedded;
 pub mod end_hosts;
 pub mod events;
+pub mod http;
 pub mod ledger;
 mod node;
 pub mod path;

@@ -334,6 +334,8 @@ fn package(program: &str) -> String {
         "nft" => "nftables",
         "ipset" => "ipset",
         "conntrack" => "conntrack",
+        "nginx" => "nginx",
+        "wrk" => "wrk",
         "modprobe" => "kmod",
         "qemu-system-x86_64" => "qemu-system-x86",
         "dpkg-deb" => "dpkg",

@@ -64,6 +64,7 @@ fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let limited = duts.iter().any(|r| r.limit == Limit::Tester);
     let faster = match (campaign.asked.generator.as_str(), campaign.asked.mode) {
         ("af-packet", _) => "sudo linerate bench has one that is some ten times faster",
+        ("wrk", _) => "give it more CPUs (--cpus)",
         ("xdp", Mode::Threaded) => "give it more CPUs (--cpus)",
         (_, Mode::Threaded) => "--port xdp is faster, and its receiver is no program",
         _ => "give it a CPU of its own: linerate bench --mode threaded",
@@ -102,6 +103,11 @@ fn uncertain(trials: &Trials, summary: &Summary) -> Option<String> {
 
 /// The verb that measured the campaign, with the option for what it measured.
 fn bench(campaign: &Campaign) -> String {
+    if let Some(of) = campaign.slots.iter().find_map(|slot| slot.http) {
+        let http = serde_json::to_value(of.http).unwrap_or_default();
+        let http = http.as_str().unwrap_or_default();
+        return format!("linerate bench --http {http}{}", staying(campaign));
+    }
     let opened = campaign.slots.iter().find_map(|slot| slot.connections());
     if let Some(open) = opened.and_then(|spec| spec.open) {
         return format!("linerate bench --concurrent {open}{}", staying(campaign));
@@ -192,7 +198,8 @@ fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
 
 fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
     let half = half_of_slowest(duts.iter().map(|r| (r.valid_trials, r.received.median)))?;
-    (campaign.asked.mode == Mode::Inline && campaign.asked.rate == "max").then(|| {
+    let paced = !campaign.carries_http();
+    (paced && campaign.asked.mode == Mode::Inline && campaign.asked.rate == "max").then(|| {
         let bench = bench(campaign);
         let opens = campaign.slots.iter().any(|slot| slot.connections().is_some());
         let unit = if opens { " (pps are connections a second here)" } else { "" };

@@ -6,6 +6,7 @@ mod end_hosts;
 mod event;
 mod finding;
 mod host;
+mod http;
 pub mod imported;
 mod on_path;
 mod once;
@@ -29,6 +30,7 @@ pub use finding::{
     Verdict,
 };
 pub use host::HostFacts;
+pub use http::{Http, HttpErrors, HttpOf, HttpRow, HttpTimes, HttpTrial, answer_times};
 pub use imported::{Imported, ImportedSlot, ImportedTrial, PrintedThroughput};
 pub use on_path::{Met, OnPath, PathEntry};
 pub use read::{Lines, RecordError, read_document, read_lines};
@@ -96,12 +98,17 @@ impl Campaign {
         self.slots.iter().any(|slot| slot.connections().is_some())
     }
 
-    /// The thing whose rate is measured: `frame` or `connection`.
+    /// Whether requests of HTTP are made, and not single frames sent.
+    pub fn carries_http(&self) -> bool {
+        self.slots.iter().any(|slot| slot.http.is_some())
+    }
+
+    /// The thing whose rate is measured: `frame`, `connection` or `request`.
     pub fn noun(&self) -> &'static str {
-        if self.opens_connections() {
-            "connection"
-        } else {
-            "frame"
+        match self.opens_connections() {
+            _ if self.carries_http() => "request",
+            true => "connection",
+            false => "frame",
         }
     }
 
@@ -374,6 +381,9 @@ pub struct Slot {
     pub event: Option<EventClass>,
     /// The path between end hosts, where TCP is measured: then a frame is a full segment of TCP.
     pub path: Option<PathOf>,
+    /// The requests of HTTP that are made, instead of single frames sent: then a frame is a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpOf>,
     /// Where an imported slot comes from.
     pub imported: Option<Box<ImportedSlot>>,
 }
@@ -490,6 +500,10 @@ pub struct TrialRecord {
     /// Connections that were opened, where the plan wants connections: then a frame in all other fields is a connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<Box<ConnectionTrial>>,
+    /// HTTP, where the plan wants it: then a frame in all other fields is a request, sent when the client made it and received when it had its
+    /// answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Box<HttpTrial>>,
     /// Where an imported figure comes from.
     pub imported: Option<Box<ImportedTrial>>,
 }

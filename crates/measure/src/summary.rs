@@ -15,8 +15,8 @@ use crate::audit::{Cause, Loss, Side, ceiling_is_clear};
 use crate::experiment::Benchmark;
 use crate::goodput::{fills, goodput};
 use crate::record::{
-    Asked, Campaign, Direction, DirectionRow, FloodRow, KeptRow, LabKind, Limit, Mode, Row,
-    Searched, Slot, Stopped, Summary, TrialRecord, VERSION,
+    Asked, Campaign, Direction, DirectionRow, FloodRow, HttpRow, KeptRow, LabKind, Limit, Mode,
+    Row, Searched, Slot, Stopped, Summary, TrialRecord, VERSION, answer_times,
 };
 use crate::results::{self, Ratios};
 use crate::trial::Rates;
@@ -244,7 +244,10 @@ fn row(
         line_share_imix: line_shares(rate.median / ways, SIMPLE_IMIX_AVERAGE),
         limit: Limit::Unknown,
         full_cpus: full_cpus(&valid),
-        latency_ns: quantiles(stamped().copied()),
+        latency_ns: match slot.http {
+            Some(_) => answer_times(&valid),
+            None => quantiles(stamped().copied()),
+        },
         clock_error_ns: stamped()
             .filter_map(|t| t.clocks)
             .map(|clocks| clocks.error_ns)
@@ -267,6 +270,7 @@ fn row(
         connections: valid.last().and_then(|t| t.connections),
         kept: KeptRow::of(&valid),
         flood: FloodRow::of(&valid),
+        http: HttpRow::of(slot, &valid, rate.median),
         tcp: slot
             .path
             .as_ref()

@@ -228,6 +228,11 @@ impl Campaign {
                 mode: Mode::EndHosts,
                 ..
             } => Timing::of_end_hosts(run_ns, self.longest_rtt_ns()),
+            // The programs at both ends have no warm-up that is told apart.
+            Lab::Embedded { .. } if self.kinds.iter().any(|kind| kind.http.is_some()) => Timing {
+                warm_up_ns: 0,
+                ..Timing::slice(run_ns)
+            },
             Lab::Embedded { .. } => Timing::slice(run_ns),
         };
         if trials.measure != Measure::Rfc2544 {
@@ -259,6 +264,16 @@ impl Campaign {
                 burst,
                 ..
             } = &self.kinds[cell.kind];
+            if let Some(of) = self.kinds[cell.kind].requests() {
+                cell.name = format!(
+                    "{}{kernel} HTTP {} {} B over {}",
+                    cell.variant,
+                    of.http.name(),
+                    grouped(of.object),
+                    grouped(of.connections)
+                );
+                continue;
+            }
             if let Some(exchange) = self.kinds[cell.kind].connections {
                 let Kind {
                     object,
@@ -269,7 +284,7 @@ impl Campaign {
                     illegal,
                     ..
                 } = self.kinds[cell.kind];
-                let object = if object == SHORTEST_OBJECT {
+                let object = if object == u32::from(SHORTEST_OBJECT) {
                     String::new()
                 } else {
                     format!(" {object} B")

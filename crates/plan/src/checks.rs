@@ -1,5 +1,6 @@
 //! Faults that remain in a plan of correct form: values that contradict each other, cannot be reached, or would never end.
 
+mod http;
 mod place;
 mod settings;
 mod traffic;
@@ -401,6 +402,7 @@ pub(super) fn times(
     };
     let form = if quick { " of the quick form" } else { "" };
     floods(draft, campaign, problems);
+    http::lasts_whole_seconds(draft, campaign, problems);
     let Some(budget) = trials.budget_ns else {
         let all = block.saturating_mul(trials.blocks.unwrap_or(1).into());
         if all > LONGEST {

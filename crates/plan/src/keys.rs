@@ -12,7 +12,7 @@ use super::forms::{
 use super::goal::GOAL;
 use super::grammar::{Key, Kind, Table, key, required};
 use linerate_measure::strategy::ORDERS;
-use linerate_wire::{LARGEST_OBJECT, MOST_CONNECTIONS, SERVERS};
+use linerate_wire::{MOST_CONNECTIONS, SERVERS};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -114,8 +114,12 @@ pub(super) static TRAFFIC: Table = Table {
             "Measure new connections a second instead of frames a second, between 64 clients and the servers. No two connections have the same addresses and ports. \
                 Default: none.",
         ),
-        key("object", Kind::count(1, LARGEST_OBJECT as u64))
-            .about("Bytes of the server's answer on each connection. Default: 6, which fill the shortest frame."),
+        key("http", Kind::Choice(&HTTP)).about(
+            "Measure requests of HTTP/1.1 a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64, if `flows` is not given). In the embedded lab, IPv4 only. Default: none.",
+        ),
+        key("object", Kind::count(1, LARGEST_HTTP_OBJECT)).about(
+            "Bytes of the server's answer: on each connection at most 1,440, by default 6, which fill the shortest frame; to each request of HTTP at most 67,108,864, by default 1,024.",
+        ),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
             "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \
                 N is at most 1,048,576 for each server (64 clients with 16,384 ports each), so 16,777,216 with 16 servers. \
@@ -183,6 +187,20 @@ pub(super) static TRAFFIC: Table = Table {
         ),
     ]],
 };
+
+/// Bytes of an object of HTTP at most.
+pub(super) const LARGEST_HTTP_OBJECT: u64 = 64 << 20;
+
+static HTTP: [(&str, &str); 2] = [
+    (
+        "close",
+        "a connection for each request; the server closes it after its answer",
+    ),
+    (
+        "keep-alive",
+        "connections stay open, and requests follow each other",
+    ),
+];
 
 static CONNECTIONS: [(&str, &str); 5] = [
     (

@@ -61,6 +61,9 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     let mut kind: Kind = typed(tree.json());
     kind.checksum &= kind.format != Format::Rfc2544;
     kind.checksum |= kind.family == Family::V6 || kind.transport != Transport::Udp;
+    if kind.http.is_some() {
+        return (http(tree, kind), rate_of(tree));
+    }
     if kind.open.is_some() {
         kind.connections.get_or_insert(Exchange::Request);
     }
@@ -83,6 +86,22 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
         kind.asked = Some(std::mem::replace(&mut kind.size, long).name);
     }
     (kind, rate_of(tree))
+}
+
+/// Bytes of an object of HTTP, and connections at the same time, where the plan does not say.
+const OBJECT: u32 = 1024;
+/// See [`OBJECT`].
+const HTTP_CONNECTIONS: u32 = 64;
+
+/// Requests of HTTP. Their segments are the kernel's, at most full ones.
+fn http(tree: &Tree, kind: Kind) -> Kind {
+    Kind {
+        object: tree.read("object").unwrap_or(OBJECT),
+        flows: tree.read("flows").unwrap_or(HTTP_CONNECTIONS),
+        transport: Transport::Tcp,
+        checksum: true,
+        ..kind
+    }
 }
 
 fn rate_of(tree: &Tree) -> Rate {

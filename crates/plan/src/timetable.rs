@@ -13,6 +13,8 @@ const S: u64 = 1000 * MS;
 
 /// Time of a trial in the embedded lab beyond its load: start, stop, drain, reading. Measured on a 2-CPU virtual machine.
 const SLICE_OVERHEAD: u64 = 45 * MS;
+/// As [`SLICE_OVERHEAD`], where programs of HTTP are started for each trial.
+const PROGRAMS_OVERHEAD: u64 = 150 * MS;
 /// Time of a trial in a real lab beyond its load: links that bounce when netmap opens them, waiting for the first frame, fetching results.
 const TRIAL_OVERHEAD: u64 = 15 * S;
 /// The times where the hosts are network namespaces of this machine: nothing is reached over a network, and no link bounces.
@@ -173,6 +175,9 @@ fn around_ns(campaign: &Campaign) -> u64 {
             mode: Mode::EndHosts,
             ..
         } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
+        Lab::Embedded { .. } if campaign.kinds.iter().any(|kind| kind.http.is_some()) => {
+            PROGRAMS_OVERHEAD
+        }
         Lab::Embedded { .. } => SLICE_OVERHEAD,
         Lab::File { local: true, .. } => LOCAL_OVERHEAD,
         Lab::File { .. } => TRIAL_OVERHEAD,

@@ -14,8 +14,8 @@ use crate::testbed::guests::{Guests, kernels};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{
-    EndHosts, SequentialLabs, Simulated, Testbed, connection_labs, opens_connections,
-    parse_simulation, try_out,
+    EndHosts, SequentialLabs, Simulated, Testbed, connection_labs, http_labs, makes_requests,
+    opens_connections, parse_simulation, try_out,
 };
 use crate::{campaign, input, kept, plans};
 use anyhow::{Context, Result, bail};
@@ -186,6 +186,9 @@ impl Session {
             _ if in_guests => {
                 if wanted.keep {
                     bail_usage!("--keep: a guest cannot be kept");
+                }
+                if plan.kinds.iter().any(|kind| kind.http.is_some()) {
+                    bail_usage!("guests have no wrk and no nginx: leave out the kernels or HTTP");
                 }
                 let (prepared, booted) = Guests::boot(&mut plan, wanted.emulated, batch)?;
                 guests = Some(booted);
@@ -508,8 +511,8 @@ fn testbed(
     batch: Option<u32>,
     progress: &Progress,
 ) -> Result<Box<dyn Testbed>> {
-    let connections = opens_connections(prepared)?;
-    if connections && simulated.is_some() {
+    let (connections, http) = (opens_connections(prepared)?, makes_requests(prepared)?);
+    if (connections || http) && simulated.is_some() {
         bail_usage!("a simulated DUT has no connections: leave out --simulate or the connections");
     }
     if let Some(dut) = simulated {
@@ -528,6 +531,12 @@ fn testbed(
             bail_usage!("--keep: end hosts are made anew for each trial");
         }
         return Ok(Box::new(EndHosts::new(prepared)?));
+    }
+    if http {
+        if keep {
+            bail_usage!("--keep: a lab of HTTP cannot be kept");
+        }
+        return Ok(Box::new(http_labs(prepared)));
     }
     if connections {
         if keep {

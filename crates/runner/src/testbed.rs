@@ -7,6 +7,7 @@ mod embedded;
 mod end_hosts;
 pub mod guests;
 pub mod hosts;
+mod http;
 mod keeping;
 pub mod prepare;
 mod simulated;
@@ -15,6 +16,7 @@ mod trying;
 pub use connecting::{connection_labs, opens_connections};
 pub use embedded::{ATTEMPTS, PACED_BATCH, SequentialLabs};
 pub use end_hosts::EndHosts;
+pub use http::{http_labs, makes_requests};
 pub use simulated::{Simulated, parse_simulation};
 pub use trying::try_out;
 

@@ -257,12 +257,9 @@ fn drops(case: &Case<'_>) -> Looked {
         )
     });
     let part = percent(share);
-    let (what, passed) = match case.records.campaign.opens_connections() {
-        true => (
-            format!("{part} of the connections fail at the DUT"),
-            "carried",
-        ),
-        false => (
+    let (what, passed) = match noun {
+        "connection" | "request" => (format!("{part} of the {noun}s fail at the DUT"), "carried"),
+        _ => (
             format!("The DUT drops {part} of the frames that it takes in"),
             "forwarded",
         ),

@@ -24,6 +24,7 @@ impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
             key("--connections", "traffic.connections", "LIST").levels().alone("request"),
+            key("--http", "traffic.http", "LIST").levels().alone("close"),
             key("--concurrent", "traffic.open", "N").levels(),
             key("--close", "traffic.close", "LIST").levels(),
             key("--servers", "traffic.servers", "N").levels(),
@@ -31,7 +32,7 @@ impl Verb for Options {
             key("--illegal", "traffic.illegal", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
-                "Number of flows, which differ in addresses or ports [default: 2000; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
+                "Number of flows, which differ in addresses or ports; with --http, connections at the same time [default: 2000; 64 with --http; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
             ),
             key("--order", "traffic.order", "ORDER"),
         ],
@@ -43,7 +44,7 @@ impl Verb for Options {
                 "Link speed that counts as 100 %, the speed of the slower link; rates such as 50 % need this option",
             ),
             key("--duration", "trials.duration", "TIME").about(
-                "How long one trial measures [default: 250ms; 100ms where --rules adds the variant FILE-new]",
+                "How long one trial measures [default: 250ms; 1s with --http; 100ms where --rules adds the variant FILE-new]",
             ),
             key("--trials", "trials.blocks", "N").about(
                 "Trials of each combination of variant, frame length and IP version [default: until the 95 % intervals of \
@@ -77,6 +78,7 @@ impl Verb for Options {
   sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
   sudo linerate bench --connections request --variant nft-stateful   new connections a second
   sudo linerate bench --concurrent 100000 --variant nft-stateful     are 100,000 connections held at once?
+  sudo linerate bench --http keep-alive --object 16384 --variant nat   requests a second, by wrk and nginx
   sudo linerate bench --sizes 64,512,1518,imix --family 4
   sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at this load
   sudo linerate bench --direction both           frames from both sides at once
@@ -137,17 +139,17 @@ pub struct Bench {
 
     /// Frame lengths in bytes with FCS, measured in alternating trials: 64,1518,imix,genome:aaafg (RFC 6985),rfc2544 (its seven
     /// lengths)
-    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = ["connections", "concurrent"])]
+    #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = CONNECT_IDS)]
     sizes: Sizes,
 
-    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent or --ipv6-share; 6 with
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent, --http or --ipv6-share; 6 with
     /// --extension-headers]
-    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("http", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
     /// answered), new (unknown to the DUT: the first frame of each flow opens a connection) [default: established]
-    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with_all = ["connections", "concurrent"])]
+    #[arg(long, value_name = "STATES", value_parser = names_of::<States>(), conflicts_with_all = CONNECT_IDS)]
     states: Option<States>,
 
     /// Measure in a guest of QEMU that runs this kernel: the path of a bzImage or of a Debian package, a version in /boot, or `running`; if
@@ -222,6 +224,8 @@ fn source(args: &Bench) -> Result<Source> {
     plan.set("", &["title"], "linerate bench");
     let question = if args.keys.has("--concurrent") {
         "How many connections does this machine keep open at the same time?"
+    } else if args.keys.has("--http") {
+        "How many requests of HTTP does this machine carry?"
     } else if args.keys.has("--connections") {
         "How many new connections does this machine forward?"
     } else {
@@ -258,6 +262,7 @@ fn source(args: &Bench) -> Result<Source> {
     let varied = [
         "family",
         "connections",
+        "http",
         "open",
         "close",
         "servers",
@@ -397,6 +402,8 @@ fn variants(args: &Bench, plan: &mut Source) -> Result<usize> {
     }
     let lasting = if first_packets(plan, &first, &mut names) {
         FIRST_PACKETS_LAST
+    } else if args.keys.has("--http") {
+        HTTP_LASTS
     } else {
         USUAL_DURATION
     };
@@ -454,13 +461,18 @@ fn first_packets(
 }
 
 /// Options with which connections are opened instead of single frames sent.
-const CONNECT: [&str; 2] = ["--connections", "--concurrent"];
+const CONNECT: [&str; 3] = ["--connections", "--concurrent", "--http"];
+/// Their names.
+const CONNECT_IDS: [&str; 3] = ["connections", "concurrent", "http"];
 
 /// Connections that frames open in a trial, at most.
 const FIRST_PACKETS: u64 = 200_000;
 
 /// A trial of first packets: at 1.5 million frames a second, it has no more frames than connections.
 const FIRST_PACKETS_LAST: &str = "100 ms";
+
+/// The shortest load of wrk.
+const HTTP_LASTS: &str = "1 s";
 
 /// The load of other trials.
 const USUAL_DURATION: &str = "250 ms";

@@ -218,6 +218,15 @@ impl Interface {
             .try_for_each(|feature| ethtool.set_feature(&self.name, &feature.name, false))
     }
 
+    /// Lets the kernel compute the checksums of what a veth sends: an XDP program at the other end passes frames on without them.
+    pub(super) fn compute_checksums(&self) -> Result<(), Error> {
+        let ethtool = self.ethtool()?;
+        let features = ethtool.features(&self.name)?.into_iter();
+        features
+            .filter(|feature| feature.name.starts_with("tx-checksum") && feature.active)
+            .try_for_each(|feature| ethtool.set_feature(&self.name, &feature.name, false))
+    }
+
     /// The kernel's threads that poll it; none if it is not threaded.
     pub(super) fn napi_threads(&self) -> Result<Vec<NapiThread>, Error> {
         napi::threads(&self.node.namespace, &self.name)

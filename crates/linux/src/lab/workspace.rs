@@ -85,6 +85,11 @@ impl Entry {
         &self.namespace
     }
 
+    /// The scratch folder.
+    pub fn scratch(&self) -> &str {
+        self.scratch.to_str().unwrap_or_default()
+    }
+
     /// A command that runs in the workspace.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = self.namespace.command(program);
@@ -176,8 +181,9 @@ fn check_file(path: &str) -> Result<(), &'static str> {
 /// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
 fn fill(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
     net::sysfs::mount_here()?;
+    // For programs that run as nobody, too; others do not see it.
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("linerate", scratch, "tmpfs", flags, c"mode=0700,size=128m")?;
+    mount("linerate", scratch, "tmpfs", flags, c"mode=1777,size=128m")?;
     for TextFile { path, text } in files {
         check_file(path).map_err(|why| io::Error::other(format!("file '{path}': {why}")))?;
         let path = Path::new(scratch).join(path);
@@ -185,7 +191,7 @@ fn fill(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
             fs::create_dir_all(folder)?;
         }
         fs::write(&path, text)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     }
     Ok(File::open("/proc/thread-self/ns/mnt")?.into())
 }

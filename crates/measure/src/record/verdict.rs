@@ -1,7 +1,7 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
 use super::{
-    Benchmarked, Connections, Direction, Explanation, FloodRow, Goodput, KeptRow, LowLoad,
+    Benchmarked, Connections, Direction, Explanation, FloodRow, Goodput, HttpRow, KeptRow, LowLoad,
     ProgramTime, RulesPassed, SlotProfile, Stability, Stamped, UNSTABLE,
 };
 use crate::audit::Loss;
@@ -281,6 +281,9 @@ pub struct Row {
     /// The flood that came with the connections, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<FloodRow>,
+    /// Requests of HTTP, where they are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpRow>,
     /// Throughput and latency of TCP, where end hosts are measured.
     pub tcp: Option<Goodput>,
 }

@@ -190,7 +190,7 @@ fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord
         true => format!(" {place}{answered}"),
         false => format!(" ({place}{answered})"),
     });
-    if slot.connections().is_some() {
+    if slot.connections().is_some() || slot.http.is_some() {
         return format!(
             "let no connection pass{by}: its rules and settings must let connections from {addresses} pass between {between}"
         );

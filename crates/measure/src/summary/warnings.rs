@@ -110,7 +110,7 @@ fn slot_warnings(
     out.extend(
         valid()
             .next_back()
-            .zip(row.connections)
+            .zip(row.connections.filter(|_| slot.http.is_none()))
             .and_then(|(last, c)| few_new(c, last)),
     );
     out.extend(one_way_only(row, trials));

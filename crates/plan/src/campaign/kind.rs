@@ -1,7 +1,7 @@
 //! Kinds of traffic: the frames of a cell, their flows, and the room for the flows' addresses.
 
 use crate::text_form;
-use linerate_measure::record::Direction;
+use linerate_measure::record::{Direction, Http, HttpOf};
 use linerate_wire::{
     Close, ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
     MILLION, MacAddr, RFC2544_PORTS, SERVERS, SHORTEST_OBJECT, Second, Selection, SourceMacs,
@@ -14,10 +14,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kind {
+    /// Requests of HTTP instead of single frames.
+    pub http: Option<Http>,
     /// Connections instead of single frames.
     pub connections: Option<Exchange>,
-    /// Bytes that a server answers with on each of them.
-    pub object: u16,
+    /// Bytes that a server answers with: to each request of HTTP, or on each connection.
+    pub object: u32,
     /// Connections that are kept open at the same time; `None`: each is closed as soon as it has its answer.
     pub open: Option<u32>,
     /// Who closes them; `None`: the client, and the rate is that of opening them.
@@ -81,8 +83,9 @@ pub struct Kind {
 impl Default for Kind {
     fn default() -> Self {
         Kind {
+            http: None,
             connections: None,
-            object: SHORTEST_OBJECT,
+            object: SHORTEST_OBJECT.into(),
             open: None,
             close: None,
             servers: SERVERS,
@@ -135,6 +138,15 @@ impl Kind {
             1 => "1 server".into(),
             n => format!("{n} servers"),
         }
+    }
+
+    /// The requests of HTTP, if they are wanted.
+    pub fn requests(&self) -> Option<HttpOf> {
+        Some(HttpOf {
+            http: self.http?,
+            object: self.object,
+            connections: self.flows,
+        })
     }
 
     /// Says so where the frames are longer than was asked for.
@@ -201,7 +213,8 @@ impl Kind {
             servers: self.servers,
             flood: self.flood,
             illegal: (self.illegal * f64::from(MILLION)).round() as u32,
-            ..ConnectionSpec::new(exchange, self.object)
+            // The checks refuse longer ones.
+            ..ConnectionSpec::new(exchange, self.object.try_into().unwrap_or(u16::MAX))
         });
         Ok(Traffic {
             order,

@@ -1,5 +1,6 @@
 //! Whether the load of a cell can be offered: its frames, its rate, its connections.
 
+use super::http::of_http;
 use super::place::Place;
 use crate::backend::Backend;
 use crate::campaign::{Kind, Origins};
@@ -11,8 +12,8 @@ use crate::{forms, lower, rules};
 use linerate_measure::record::{Direction, States};
 use linerate_wire::units::{grouped, line_rate};
 use linerate_wire::{
-    CLIENT_PORTS, CLIENTS, Exchange, Extensions, Family, FrameMix, Selection, SourceMacs,
-    Transport, pairs,
+    CLIENT_PORTS, CLIENTS, Exchange, Extensions, Family, FrameMix, LARGEST_OBJECT, Selection,
+    SourceMacs, Transport, pairs,
 };
 
 /// End hosts choose their segments themselves; only the number of iperf3's connections can be set.
@@ -75,6 +76,14 @@ fn of_connections(
             let help = "leave it out: connections have frames, addresses and ports of their own (docs/connections.md)";
             problems.fault(entry.node.span, message, help);
         }
+    }
+    if kind.object > LARGEST_OBJECT.into() {
+        let message = format!("an answer of {} bytes does not fit a segment", kind.object);
+        let help = format!(
+            "write {LARGEST_OBJECT} or less, or use {}",
+            place.draft.with("traffic", "http", "\"close\"")
+        );
+        problems.fault(span_of(place, traffic, "object"), message, help);
     }
     if let Some((message, help)) = refusal(place, settings, &kind, rate) {
         problems.fault(span_of(place, traffic, "connections"), message, help);
@@ -288,6 +297,9 @@ pub(in super::super) fn traffic(
         return of_end_hosts(traffic, problems);
     }
     let (kind, rate) = lower::traffic(traffic);
+    if kind.http.is_some() {
+        return of_http(place, settings, traffic, problems);
+    }
     if kind.connections.is_some() {
         return of_connections(place, settings, traffic, problems);
     }
@@ -303,7 +315,11 @@ pub(in super::super) fn traffic(
     }
     if let Some(object) = traffic.get("object") {
         let help = without_connections(place, "object");
-        problems.fault(object.span, "only connections have an object", help);
+        problems.fault(
+            object.span,
+            "only connections and HTTP have an object",
+            help,
+        );
     }
     if let Some(close) = traffic.get("close") {
         let help = without_connections(place, "close");

@@ -13,7 +13,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
 
 /// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 102] = [
+const BAD: [(&str, &str, &str); 110] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -72,6 +72,14 @@ const BAD: [(&str, &str, &str); 102] = [
     ("traffic = { connections = \"request\", flood = \"1 pps\" }\n[variants.a]", "a flood of 1 SYN/s has", "pps or more, or a longer duration"),
     ("traffic = { open = 10, flood = \"1 kpps\" }\n[variants.a]", "connections of TCP that are closed one by one", "leave flood out"),
     ("traffic = { connections = \"request\", flood = \"51 Mpps\" }\n[variants.a]", "write \"none\", or 1 pps to 50 Mpps", ""),
+    ("traffic = { connections = \"request\", object = 1441 }\n[variants.a]", "an answer of 1441 bytes does not fit a segment", "write 1440 or less, or use http = \"close\""),
+    ("traffic = { http = \"close\", object = 67108865 }\n[variants.a]", "67108865 is too many", "67108864"),
+    ("traffic = { http = \"close\", size = \"128 B\" }\n[variants.a]", "HTTP cannot have this size", "as fast as they are answered"),
+    ("traffic = { http = \"close\", flows = 10001 }\n[variants.a]", "HTTP cannot have this flows", "1 to 10,000 connections"),
+    ("traffic = { http = \"close\", rate = \"1 kpps\" }\n[variants.a]", "HTTP cannot have this rate", "as fast as they are answered"),
+    ("traffic = { http = \"close\", family = \"IPv6\" }\n[variants.a]", "HTTP cannot have this family", "IPv4"),
+    ("traffic.http = \"close\"\n[variants.a]", "wrk runs for whole seconds", "duration = \"1 s\""),
+    ("traffic.http = \"close\"\nlab.file = \"x\"\n[variants.a]", "in the embedded lab only", "leave out `file`"),
     ("traffic.servers = 2\n[variants.a]", "only connections have servers", "leave servers out"),
     ("traffic.addresses = \"any\"\n[variants.a]", "choice of ports or addresses", ""),
     ("traffic.ipv6-share = \"100 %\"\n[variants.a]", "below 100 %", ""),

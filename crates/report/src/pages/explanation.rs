@@ -340,7 +340,7 @@ fn limits(page: &mut Document, campaign: &Campaign, summary: &Summary, most: usi
 
 /// The verb for what the DUT does with frames or connections.
 fn forwards(campaign: &Campaign) -> &'static str {
-    if campaign.opens_connections() {
+    if campaign.noun() != "frame" {
         "carry"
     } else {
         "forward"
@@ -427,7 +427,7 @@ fn limit(
         Limit::Tester if row.ceiling.is_none() => NO_CEILING.into(),
         Limit::Tester => "The tester was the limit.".into(),
         Limit::Noisy => NOISY.into(),
-        Limit::OfferedLoad if campaign.opens_connections() => {
+        Limit::OfferedLoad if campaign.noun() != "frame" => {
             "The DUT carried all that was asked for.".into()
         }
         Limit::OfferedLoad => "The DUT forwarded all that was asked for.".into(),

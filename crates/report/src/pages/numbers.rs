@@ -169,14 +169,17 @@ impl RateUnit {
         RateUnit { scale, name }
     }
 
-    /// Of what a campaign counts: frames or connections.
+    /// Of what a campaign counts: frames, connections or requests.
     pub fn of_campaign(campaign: &Campaign, rates: impl IntoIterator<Item = f64>) -> RateUnit {
         let RateUnit { scale, name } = RateUnit::of(rates);
-        let name = match name {
-            _ if !campaign.opens_connections() => name,
-            "Mpps" => "M conn/s",
-            "kpps" => "k conn/s",
-            _ => "conn/s",
+        let name = match (campaign.noun(), name) {
+            ("request", "Mpps") => "M req/s",
+            ("request", "kpps") => "k req/s",
+            ("request", _) => "req/s",
+            ("connection", "Mpps") => "M conn/s",
+            ("connection", "kpps") => "k conn/s",
+            ("connection", _) => "conn/s",
+            _ => name,
         };
         RateUnit { scale, name }
     }
@@ -219,16 +222,15 @@ pub fn rate_with_unit(fps: f64) -> String {
     }
 }
 
-/// A rate with the unit of its campaign, frames or connections: `1.490 Mpps`, `153.8 k conn/s`.
+/// A rate with the unit of its campaign, frames, connections or requests: `1.490 Mpps`, `153.8 k conn/s`.
 pub fn rate_of(campaign: &Campaign, rate: f64) -> String {
     let text = rate_with_unit(rate);
-    match text
-        .strip_suffix("pps")
-        .filter(|_| campaign.opens_connections())
-    {
-        Some(number) => format!("{} conn/s", number.trim_end()),
-        None => text,
-    }
+    let unit = match campaign.noun() {
+        "request" => "req/s",
+        "connection" => "conn/s",
+        _ => return text,
+    };
+    format!("{} {unit}", text.trim_end_matches("pps").trim_end())
 }
 
 /// Nanoseconds with a unit that suits them: `671 ns`, `1.05 us`, `2.30 ms`.

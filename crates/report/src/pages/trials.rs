@@ -21,10 +21,10 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         Some(r) if imported && r == 0.0 => Cell::Nothing,
         Some(r) => rate(r, unit.scale, 4),
     };
-    let things = if campaign.opens_connections() {
-        "conn."
-    } else {
-        "frames"
+    let things = match campaign.noun() {
+        "request" => "requests",
+        "connection" => "conn.",
+        _ => "frames",
     };
     let most = |shares: &mut dyn Iterator<Item = f64>| {
         shares.reduce(f64::max).map(|s| fixed(100.0 * s, 0))

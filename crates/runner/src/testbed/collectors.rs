@@ -78,8 +78,9 @@ impl<'a> Scene<'a> {
     /// Programs that the testbed runs on this machine; none where the DUT is another.
     fn own(&self) -> Option<Own> {
         match self.lane {
+            _ if self.of_programs => Some(Own::Processes),
             Some(lane) => Some(Own::Threads(threads(lane))),
-            None => self.of_programs.then_some(Own::Processes),
+            None => None,
         }
     }
 

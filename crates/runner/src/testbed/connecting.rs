@@ -418,7 +418,7 @@ fn agrees(lane: &Lane, opened: &ConnectionTrial, entries: Option<u64>) -> Option
 }
 
 /// How many connections the DUT's table holds.
-fn limit(lane: &Lane) -> Option<u64> {
+pub(super) fn limit(lane: &Lane) -> Option<u64> {
     let dut = lane.dut.as_ref()?;
     let limit = sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
     // 0: no limit.

@@ -198,6 +198,10 @@ impl Prepared {
             .rate
             .frames_per_second(mix.average_len_fcs(), source.speed, threads)
             .with_context(|| format!("the rate of {} cannot be", cell.name))?;
+        let http = plan.kinds[cell.kind].requests();
+        // The kernels choose the lengths of the segments of HTTP.
+        let lengths_fcs = http.map_or_else(|| mix.pattern.clone(), |_| Vec::new());
+        let frames = self.mode != Mode::EndHosts && http.is_none();
         self.slots.push(Slot {
             id: number,
             name: cell.name.clone(),
@@ -208,7 +212,7 @@ impl Prepared {
             family: frame.family.to_string(),
             transport: frame.transport.to_string(),
             frame: mix.name.clone(),
-            lengths_fcs: mix.pattern.clone(),
+            lengths_fcs,
             l4_checksum: frame.l4_checksum,
             signed: frame.signed,
             asked_fps,
@@ -222,10 +226,11 @@ impl Prepared {
             group: lane.group,
             order: plan.kinds[cell.kind].order.to_string(),
             rate: cell.rate.to_string(),
-            traffic: (self.mode != Mode::EndHosts).then(|| Box::new(traffic.clone())),
+            traffic: frames.then(|| Box::new(traffic.clone())),
             known_answer: lane.settings.dut.is_known(),
             path: (self.mode == Mode::EndHosts)
                 .then(|| path(&lane.settings, mix.max_len_fcs(), frame)),
+            http,
             event: lane.settings.event.as_ref().map(|event| event.what.class()),
             rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
             imported: None,
@@ -270,7 +275,7 @@ impl Prepared {
     /// Finds out what this machine can measure, and how.
     fn look_here(&mut self, no_xdp: Option<&str>) {
         self.skipped = skipped(&self.plan, self.consent);
-        if self.mode != Mode::EndHosts {
+        if self.mode != Mode::EndHosts && self.slots.iter().all(|slot| slot.http.is_none()) {
             self.choose_backend(no_xdp);
         }
         let firewall = |cell: usize| self.plan.lanes[self.lane(cell)].settings.firewall();
@@ -278,8 +283,8 @@ impl Prepared {
             .measured()
             .any(|cell| firewall(cell) == Some(Firewall::Iptables))
         {
-            let version = linerate_linux::host::version_of("iptables");
-            self.notes.extend(in_nf_tables(&version));
+            self.notes
+                .extend(in_nf_tables(&linerate_linux::host::version_of("iptables")));
         }
     }
 

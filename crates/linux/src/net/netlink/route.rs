@@ -47,17 +47,22 @@ impl Route {
         } else {
             0
         };
-        let mut body = Body(vec![family(address), prefix, nodad as u8, 0]);
-        body.0.extend(index.to_ne_bytes());
-        let body = body
-            .ip(libc::IFA_LOCAL, address)
-            .ip(libc::IFA_ADDRESS, address)
-            .number(IFA_FLAGS, nodad);
+        let body = address_of(index, address, prefix, nodad as u8).number(IFA_FLAGS, nodad);
         let what = format_args!(
             "add address {address}/{prefix} to interface {}",
             self.name_of(index)
         );
         self.change(libc::RTM_NEWADDR, REPLACE, &body, what)
+    }
+
+    /// Takes an address from a link.
+    pub fn remove_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), Error> {
+        let what = format_args!(
+            "remove address {address}/{prefix} from interface {}",
+            self.name_of(index)
+        );
+        let body = address_of(index, address, prefix, 0);
+        self.change(libc::RTM_DELADDR, 0, &body, what)
     }
 
     /// All addresses of the namespace: link, address, prefix length. The far end of a point-to-point address is
@@ -209,6 +214,14 @@ fn family(address: IpAddr) -> u8 {
     } else {
         libc::AF_INET6
     }) as u8
+}
+
+/// `struct ifaddrmsg`, and the address.
+fn address_of(index: u32, address: IpAddr, prefix: u8, flags: u8) -> Body {
+    let mut body = Body(vec![family(address), prefix, flags, 0]);
+    body.0.extend(index.to_ne_bytes());
+    body.ip(libc::IFA_LOCAL, address)
+        .ip(libc::IFA_ADDRESS, address)
 }
 
 fn neighbour(index: u32, address: IpAddr, mac: MacAddr) -> Body {

@@ -10,7 +10,7 @@ use super::{Shown, end_hosts, flood, has_rate};
 use crate::prelude::*;
 use linerate_measure::audit::ceiling_is_clear;
 use linerate_measure::experiment::{Factor, Interest};
-use linerate_measure::record::{Compared, Series, States};
+use linerate_measure::record::{Compared, Http, Series, States};
 use linerate_measure::summary::maybe_faster;
 use linerate_wire::{ConnectionSpec, Exchange, NUMBERED};
 
@@ -192,6 +192,9 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         lost if lost > 0.0 => {
             let offered = rate_words(row.offered, 3);
             match slot.connections() {
+                None if slot.http.is_some() => {
+                    format!("; {} % of {offered} made a second fail", percent(lost))
+                }
                 None => format!(". Of {offered} offered, {} % are lost", percent(lost)),
                 Some(_) => format!(
                     "; {} % of the whole load's connections fail, of {offered} attempted a second",
@@ -259,12 +262,20 @@ fn who(shown: &Shown<'_>, slot: &Slot) -> String {
     let does = match slot.connections() {
         Some(spec) if spec.close.is_some() => "closes",
         Some(_) => "carries",
+        None if slot.http.is_some() => "carries",
         None => does,
     };
     format!("{who} {does}")
 }
 
 fn frames(slot: &Slot) -> String {
+    if let Some(of) = slot.http {
+        let on = match of.http {
+            Http::Close => "each on a connection of its own",
+            Http::KeepAlive => "on connections that stay open",
+        };
+        return format!("HTTP requests ({} B, {on})", grouped(of.object));
+    }
     if let Some(ConnectionSpec {
         exchange,
         object,
@@ -372,6 +383,11 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
                 };
                 return format!(
                     "{dropped} % of the connections fail at the DUT: the rate counts those that {counted}."
+                );
+            }
+            if slot.http.is_some() {
+                return format!(
+                    "{dropped} % of the requests fail: the rate counts those that are answered."
                 );
             }
             format!(

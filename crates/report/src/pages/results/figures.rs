@@ -15,7 +15,7 @@ const FEW: usize = 12;
 /// Figures of the cells other than rates.
 pub fn figures(page: &mut Document, shown: &Shown<'_>) {
     let rows = rows(shown);
-    if rows.len() <= FEW && !shown.is_of_end_hosts() && !shown.opens_connections() {
+    if rows.len() <= FEW && !shown.is_of_end_hosts() && shown.sends_frames() {
         line_rates(page, shown, &rows);
     }
     if rows.len() <= MANY {
@@ -46,12 +46,15 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         .column(shown.loss_head()[0], shown.loss_head()[1], |r| {
             share(r.loss_ratio)
         })
-        .when(!shown.opens_connections(), |table| {
+        .if_any("Gbit/s", "of objects", |r| {
+            r.http.map(|http| number(http.payload / 1e9, 3))
+        })
+        .when(shown.sends_frames(), |table| {
             table
                 .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))
                 .column("Gbit/s", "layer 2", |r| number(r.bits_layer_2 / 1e9, 3))
         })
-        .if_any("ns per", shown.word("conn.", "frame"), |r| {
+        .if_any("ns per", shown.word(["frame", "conn.", "request"]), |r| {
             // The time between frames that were paced is no cost.
             let paced = shown.slot(r.slot).is_none_or(|s| s.asked_fps.is_some());
             (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
@@ -63,16 +66,21 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         })
         .column("", "limit", |r| limit(r.limit));
     page.section(
-        shown.word(
-            "Connections: offered (attempted), received (closed) and failed",
+        shown.word([
             "Offered, received and lost; lengths with FCS",
-        ),
+            "Connections: offered (attempted), received (closed) and failed",
+            "Requests: offered (made), received (answered) and failed",
+        ]),
         table,
     );
     directions(page, shown, &rows);
     if shown.loses() && rows.iter().any(|row| row.ns_per_frame > 0.0) {
         page.note(
-            shown.word("ns per connection: the time divided by the connections that the DUT took in, closed or failed.", "ns per frame: the time divided by the frames that the DUT took in, forwarded or dropped."),
+            shown.word([
+                "ns per frame: the time divided by the frames that the DUT took in, forwarded or dropped.",
+                "ns per connection: the time divided by the connections that the DUT took in, closed or failed.",
+                "ns per request: the time divided by the requests that were made, answered or failed.",
+            ]),
         );
     }
 }
@@ -167,10 +175,11 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     if rows.is_empty() {
         return;
     }
-    page.heading(shown.word(
-        "Time to establish a connection",
+    page.heading(shown.word([
         "Latency from generator to receiver",
-    ));
+        "Time to establish a connection",
+        "Time from a request to its answer",
+    ]));
     let table = Table::of(rows.iter().copied()).column("", "", |r| shown.numbered(r.slot));
     let cell = |ns: u64| span(ns as f64);
     let table = ["p50", "p99", "p99.9", "p99.99"]
@@ -181,10 +190,13 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     page.table(
         table
             .if_any("clocks", "+/-", |r| compared(r).map(cell))
-            .column("PDV", "p99.9", |r| {
+            .if_any("PDV", "p99.9", |r| {
                 r.latency_ns.get("pdv").map(|ns| cell(*ns))
             }),
     );
+    if let Some(note) = answers(shown) {
+        return page.note(note);
+    }
     let two_clocks = rows.iter().any(|r| compared(r).is_some());
     let clocks = if two_clocks {
         "two clocks, compared before and after each trial"
@@ -211,19 +223,22 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     let by = by.as_deref().unwrap_or(if rows.iter().any(|r| r.timed_by_client) {
         "Of one connection in 64, from its SYN to the SYN/ACK that reaches the client, because the server is another machine, or from a datagram to its answer"
     } else {
-        shown.word("Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer", "Frames with a time stamp")
+        match shown.opens_connections() {
+            true => "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer",
+            false => "Frames with a time stamp",
+        }
     });
-    let pdv = shown.word(
-        "a connection's time minus the least time of the trial",
-        "a frame's latency minus the least latency of the trial",
-    );
+    let pdv = match shown.opens_connections() {
+        true => "a connection's time minus the least time of the trial",
+        false => "a frame's latency minus the least latency of the trial",
+    };
     page.note(format!("{by}, {clocks}. PDV (RFC 5481) is {pdv}. {part}"));
     let shorter = |r: &&&Row| {
         r.latency_ns
             .get("p50")
             .is_some_and(|ns| *ns > 0 && (*ns as f64) < r.ns_per_frame)
     };
-    let closed_loop = shown.campaign.asked.mode == Mode::Inline && !shown.opens_connections();
+    let closed_loop = shown.campaign.asked.mode == Mode::Inline && shown.sends_frames();
     if closed_loop && rows.iter().any(shorter) {
         page.note("The time per frame is longer than this latency: the tester works before it stamps a frame and after the frame has arrived.");
     }
@@ -233,6 +248,16 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     if two_clocks {
         clock_errors(page, shown, &rows);
     }
+}
+
+/// How the times of answers were found, with what else both ends counted.
+fn answers(shown: &Shown<'_>) -> Option<String> {
+    let rows: Vec<_> = shown.rows().filter_map(|row| row.http).collect();
+    let late: u64 = rows.iter().map(|row| row.errors.late).sum();
+    let again = [0, 1].map(|end| rows.iter().map(|row| row.again[end]).sum::<u64>());
+    let [client, server] = again.map(grouped);
+    let late = grouped(late);
+    (!rows.is_empty()).then(|| format!("By wrk, from a request to the last byte of its answer, without the handshake: medians of the trials. wrk adds requests that it would have made meanwhile to answers that took long. Of all answers {late} took longer than 2 s. Segments of TCP sent again: {client} by clients, {server} by servers."))
 }
 
 /// The error of two clocks that were compared.
@@ -272,19 +297,21 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
     let valid: Vec<&Row> = shown.rows().filter(|r| r.valid_trials > 0).collect();
     let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|l| l.frames > 0);
     if valid.iter().any(|r| lossy(&r)) {
-        page.heading(shown.word(
-            "Failed connections by the frame that did not arrive, in valid trials",
+        page.heading(shown.word([
             "Losses by place, in valid trials",
-        ));
+            "Failed connections by the frame that did not arrive, in valid trials",
+            "Failed requests by the client's error, in valid trials",
+        ]));
     } else if !valid.is_empty() {
         page.gap();
-        page.say(shown.word(
-            "No connection failed in a valid trial.",
+        page.say(shown.word([
             "No frame was lost in a valid trial.",
-        ));
+            "No connection failed in a valid trial.",
+            "No request failed in a valid trial.",
+        ]));
     }
     for row in valid.iter().filter(lossy) {
-        let of = shown.word("attempted connections", "sent frames");
+        let of = shown.word(["sent frames", "attempted connections", "requests made"]);
         let (name, lost) = (shown.name(row.slot), percent(row.loss_ratio));
         page.entry("", format!("{name}: {lost} % of the {of}"));
         for loss in row.losses.iter().filter(|l| l.frames > 0) {
@@ -323,7 +350,7 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
 
 /// How far frames go through rule files, with the results that it holds for.
 pub fn passed(shown: &Shown<'_>) -> Vec<(String, Vec<usize>)> {
-    let each = shown.word("per connection", "per frame");
+    let each = shown.word(["per frame", "per connection", "per request"]);
     let known = shown.summary.rules.iter().filter_map(|of| {
         let mean = significant(of.by_frame()?, 3);
         let strays = shown

@@ -102,7 +102,7 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page.gap();
     if shown.summary.benchmarks.is_empty() && shown.summary.searches.is_empty() {
         page.fact("limit", limits(shown));
-        page.fact(shown.word("to open", "latency"), latency(shown));
+        page.fact(shown.word(["latency", "to open", "answer"]), latency(shown));
         if room.tables {
             page.fact("table", flood::lasting(shown));
             page.fact("memory", kept::memory(shown));
@@ -313,19 +313,26 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                 (None, _) => "too few".into(),
             })
         })
-        .if_any("ns per", shown.word("conn.", "frame"), |r| {
+        .if_any("ns per", shown.word(["frame", "conn.", "request"]), |r| {
             (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
         })
-        .when(shown.opens_connections(), |table| {
+        .if_any("Gbit/s", "of objects", |r| {
+            r.http.map(|http| gigabits(http.payload))
+        })
+        .when(!shown.sends_frames(), |table| {
+            let [of, what] = match shown.opens_connections() {
+                true => ["time to", "open p50"],
+                false => ["time to", "answer p50"],
+            };
             table
-                .if_any("time to", "open p50", |r| {
+                .if_any(of, what, |r| {
                     r.latency_ns.get("p50").map(|ns| span(*ns as f64))
                 })
                 .if_any("", "p99", |r| {
                     r.latency_ns.get("p99").map(|ns| span(*ns as f64))
                 })
         })
-        .when(!shown.opens_connections(), |table| {
+        .when(shown.sends_frames(), |table| {
             table
                 .optional("Gbit/s", "layer 2", |r| {
                     has_rate(r).then(|| gigabits(r.bits_layer_2))

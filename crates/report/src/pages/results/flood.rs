@@ -4,7 +4,7 @@ use super::changes::{change, change_interval};
 use super::{Shown, has_rate};
 use crate::prelude::*;
 use linerate_measure::experiment::{Factor, Interest};
-use linerate_measure::record::Row;
+use linerate_measure::record::{Http, Row};
 
 /// A level in words, where this factor is the flood's rate or the share of illegal attempts: `a flood of 100kpps`.
 pub fn level(factor: &Factor, value: &str) -> Option<String> {
@@ -91,7 +91,11 @@ pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> 
 /// How long a DUT's table of connections lasts at the rate that was measured: each entry stays until its timeout. With a flood, where one came.
 pub fn lasting(shown: &Shown<'_>) -> String {
     let has_strays = has_rows(shown);
-    let rows = shown.with_dut();
+    // A request is a connection only where none follows it.
+    let keeps = |slot: &Slot| slot.http.is_some_and(|of| of.http == Http::KeepAlive);
+    let rows = shown
+        .with_dut()
+        .filter(|row| !shown.slot(row.slot).is_some_and(keeps));
     let rows = rows.filter(|row| row.kept.is_none() && row.flood.is_some() == has_strays);
     let all = rows.filter_map(|row| {
         let strays = row.flood.map_or(0.0, |flood| {

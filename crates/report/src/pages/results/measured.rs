@@ -4,7 +4,7 @@ use super::super::simulation::simulated;
 use super::lab;
 use super::shown::Shown;
 use crate::prelude::*;
-use linerate_measure::record::{Compared, SHARED, States};
+use linerate_measure::record::{Compared, Http, HttpOf, SHARED, States};
 use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};
 
 /// Levels of the traffic that are listed one by one at most.
@@ -98,6 +98,7 @@ fn rates(shown: &Shown<'_>) -> &'static str {
         _ if super::kept::any(shown) && !super::kept::closes(shown) => {
             "connections opened per second"
         }
+        _ if shown.campaign.carries_http() => "requests that wrk had answers to, per second",
         _ if shown.opens_connections() => "connections closed per second",
         _ => "received frames/s",
     }
@@ -112,6 +113,9 @@ const SIMULATED: &str = "simulated: linerate makes the frames in memory, and com
 /// `shared`: whether hosts are namespaces of this machine.
 fn about(mode: Mode, shared: bool, noun: &str) -> String {
     let about = match mode {
+        Mode::Inline if noun == "request" => {
+            "inline: wrk, DUT and nginx share the same CPUs, and wrk waits for answers. It shows the time per request, which is mostly that of the programs and of their kernels' TCP."
+        }
         Mode::Inline => {
             return format!(
                 "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per {noun}, not loss or overload."
@@ -181,6 +185,11 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     } else {
         format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone())))
     };
+    let requests = slots.iter().filter_map(|slot| slot.http).map(requested);
+    let requests = each(requests);
+    if !requests.is_empty() {
+        return format!("{requests}; IPv4; TCP port 80; {rate}");
+    }
     if slots.iter().any(|slot| slot.connections().is_some()) {
         let servers = |spec: &ConnectionSpec| spec.servers.to_string();
         let ends = format!(
@@ -245,6 +254,19 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
     .chain(modified)
     .chain(directions)
     .joined("; ")
+}
+
+/// Requests: `a connection for each request, objects of 1,024 B, 64 connections at the same time`.
+fn requested(of: HttpOf) -> String {
+    let how = match of.http {
+        Http::Close => "a connection for each request",
+        Http::KeepAlive => "connections stay open",
+    };
+    format!(
+        "HTTP/1.1 from wrk to nginx, {how}, objects of {} B, {} connections at the same time",
+        grouped(of.object),
+        grouped(of.connections)
+    )
 }
 
 /// The frames of connections: `request (SYN, SYN/ACK, ...) with objects of 6 B`.

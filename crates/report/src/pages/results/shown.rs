@@ -131,9 +131,9 @@ impl<'a> Shown<'a> {
 
     /// The head of the column with [`lost`](Self::lost). Connections are accounted for over the whole load.
     pub(super) fn loss_head(&self) -> [&'static str; 2] {
-        match self.opens_connections() {
-            true => ["failed", "% of load"],
-            false => ["lost", "%"],
+        match self.sends_frames() {
+            true => ["lost", "%"],
+            false => ["failed", "% of load"],
         }
     }
 
@@ -176,12 +176,20 @@ impl<'a> Shown<'a> {
         self.campaign.opens_connections()
     }
 
-    /// The first of two texts where connections are measured, the other one where frames are.
-    pub(super) fn word<'t>(&self, of_connections: &'t str, of_frames: &'t str) -> &'t str {
-        if self.opens_connections() {
-            of_connections
-        } else {
-            of_frames
+    /// Whether single frames are sent, and not connections opened or requests made.
+    pub(super) fn sends_frames(&self) -> bool {
+        self.noun() == "frame"
+    }
+
+    /// The first of these texts where frames are measured, the second where connections are, the third where requests of HTTP are.
+    pub(super) fn word<'t>(
+        &self,
+        [of_frames, of_connections, of_requests]: [&'t str; 3],
+    ) -> &'t str {
+        match self.noun() {
+            "request" => of_requests,
+            "connection" => of_connections,
+            _ => of_frames,
         }
     }
 

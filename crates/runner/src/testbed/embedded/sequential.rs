@@ -30,6 +30,11 @@ pub trait GroupLab: Sized {
     /// The lab itself, to be kept up.
     fn lab(&self) -> &EmbeddedLab;
 
+    /// The programs at both ends, where they are no ports of linerate's.
+    fn programs() -> Option<[&'static str; 2]> {
+        None
+    }
+
     /// Remarks about the tester, for the record and the page.
     fn notes(_prepared: &Prepared) -> Vec<String> {
         Vec::new()
@@ -131,7 +136,8 @@ impl<L: GroupLab> Testbed for SequentialLabs<L> {
 
     fn names(&self) -> (LabKind, [String; 2], u32) {
         let name = self.prepared.backend.name();
-        (LabKind::Namespaces, [name.into(), name.into()], self.batch)
+        let names = L::programs().unwrap_or([name, name]);
+        (LabKind::Namespaces, names.map(String::from), self.batch)
     }
 
     fn notes(&self) -> Vec<String> {

@@ -23,6 +23,12 @@ pub(super) fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
         &unmet(&plan.requirements),
         (0..plan.lanes.len()).map(of_lane).collect(),
     );
+    let programs = ["nginx", "wrk"].map(|name| Requirement::Tool(name.into()));
+    for (cell, reasons) in plan.cells.iter().zip(&mut all) {
+        if plan.kinds[cell.kind].http.is_some() {
+            reasons.extend(unmet(&programs));
+        }
+    }
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
     for (cell, reasons) in plan.cells.iter().zip(&mut all) {
         if plan.kinds[cell.kind]
