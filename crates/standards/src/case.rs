@@ -107,6 +107,8 @@ impl<'a> Case<'a> {
         } = *records;
         let design = &campaign.planned.as_ref()?.experiment.trials;
         let tests = match design.measure {
+            // Their tests are those of RFC 3511.
+            _ if campaign.opens_connections() || campaign.carries_http() => Vec::new(),
             Measure::Rfc2544 => {
                 let mut tests = design.tests.clone();
                 if tests.iter().any(|test| test.needs_throughput())
@@ -153,6 +155,30 @@ impl<'a> Case<'a> {
                 || campaign.asked.guests == Some(Guests::Emulated),
             slots,
         })
+    }
+
+    /// Whether the plan's quick form was run.
+    pub fn is_quick(&self) -> bool {
+        let planned = self.campaign.planned.as_ref();
+        planned.is_some_and(|planned| planned.experiment.quick)
+    }
+
+    /// Slots without a valid trial that are no search's, by reason.
+    pub fn unmeasured(&self) -> Option<String> {
+        let lacks = |slot: &&Slot| {
+            let planned = self.campaign.planned.as_ref()?;
+            let skipped = planned.skipped.iter().find(|s| s.cell == slot.id);
+            let why = match skipped {
+                Some(skipped) if skipped.optional => return None,
+                Some(skipped) => skipped.reasons.join("; "),
+                None if self.trials.iter().any(|trial| trial.slot == slot.id) => return None,
+                None => "it has no valid trial".into(),
+            };
+            Some((why, self.campaign.shortened(&slot.name)))
+        };
+        let found = together(self.slots.iter().filter_map(lacks));
+        let said = |(why, slots): &(String, Vec<String>)| format!("{} ({why})", slots.join("; "));
+        (!found.is_empty()).then(|| found.iter().map(said).collect::<Vec<_>>().join("; "))
     }
 
     /// Why a test has no figures; `None`: it has some.

@@ -173,7 +173,11 @@ impl fmt::Display for Claim {
             self.document, self.test, self.compliance
         )?;
         if let Some(because) = &self.because {
-            write!(f, ": {because}")?;
+            let joint = match self.compliance {
+                Compliance::NotCompliant => ", because",
+                _ => ":",
+            };
+            write!(f, "{joint} {because}")?;
         }
         if self.rows.is_empty() {
             Ok(())
@@ -220,6 +224,9 @@ impl Conformance {
 /// Judges all rows by the records of a campaign. `None`: the campaign made no test of a standard.
 pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
     let case = Case::new(records)?;
+    if records.campaign.opens_connections() || records.campaign.carries_http() {
+        return of_connections(&case);
+    }
     let mut rows: Vec<Judged> = rows::all().map(|row| judged(&case, &row)).collect();
     // RFC 9004 keeps the rest of RFC 2544: its row fails with any MUST of RFC 2544, and is not shown where one is not.
     let of = |status| musts(&rows, status).collect::<Vec<&str>>().join(", ");
@@ -241,6 +248,49 @@ pub fn conformance(records: &Records<'_>) -> Option<Conformance> {
         claims: claims(&case, &rows),
         frames: frames(&case),
         rows,
+    })
+}
+
+/// Judges connections and HTTP by RFC 3511. `None`: the campaign made none of its tests.
+fn of_connections(case: &Case<'_>) -> Option<Conformance> {
+    use rows::connections::{NO_HTTP, all, concerns, tests};
+    let tests = tests(case);
+    let judge = |row: &Row| judged(case, row);
+    let rows: Vec<Judged> = all(&tests).iter().map(judge).collect();
+    let claim = |test: &&str| {
+        let own = || rows.iter().filter(|row| concerns(&row.test, test));
+        let open = |row: &&Judged| !matches!(row.status, Status::Met | Status::NotApplicable);
+        let open = |must: bool| {
+            let of_level = own().filter(|row| (row.level == Level::Must) == must);
+            of_level.filter(open).map(|row| row.id).collect::<Vec<_>>()
+        };
+        let (musts, shoulds) = (open(true), open(false));
+        let (lacking, disturbed) = (case.unmeasured(), case.disturbed());
+        // Closing has no row of HTTP.
+        let no_http = own().any(|row| row.because == NO_HTTP);
+        let no_http = no_http.then(|| NO_HTTP.into());
+        let (compliance, rows, because) = match (musts.is_empty(), shoulds.is_empty()) {
+            _ if case.simulated => (Compliance::Simulated, Vec::new(), None),
+            (false, _) => (Compliance::NotCompliant, musts, no_http),
+            _ if lacking.is_some() => (Compliance::Incomplete, Vec::new(), lacking),
+            _ if disturbed.is_some() => (Compliance::Disturbed, Vec::new(), disturbed),
+            (true, false) => (Compliance::Conditionally, shoulds, None),
+            (true, true) => (Compliance::Unconditionally, Vec::new(), None),
+        };
+        Claim {
+            document: "RFC 3511".into(),
+            test: (*test).into(),
+            quick: case.is_quick(),
+            compliance,
+            rows,
+            because,
+        }
+    };
+    let claims: Vec<Claim> = tests.iter().map(claim).collect();
+    (!claims.is_empty()).then(|| Conformance {
+        claims,
+        rows,
+        frames: Vec::new(),
     })
 }
 
@@ -312,11 +362,7 @@ fn claims(case: &Case<'_>, rows: &[Judged]) -> Vec<Claim> {
         case.draws()
             .then(|| ("4814", "random addresses and ports".into())),
     );
-    let quick = case
-        .campaign
-        .planned
-        .as_ref()
-        .is_some_and(|planned| planned.experiment.quick);
+    let quick = case.is_quick();
     let disturbed = case.disturbed();
     let claim = |(document, test): (&'static str, String)| {
         let of = |row: &&Judged| {

@@ -1,6 +1,7 @@
 //! The rows: each requirement with its check.
 
 mod back_to_back;
+pub mod connections;
 mod delay_variation;
 mod forwarding_rate;
 mod frame_loss;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod claims;
+mod connections;
 mod hostile;
 mod slots;
 

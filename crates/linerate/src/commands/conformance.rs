@@ -13,8 +13,9 @@ const NOT_COMPLIANT: u8 = 3;
   linerate conformance DIR --json | jq '.rows[] | select(.status == \"violated\")'
   linerate conformance DIR -o conformance.html
 
-The directory holds a campaign of `linerate rfc2544`, a loss curve, or a search with the goal rfc2544. Each row is a
-requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889. Its status is computed from the records:
+The directory holds a campaign of `linerate rfc2544`, a loss curve, a search with the goal rfc2544, or a campaign of TCP
+connections or HTTP. Each row is a requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889; of
+connections, one of RFC 3511, sections 5.2 to 5.5. Its status is computed from the records:
   met              the records show it
   deviation        a SHOULD that is not met
   violated         a MUST that is not met
@@ -48,7 +49,7 @@ pub fn run(args: &Conformance) -> Exit {
     let stored = output::stored(&args.directory)?;
     let Some(found) = output::conformance(&stored) else {
         bail!(
-            "{} has no test of RFC 2544, so there is nothing to check: measure with `linerate rfc2544` or `linerate search --goal rfc2544`",
+            "{} has no test of RFC 2544 and none of RFC 3511, so there is nothing to check: measure with `linerate rfc2544`, `linerate search --goal rfc2544` or `linerate bench --connections`",
             args.directory.display()
         );
     };
