@@ -57,6 +57,7 @@ fn every_experiment_is_there() {
         "baseline",
         "bridge",
         "concurrent",
+        "connection-rate",
         "connections",
         "directions",
         "established",
