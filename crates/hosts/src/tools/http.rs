@@ -21,9 +21,11 @@ pub struct Served {
 
 /// The configuration of one process of nginx, whose files are all in the folder in which it is started. `status`: the port of its counters.
 pub fn nginx(server: IpAddr, status: u16) -> String {
-    // One process without a master, which ends with linerate. The objects are files that are named by their bytes.
+    // One process without a master, which ends with linerate. The objects are files that are named by their bytes. Without root, in a user
+    // namespace, root is the user itself, and nobody is not there; where linerate has made nginx nobody, it stays nobody.
     format!(
         "daemon off;
+user root root;
 master_process off;
 pid nginx-{status}.pid;
 error_log stderr crit;

@@ -2,7 +2,7 @@
 
 use super::connections::{faults, trials};
 use super::experiment::Experiment;
-use crate::common::{Scratch, linerate};
+use crate::common::{Scratch, linerate, wait_for};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -77,6 +77,26 @@ fn client_and_server_count_the_same_requests() {
     );
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
     assert_eq!(fs::read_dir("/run/linerate/scratch").unwrap().count(), 0);
+}
+
+#[test]
+#[ignore = "needs root, nginx and wrk: run by make test as root"]
+fn nothing_is_left_of_a_campaign_that_is_killed() {
+    let experiment = Experiment::new(&plan(""), "");
+    let temporary = experiment.temporary().display().to_string();
+    let running = experiment.run("").start();
+    let runs = |program: &str| {
+        let all = processes_with(&temporary);
+        all.into_iter().any(|line| line.contains(program))
+    };
+    wait_for("both programs", || {
+        (runs("wrk\0-t") && runs("nginx-0.conf")).then_some(())
+    });
+    running.signal(libc::SIGKILL);
+    running.wait();
+    wait_for("the end of both programs", || {
+        processes_with(&temporary).is_empty().then_some(())
+    });
 }
 
 /// A folder with a program of this name, a line of a shell.
