@@ -5,6 +5,8 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod anytime;
+pub mod bisection;
 pub mod bootstrap;
 pub mod changepoint;
 pub mod distribution;
