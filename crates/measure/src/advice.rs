@@ -14,6 +14,12 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
     else {
         return Vec::new();
     };
+    if campaign.asked.lab == LabKind::Simulated && summary.bisection.is_some() {
+        let list = "sudo linerate bisect --rules FOLDER";
+        return vec![format!(
+            "to measure this machine instead of a simulation: {list}"
+        )];
+    }
     if campaign.asked.lab == LabKind::Simulated {
         let verb = match (summary.benchmarks.is_empty(), summary.searches.is_empty()) {
             (false, _) => "rfc2544 --quick",
@@ -24,7 +30,7 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
             "to measure this machine instead of a simulation: sudo linerate {verb}"
         )];
     }
-    if !summary.searches.is_empty() {
+    if !summary.searches.is_empty() || summary.bisection.is_some() {
         return vec![
             "each trial, and why it is valid or not: linerate show DIRECTORY --trials".into(),
         ];

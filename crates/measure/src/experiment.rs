@@ -549,6 +549,7 @@ pub enum Order {
     #[default]
     Blocks,
     Sequential,
+    Bisection,
 }
 
 impl Default for Trials {

@@ -1,6 +1,7 @@
 //! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
 mod benchmarks;
+mod bisected;
 mod connecting;
 mod end_hosts;
 mod event;
@@ -22,6 +23,7 @@ pub use benchmarks::{
     AtLoad, BackToBack, Benchmarked, DelayVariation, Figures, ForwardingRate, Latency, LatencyRun,
     Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
+pub use bisected::{Bisected, BisectionVerdict, Culprit, Element, SecondStep};
 pub use connecting::{ConnectionTrial, Flood, FloodRow, Kept, KeptEvent, KeptRow};
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use event::{DutEvent, EventClass, POWER_OFF_NS};

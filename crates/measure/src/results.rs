@@ -4,8 +4,8 @@
 
 use crate::experiment::{Comparison, Expectation, Experiment, Judgement, Levels};
 use crate::record::{
-    Against, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned, Point, Row,
-    Searched, Series, Stopped, Summary, TrialRecord,
+    Against, Bisected, Campaign, Compared, Disagreement, Expected, JudgedPair, Ministat, Planned,
+    Point, Row, Searched, Series, Stopped, Summary, TrialRecord,
 };
 use crate::strategy::{Benched, Design, Figure, List, Observed, Strategy, replay};
 use linerate_stats::Estimate;
@@ -45,6 +45,11 @@ impl<'a> Ratios<'a> {
     /// The results of searches, if rates were searched for.
     pub fn searches(&self) -> Vec<Searched> {
         self.strategy.searches()
+    }
+
+    /// Which element of a list made it slower, if that was asked.
+    pub fn bisection(&self) -> Option<Bisected> {
+        self.strategy.bisection()
     }
 
     /// The courses of RFC 2544's tests, if they were carried out.

@@ -2,6 +2,7 @@
 //! replayed from its records, and resumed.
 
 mod benchmarks;
+mod bisection;
 mod blocks;
 mod comparison;
 mod goals;
@@ -12,6 +13,7 @@ mod stability;
 mod step;
 
 pub use benchmarks::{Benched, Estimated, Rfc2544, estimate};
+pub use bisection::{Bisection, CERTAIN};
 pub use blocks::Blocks;
 pub use goals::LEAST_FPS;
 pub use list::List;
@@ -181,11 +183,15 @@ impl Design {
 }
 
 /// The names of all orders in plans, in the order of the enum, each with its description for a reader.
-pub static ORDERS: [(&str, &str); 2] = [
+pub static ORDERS: [(&str, &str); 3] = [
     ("blocks", "randomised complete blocks"),
     (
         "sequential",
         "one cell after the other, which measures the drift as well",
+    ),
+    (
+        "bisection",
+        "only those that tell from which level of the one factor on the DUT is slower",
     ),
 ];
 
@@ -196,7 +202,7 @@ impl Order {
 
     /// Whether the order comes from the seed: then trials are shown by block, and otherwise by slot.
     pub fn is_randomised(self) -> bool {
-        self == Order::Blocks
+        self != Order::Sequential
     }
 }
 
@@ -207,6 +213,7 @@ pub fn strategy(design: Design) -> Box<dyn Strategy> {
         _ if design.trials.measure != Measure::Rate => Box::new(Searches::new(design)),
         Order::Blocks => Box::new(Blocks::new(design)),
         Order::Sequential => Box::new(Sequential::new(design)),
+        Order::Bisection => Box::new(Bisection::new(design)),
     }
 }
 

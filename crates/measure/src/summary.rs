@@ -161,6 +161,7 @@ pub fn summarise(
         true => ns as f64 / 1e9 / seconds,
         false => 0.0,
     };
+    let bisection = ratios.bisection();
     let benchmarks = benchmarks::benchmarked(&ratios.benchmarks(), trials);
     let mut summary = Summary {
         version: VERSION,
@@ -171,7 +172,7 @@ pub fn summarise(
         waited_share: share(waited),
         peak_memory,
         unmeasured: match searches.is_empty() {
-            true => lacking::unmeasured(campaign, &rows, trials, stopped),
+            true => lacking::unmeasured(campaign, &rows, trials, stopped, bisection.is_some()),
             false => lacking::without_result(campaign, &searches, &benchmarks, stopped),
         },
         rows,
@@ -185,6 +186,7 @@ pub fn summarise(
         explanations: Vec::new(),
         searches,
         benchmarks,
+        bisection,
     };
     if let Some(planned) = &campaign.planned {
         results::add(&mut summary, planned, &ratios);

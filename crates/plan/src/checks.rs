@@ -12,9 +12,9 @@ use super::settings::Dut;
 use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
-use linerate_measure::experiment::{Benchmark, Measure, Method, System};
+use linerate_measure::experiment::{Benchmark, Measure, Method, Order, System};
 use linerate_search::GoalError;
-use linerate_wire::units::grouped;
+use linerate_wire::units::{counted, grouped};
 pub(super) use place::Place;
 pub(super) use settings::rules::tools;
 pub(super) use settings::{rule_file, settings};
@@ -51,6 +51,7 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
         return;
     };
     search(draft, tree, problems);
+    bisection(draft, tree, problems);
     let is_rate = tree.text("measure").is_none_or(|measure| measure == "rate");
     if tree.get("blocks").is_none() && tree.get("budget").is_none() && is_rate {
         let help = "add blocks = 100, or budget = \"60 s\"";
@@ -59,6 +60,25 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
             "the plan does not say when the trials end",
             help,
         );
+    }
+}
+
+/// A bisection has one list: the levels of one factor, for one variant.
+fn bisection(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) {
+    let order = tree.get("order");
+    let Some(order) = order.filter(|order| order.text() == Some("bisection")) else {
+        return;
+    };
+    let lists = draft.factors.iter().map(|factor| factor.variants.len());
+    let lists: Vec<usize> = lists.collect();
+    if lists != [1] {
+        let message = format!(
+            "a bisection is of the levels of one factor, for one variant: this plan has {} for {}",
+            counted(lists.len(), "factor"),
+            counted(lists.iter().max().copied().unwrap_or_default(), "variant")
+        );
+        let help = "`linerate bisect PLAN --over FACTOR --variant NAME` leaves out the others";
+        problems.fault(order.span, message, help);
     }
 }
 
@@ -415,8 +435,8 @@ pub(super) fn times(
         }
         return;
     };
-    // A search tells what its budget is too short for.
-    if block <= budget || trials.measure != Measure::Rate {
+    // A search tells what its budget is too short for, and a bisection does not measure all cells.
+    if block <= budget || trials.measure != Measure::Rate || trials.order == Order::Bisection {
         return;
     }
     let span = of("budget");

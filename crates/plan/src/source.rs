@@ -224,6 +224,14 @@ impl Source {
             .collect()
     }
 
+    /// The keys of a table; none where there is none.
+    pub fn keys(&self, path: &[&str]) -> Vec<String> {
+        match self.get(path) {
+            Some(Value::Table(table)) => table.iter().map(|(name, ..)| name.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether a key is there.
     pub fn has(&self, path: &[&str]) -> bool {
         self.get(path).is_some()

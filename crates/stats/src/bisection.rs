@@ -12,10 +12,14 @@
 
 use super::{median, sorted};
 
+/// The relative standard error of a median absolute deviation, times the root of the number of values, of a normal distribution.
+const ERROR: f64 = 1.17;
 /// Degrees of freedom of Student's t as the distribution of contrasts: heavy tails, so that one outlier decides nothing.
 const FREEDOM: f64 = 4.0;
 /// Values of the prior between the middle and twice h.
 const GRID: usize = 16;
+/// Probabilities that differ by less are alike.
+const ALIKE: f64 = 1e-6;
 /// The ratio of the standard deviation to the median absolute deviation, of a normal distribution.
 const NORMAL: f64 = 1.4826;
 
@@ -24,6 +28,9 @@ const NORMAL: f64 = 1.4826;
 /// `half` is h, above 0; `spread` the standard deviation of a contrast. P(contrasts | side) is the mean over the prior of the product of
 /// t densities with [`FREEDOM`] degrees of freedom and this scale.
 pub fn evidence(contrasts: &[f64], half: f64, spread: f64) -> f64 {
+    if contrasts.is_empty() {
+        return 0.0;
+    }
     // The grid is no finer.
     let scale = spread.max(half / GRID as f64);
     let likelihood = |level: f64| -> f64 {
@@ -49,7 +56,8 @@ fn mean_exp(logs: &[f64]) -> f64 {
 }
 
 /// The standard deviation of contrasts whose levels differ from group to group: that of a normal distribution with the same median absolute
-/// deviation from the groups' medians, corrected for the medians. 0 without two values in a group.
+/// deviation from the groups' medians, corrected for the medians, plus its own standard error: too small a spread would decide too soon.
+/// 0 without two values in a group.
 pub fn spread(groups: &[Vec<f64>]) -> f64 {
     let groups = groups.iter().filter(|group| group.len() > 1);
     let mut deviations = Vec::new();
@@ -62,7 +70,9 @@ pub fn spread(groups: &[Vec<f64>]) -> f64 {
     let n = deviations.len() as f64;
     let deviation = median(&sorted(deviations)).unwrap_or_default();
     match n > 0.0 {
-        true => NORMAL * deviation * (n / (n - f64::from(medians))).sqrt(),
+        true => {
+            NORMAL * deviation * (n / (n - f64::from(medians))).sqrt() * (1.0 + ERROR / n.sqrt())
+        }
         false => 0.0,
     }
 }
@@ -80,7 +90,7 @@ pub fn posterior(elements: usize, evidence: &[(usize, f64)]) -> Vec<f64> {
 }
 
 /// The element whose answer halves the probability best: that for which the probability of being slow is the nearest to a half. Neither
-/// the first nor the last, and none that is not `free`.
+/// the first nor the last, and none that is not `free`. Of elements that answer the same, the one nearest to the median.
 pub fn halving(posterior: &[f64], free: impl Fn(usize) -> bool) -> Option<usize> {
     let mut slow = 0.0;
     let mut best: Option<(usize, f64)> = None;
@@ -88,7 +98,11 @@ pub fn halving(posterior: &[f64], free: impl Fn(usize) -> bool) -> Option<usize>
         slow += probability;
         let distance = (slow - 0.5).abs();
         let inner = element > 0 && element + 1 < posterior.len();
-        if inner && free(element) && best.is_none_or(|(_, least)| distance < least) {
+        let nearer = |(_, least): (usize, f64)| match slow < 0.5 {
+            true => distance <= least + ALIKE,
+            false => distance < least - ALIKE,
+        };
+        if inner && free(element) && best.is_none_or(nearer) {
             best = Some((element, distance));
         }
     }
@@ -121,9 +135,12 @@ mod tests {
     fn the_spread_leaves_out_levels_and_outliers() {
         let group = |level: f64| (0..101).map(|n| level + f64::from(n) / 100.0).collect();
         let one: f64 = spread(&[group(0.0)]);
-        assert!((one / (NORMAL * 0.25) - 1.0).abs() < 0.01, "{one}");
+        assert!(
+            (one / (NORMAL * 0.25) / (1.0 + ERROR / 101f64.sqrt()) - 1.0).abs() < 0.01,
+            "{one}"
+        );
         let two = spread(&[group(0.0), group(70.0), vec![9.0]]);
-        assert!((two / one - 1.0).abs() < 0.01, "{two}");
+        assert!((0.9..1.0).contains(&(two / one)), "{two}");
         assert_eq!((spread(&[]), spread(&[vec![1.0]])), (0.0, 0.0));
         let mut wild: Vec<f64> = group(0.0);
         wild[3] = 1e9;
@@ -137,6 +154,11 @@ mod tests {
         assert_eq!(halving(&posterior(65, &[]), |_| true), Some(32));
         assert_eq!(halving(&posterior(2, &[]), |_| true), None);
         assert_eq!(halving(&posterior(5, &[]), |e| e == 3), Some(3));
+        // All but 7 and 8 are excluded: the answers of 1 to 6 would be the same, and so would those of 8 and 9.
+        let two = posterior(11, &[(6, -20.0), (8, 20.0)]);
+        assert_eq!(halving(&two, |_| true), Some(7));
+        assert_eq!(halving(&two, |e| e != 7), Some(6));
+        assert_eq!(halving(&two, |e| e > 7), Some(8));
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! `summary.json`: the results of slots, the answers to the plan's questions, and their limits.
 
 use super::{
-    Benchmarked, Connections, Direction, Explanation, FloodRow, Goodput, HttpRow, KeptRow, LowLoad,
-    ProgramTime, RulesPassed, SlotProfile, Stability, Stamped, UNSTABLE,
+    Benchmarked, Bisected, Connections, Direction, Explanation, FloodRow, Goodput, HttpRow,
+    KeptRow, LowLoad, ProgramTime, RulesPassed, SlotProfile, Stability, Stamped, UNSTABLE,
 };
 use crate::audit::Loss;
 use crate::experiment::{Claim, Interest, Judgement};
@@ -59,6 +59,9 @@ pub struct Summary {
     /// Results of RFC 2544's tests, if they were carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub benchmarks: Vec<Benchmarked>,
+    /// Which element of a list made it slower, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bisection: Option<Bisected>,
 }
 
 /// Whether a share is 0: records leave it out.
@@ -471,6 +474,7 @@ impl Summary {
         match self.stopped {
             Stopped::Precise if !self.benchmarks.is_empty() => "all tests are complete",
             Stopped::Precise if !self.searches.is_empty() => "all searches are complete",
+            Stopped::Precise if self.bisection.is_some() => "the bisection is complete",
             Stopped::Precise => "all intervals are narrow enough",
             Stopped::Budget => "the time is used up",
             Stopped::Trials => "all trials are done",

@@ -265,7 +265,7 @@ pub(super) fn probably_over(elapsed_ns: u64, trials: u64, more: u64) -> u128 {
 }
 
 /// The order of a block: its groups in random order, and in each its slots. It depends on seed and block alone.
-fn block_order(design: &Design, block: u32) -> Vec<usize> {
+pub(super) fn block_order(design: &Design, block: u32) -> Vec<usize> {
     let of_block = SplitMix64::new(u64::from(block)).next_u64();
     let mut random = SplitMix64::new(SplitMix64::new(design.seed).next_u64() ^ of_block);
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

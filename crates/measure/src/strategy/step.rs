@@ -2,7 +2,7 @@
 
 use super::Benched;
 use crate::experiment::Benchmark;
-use crate::record::{Searched, Stopped, TrialRecord};
+use crate::record::{Bisected, Searched, Stopped, TrialRecord};
 use crate::trial::Shape;
 use linerate_stats::{Estimate, paired_ratio};
 use std::collections::BTreeMap;
@@ -147,6 +147,11 @@ pub trait Strategy {
         None
     }
 
+    /// Which element of a list made it slower, of a strategy that bisects.
+    fn bisection(&self) -> Option<Bisected> {
+        None
+    }
+
     /// The courses of RFC 2544's tests, of a strategy that carries them out.
     fn benchmarks(&self) -> Vec<Benched> {
         Vec::new()
@@ -185,6 +190,17 @@ impl Outcomes {
             Some(value) => self.0.insert(at, value),
             None => self.0.remove(&at),
         };
+    }
+
+    /// The figures of a slot, each with its block.
+    pub(super) fn of_slot(&self, slot: usize) -> impl Iterator<Item = (u32, f64)> {
+        let own = self.0.range((slot, 0)..=(slot, u32::MAX));
+        own.map(|((_, block), value)| (*block, *value))
+    }
+
+    /// The figure of a slot in a block.
+    pub(super) fn at(&self, slot: usize, block: u32) -> Option<f64> {
+        self.0.get(&(slot, block)).copied()
     }
 
     /// The pairs of the first blocks, `blocks` in number.

@@ -20,6 +20,14 @@ fn pair(of: usize, than: usize) -> Comparison {
     }
 }
 
+/// A level of a factor with its first.
+fn level(of: usize) -> Comparison {
+    Comparison {
+        why: Interest::Levels(0),
+        ..pair(of, 0)
+    }
+}
+
 fn design(slots: usize, comparisons: Vec<Comparison>, trials: Trials, seed: u64) -> Design {
     let slots = vec![slot(); slots];
     Design {
@@ -311,6 +319,7 @@ fn a_list_asks_for_its_trials_and_compares_all_of_them() {
 }
 
 mod benchmarks;
+mod bisection;
 mod error_rate;
 mod replay;
 mod searches;

@@ -7,13 +7,15 @@ use crate::record::{
 };
 use linerate_search::Irregular;
 
-/// All unmeasured slots, without the skipped ones.
+/// All unmeasured slots, without the skipped ones, and without those that a bisection did not ask.
 pub(super) fn unmeasured(
     campaign: &Campaign,
     rows: &[Row],
     trials: &[TrialRecord],
     stopped: Stopped,
+    bisects: bool,
 ) -> Vec<Unmeasured> {
+    let asked = |slot: &Slot| !bisects || trials.iter().any(|trial| trial.slot == slot.id);
     let skipped = |slot: &Slot| {
         campaign
             .planned
@@ -23,7 +25,7 @@ pub(super) fn unmeasured(
     let slots = campaign
         .slots
         .iter()
-        .filter(|s| s.imported.is_none() && !skipped(s));
+        .filter(|s| s.imported.is_none() && !skipped(s) && asked(s));
     let of_slot = |slot: &Slot| {
         let why = why(campaign, slot, rows.get(slot.id)?, trials, stopped)?;
         Some(Unmeasured {

@@ -16,8 +16,9 @@ pub(super) fn warnings(
 ) -> Vec<Warning> {
     let mut out = Vec::new();
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
-        // Slots without a valid trial are reported as unmeasured; a search has trials beside those of its rate.
-        let searched = !summary.searches.is_empty();
+        // Slots without a valid trial are reported as unmeasured; a search has trials beside those of its rate, and a bisection has as few as
+        // decide.
+        let searched = !summary.searches.is_empty() || summary.bisection.is_some();
         if row.valid_trials > 0 || slot.imported.is_some() || searched {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
             let alone = row.ceiling.and_then(|of| summary.rows.get(of.than));

@@ -84,8 +84,8 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
         1u32..60,
         prop::option::of(0u64..200),
     );
-    (places, watched, stopping, any::<u64>(), any::<bool>()).prop_map(
-        |(places, watched, stopping, seed, blocks)| Design {
+    (places, watched, stopping, any::<u64>(), 0usize..3).prop_map(
+        |(places, watched, stopping, seed, order)| Design {
             slots: places
                 .into_iter()
                 .map(|(group, ceiling, skipped)| DesignSlot {
@@ -100,15 +100,14 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                 .into_iter()
                 .map(|(of, than, decides)| Comparison {
                     decides,
-                    ..pair(of, than)
+                    ..match order {
+                        2 => level(of),
+                        _ => pair(of, than),
+                    }
                 })
                 .collect(),
             trials: Trials {
-                order: if blocks {
-                    Order::Blocks
-                } else {
-                    Order::Sequential
-                },
+                order: [Order::Blocks, Order::Sequential, Order::Bisection][order],
                 duration_ns: SECOND / 4,
                 until: stopping.0,
                 blocks: Some(stopping.1),
@@ -215,6 +214,7 @@ proptest! {
         let slots = it.slots.len();
         prop_assert_eq!(ratios(&*strategy, slots, &trials), ratios(&*original, slots, &trials));
         prop_assert_eq!(strategy.progress(), original.progress());
+        prop_assert_eq!(strategy.bisection(), original.bisection());
         let most = it.trials.blocks.unwrap();
         prop_assert!(trials.iter().all(|t| t.block < most && !it.slots[t.slot].skipped));
     }
