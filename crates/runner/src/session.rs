@@ -14,8 +14,8 @@ use crate::testbed::guests::{Guests, kernels};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{
-    EndHosts, SequentialLabs, Simulated, Testbed, connection_labs, http_labs, makes_requests,
-    opens_connections, parse_simulation, try_out,
+    EndHosts, SequentialLabs, Simulated, Simulation, Testbed, connection_labs, http_labs,
+    makes_requests, opens_connections, parse_simulation, try_out,
 };
 use crate::{campaign, input, kept, plans};
 use anyhow::{Context, Result, bail};
@@ -24,7 +24,6 @@ use linerate_linux::host;
 use linerate_linux::host::autogroup::{Ahead, standing};
 use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
-use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign};
 use linerate_measure::experiment::{Measure, System};
 use linerate_measure::record::{Campaign, HostFacts, LabKind, Mode, TrialRecord};
@@ -101,7 +100,7 @@ pub struct Session {
     file: Option<String>,
     prepared: Prepared,
     facts: HostFacts,
-    simulated: Option<MemoryDut>,
+    simulated: Option<Simulation>,
     /// The hosts of the plan's lab, unless it is the embedded one.
     site: Option<Site>,
     /// The guests of the plan's kernels.
@@ -306,6 +305,8 @@ impl Session {
         };
         let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
         let (site, keep) = (site.as_ref(), wanted.keep);
+        let before = stored.as_ref().map_or(0, |stored| stored.trials.len());
+        let simulated = simulated.map(|of| of.after(before as u64));
         let made = match guests {
             Some(guests) => Ok(Box::new(guests) as Box<dyn Testbed>),
             None => testbed(&mut prepared, simulated, site, keep, batch, &progress),
@@ -505,7 +506,7 @@ pub fn local(prepared: &mut Prepared, batch: Option<u32>) -> Result<Box<dyn Test
 /// Where a plan's trials take place, ready for them. `batch`: that of the campaign that is resumed.
 fn testbed(
     prepared: &mut Prepared,
-    simulated: Option<MemoryDut>,
+    simulated: Option<Simulation>,
     site: Option<&Site>,
     keep: bool,
     batch: Option<u32>,
@@ -515,11 +516,12 @@ fn testbed(
     if (connections || http) && simulated.is_some() {
         bail_usage!("a simulated DUT has no connections: leave out --simulate or the connections");
     }
-    if let Some(dut) = simulated {
+    if let Some(simulation) = simulated {
+        let timing = prepared.plan.timing();
         return Ok(Box::new(Simulated::new(
             prepared.clone(),
-            dut,
-            prepared.plan.timing(),
+            simulation,
+            timing,
         )?));
     }
     if let Some(site) = site {

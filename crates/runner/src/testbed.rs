@@ -17,7 +17,7 @@ pub use connecting::{connection_labs, opens_connections};
 pub use embedded::{ATTEMPTS, PACED_BATCH, SequentialLabs};
 pub use end_hosts::EndHosts;
 pub use http::{http_labs, makes_requests};
-pub use simulated::{Simulated, parse_simulation};
+pub use simulated::{Simulated, Simulation, parse_simulation};
 pub use trying::try_out;
 
 use anyhow::Result;
