@@ -1,9 +1,9 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    advise, agent, apply, bench, calc, compare, conduct, conformance, documents, explain, export,
-    facts, flame, history, import, lab, list, plan_file, profile, receive, report, reproduce,
-    rfc2544, rules, run, search, send, serve, show, site, stat, tune, watch,
+    advise, agent, apply, bench, bisect, calc, compare, conduct, conformance, documents, explain,
+    export, facts, flame, history, import, lab, list, plan_file, profile, receive, report,
+    reproduce, rfc2544, rules, run, search, send, serve, show, site, stat, tune, watch,
 };
 use crate::output::Exit;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -45,6 +45,13 @@ pub enum Command {
     /// loads. linerate also measures how often this machine stalls (stops for a moment, and loses frames): the more often, the shorter
     /// the trials. Several variants take turns, trial by trial.
     Search(Box<search::Search>),
+    /// Which element of an ordered list made it slower?
+    ///
+    /// The list is a folder of rule files, several kernels, or the levels of any factor of a plan, in their order. First linerate
+    /// measures both ends of the list. If the last element is slower than the first, it looks for the one with which that began: each
+    /// candidate alternates with both ends, until its side is known, and the next candidate halves the rest. The result is the culprit
+    /// with its probability, or undecided.
+    Bisect(Box<bisect::Bisect>),
     /// The tests of RFC 2544 and of later RFCs
     ///
     /// Carries out one test or all of them, with the sizes, times, repeats and waits of the RFC. Later RFCs add corrections to the
@@ -220,7 +227,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Measure",
         &[
-            "bench", "run", "search", "rfc2544", "plan", "ruleset", "send", "receive", "calc",
+            "bench", "run", "search", "bisect", "rfc2544", "plan", "ruleset", "send", "receive",
+            "calc",
         ],
     ),
     (
@@ -361,6 +369,7 @@ impl Command {
             Command::Plan(args) => plan_file::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Search(args) => search::run(&args),
+            Command::Bisect(args) => bisect::run(&args),
             Command::Rfc2544(args) => rfc2544::run(&args),
             Command::Conduct(args) => conduct::run(&args),
             Command::List(args) => list::run(&args),

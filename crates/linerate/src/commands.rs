@@ -4,6 +4,7 @@ pub mod advise;
 pub mod agent;
 pub mod apply;
 pub mod bench;
+pub mod bisect;
 pub mod calc;
 pub mod compare;
 pub mod conduct;

@@ -1,6 +1,7 @@
 //! Tests that measure this machine. One runs at a time, unless scripts/run-tests says otherwise.
 
 mod advise;
+mod bisect;
 mod budget;
 mod busy;
 mod campaigns;

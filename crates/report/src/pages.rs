@@ -131,6 +131,9 @@ pub fn in_short(campaign: &Campaign, summary: &Summary) -> String {
     if campaign.is_searched() {
         return searched_in_short(campaign, summary);
     }
+    if let Some(found) = &summary.bisection {
+        return results::bisection::in_short(campaign, found);
+    }
     let is_dut = |slot: usize| {
         campaign
             .slots

@@ -1,9 +1,10 @@
 //! `linerate run`: a plan, carried out.
 
-use super::slower::{status, told};
+use super::slower::{UNDECIDED, status, told};
 use crate::prelude::*;
 use linerate_linux::records::head;
-use linerate_measure::experiment::{Interest, Judgement, Measure, System};
+use linerate_measure::experiment::{Interest, Judgement, Measure, Order, System, Trials};
+use linerate_measure::record::BisectionVerdict;
 use linerate_measure::slower::{Slowdown, of_variants};
 use linerate_plan::Source;
 use linerate_plan::campaign::Campaign as Plan;
@@ -223,7 +224,7 @@ pub fn versions(wanted: Families) -> Vec<Value> {
 }
 
 /// Keys that say how trials are run, in the full and the quick form.
-const OF_TRIALS: [&str; 18] = [
+pub const OF_TRIALS: [&str; 18] = [
     "duration", "blocks", "budget", "until", "order", "pause", "measure", "goals", "method",
     "step", "width", "min-load", "max-load", "tests", "repeats", "verify", "drain", "settle",
 ];
@@ -295,13 +296,22 @@ fn report(args: &CampaignArgs, campaign: &Campaign, facts: &HostFacts, finished:
         ));
         return exit(INTERRUPTED);
     }
+    let goes_on =
+        |trials: &Trials| trials.measure != Measure::Rate || trials.order == Order::Bisection;
     let searching = campaign
         .planned
         .as_deref()
-        .filter(|of| of.experiment.trials.measure != Measure::Rate);
+        .filter(|of| goes_on(&of.experiment.trials));
     if let Some(planned) = searching.filter(|_| summary.stopped == Stopped::Budget && !args.quiet) {
         let plan = Plan::joined(planned, &campaign.slots)?;
         tell(pages::going_on(&plan, &resumed));
+    }
+    if let Some(found) = &summary.bisection {
+        return exit(match found.verdict {
+            BisectionVerdict::Found => SUCCESS,
+            BisectionVerdict::NothingToCompare => FAILED,
+            _ => UNDECIDED,
+        });
     }
     let limit = args.fail_if_slower.map(|Share(limit)| limit);
     let slower = limit.map_or(Slowdown::Excluded, |limit| {

@@ -3,6 +3,7 @@
 mod answer;
 mod audits;
 mod benchmarks;
+pub(super) mod bisection;
 pub(crate) mod changes;
 mod end_hosts;
 mod figures;
@@ -59,11 +60,13 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     let Summary {
         benchmarks,
         searches,
+        bisection,
         ..
     } = shown.summary;
-    match (benchmarks.is_empty(), searches.is_empty()) {
-        (false, _) => benchmarks::benchmarks(page, shown),
-        (_, false) => searches::searches(page, shown),
+    match (benchmarks.is_empty(), searches.is_empty(), bisection) {
+        (false, ..) => benchmarks::benchmarks(page, shown),
+        (_, false, _) => searches::searches(page, shown),
+        (.., Some(found)) => bisection::section(page, shown, found),
         _ => {
             kept::sentences(shown)
                 .into_iter()
@@ -78,7 +81,7 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
             tables::cells(page, shown);
         }
     }
-    let rates = benchmarks.is_empty() && searches.is_empty();
+    let rates = benchmarks.is_empty() && searches.is_empty() && bisection.is_none();
     if rates && !shown.is_whole() {
         details(page, shown);
     } else {

@@ -5,7 +5,7 @@ use crate::messages::tell;
 use crate::plans;
 use anyhow::{Context, Result, bail};
 use linerate_linux::records::{RecordStore, StoredCampaign};
-use linerate_measure::experiment::Measure;
+use linerate_measure::experiment::{Measure, Order, Trials};
 use linerate_measure::record::{
     Campaign, HostFacts, LabKind, Planned, Skipped, Stopped, Summary, TrialRecord,
 };
@@ -24,7 +24,7 @@ impl Session {
         }
         let Some(planned) = stored.campaign.planned.as_deref() else {
             bail_usage!(
-                "{shown} cannot be resumed: it was not started by `linerate run`, `linerate bench`, `linerate search` or `linerate rfc2544`"
+                "{shown} cannot be resumed: it was not started by `linerate run`, `linerate bench`, `linerate search`, `linerate bisect` or `linerate rfc2544`"
             );
         };
         let plan = Plan::joined(planned, &stored.campaign.slots)
@@ -39,8 +39,7 @@ impl Session {
             .as_ref()
             .filter(|summary| ended(summary) && !extended(summary))
         {
-            if summary.stopped == Stopped::Budget && plan.experiment.trials.measure != Measure::Rate
-            {
+            if summary.stopped == Stopped::Budget && goes_on(&plan.experiment.trials) {
                 bail_usage!("{}", pages::going_on(&plan, &shown.to_string()));
             }
             bail_usage!(
@@ -116,13 +115,18 @@ impl Session {
     }
 }
 
-/// Gives a search, or tests, that were stopped another time for all trials.
+/// Whether a larger budget changes nothing of what the trials so far say.
+fn goes_on(trials: &Trials) -> bool {
+    trials.measure != Measure::Rate || trials.order == Order::Bisection
+}
+
+/// Gives a search, tests or a bisection that were stopped another time for all trials.
 fn extend(stored: &mut StoredCampaign, budget: Duration) -> Result<()> {
     let Some(planned) = &mut stored.campaign.planned else {
         return Ok(());
     };
     let trials = &mut planned.experiment.trials;
-    if trials.measure == Measure::Rate {
+    if !goes_on(trials) {
         bail_usage!(
             "--budget: the intervals of this campaign depend on looks at shares of its own budget; begin a new campaign to change the budget"
         );
@@ -159,7 +163,7 @@ pub fn changes_of_machine(then: &HostFacts, now: &HostFacts) -> Vec<String> {
 
 /// The verb that a campaign without a plan's file was begun by.
 fn verb(campaign: &Campaign) -> &str {
-    let verbs = ["bench", "search", "rfc2544"];
+    let verbs = ["bench", "search", "bisect", "rfc2544"];
     let begun = campaign
         .asked
         .command

@@ -4,7 +4,7 @@ use super::super::plan::{departures, titled};
 use super::answer;
 use super::changes::{change, change_interval};
 use super::trust::trust;
-use super::{Shown, benchmarks, end_hosts, flood, has_rate, kept, searches, stability};
+use super::{Shown, benchmarks, bisection, end_hosts, flood, has_rate, kept, searches, stability};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
@@ -100,7 +100,9 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     page.gap();
     table_of(&mut page, shown, room.rows);
     page.gap();
-    if shown.summary.benchmarks.is_empty() && shown.summary.searches.is_empty() {
+    let summary = shown.summary;
+    let bisects = summary.bisection.is_some();
+    if summary.benchmarks.is_empty() && summary.searches.is_empty() && !bisects {
         page.fact("limit", limits(shown));
         page.fact(shown.word(["latency", "to open", "answer"]), latency(shown));
         if room.tables {
@@ -113,7 +115,8 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
         page.fact("filter", short(&filters));
     }
     let passed = super::figures::passed(shown).into_iter().enumerate();
-    for (at, (text, slots)) in passed.take(room.rules) {
+    let rules = if bisects { 0 } else { room.rules };
+    for (at, (text, slots)) in passed.take(rules) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
         let label = when(at == 0, "rules");
         page.fact(label, format!("{}: {text}", listed(&names)));
@@ -186,6 +189,8 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
         tests(page, shown, rows);
     } else if !shown.summary.searches.is_empty() {
         goals(page, shown, rows);
+    } else if let Some(found) = &shown.summary.bisection {
+        first_rows(page, bisection::table(shown, found), rows);
     } else if shown.is_of_end_hosts() {
         first_rows(page, end_hosts::short(shown), rows);
     } else if kept::has_rows(shown) {
@@ -253,6 +258,9 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
     }
     if !summary.searches.is_empty() {
         return searches::sentences(shown);
+    }
+    if let Some(found) = &summary.bisection {
+        return bisection::sentences(shown, found);
     }
     let first = if shown.is_of_end_hosts() {
         end_hosts::sentence(shown)
@@ -567,10 +575,9 @@ fn next(shown: &Shown<'_>, records: &str) -> Vec<String> {
             .filter(|command| !command.contains(", ") && !command.contains(';'))
     };
     let is_limit = |row: &Row| matches!(row.limit, Limit::Dut | Limit::DutDrops);
-    let explain = shown
-        .with_dut()
-        .any(is_limit)
-        .then(|| format!("linerate explain {records}"));
+    let bisects = shown.summary.bisection.is_some();
+    let explain =
+        (!bisects && shown.with_dut().any(is_limit)).then(|| format!("linerate explain {records}"));
     let is_claimed = shown.planned.experiment.trials.measure == Measure::Rfc2544;
     let conformance = is_claimed.then(|| format!("linerate conformance {records}"));
     let own = conformance

@@ -22,6 +22,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     let arguments = match searched {
         true if !shown.summary.benchmarks.is_empty() => "the arguments of `linerate rfc2544`",
         true => "the arguments of `linerate search`",
+        false if shown.summary.bisection.is_some() => "the arguments of `linerate bisect`",
         false => "the arguments of `linerate bench`; --print-plan prints them as a plan",
     };
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
