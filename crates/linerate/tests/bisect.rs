@@ -1,6 +1,6 @@
 //! Bisections of lists: simulated ones whose step is known, and rule files with real packets.
 
-use crate::common::{Running, Scratch, campaign, linerate_line, wait_for};
+use crate::common::{Program, Running, Scratch, campaign, linerate_line, wait_for};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -272,4 +272,86 @@ fn takes_minutes_a_rule_that_costs_60_ns_is_found_among_32() {
         (&"found".into(), 18),
         "{found:#}"
     );
+}
+
+/// A git tree with a rule file that six commits change, and one that changes something else.
+fn tree(folder: &Path) {
+    let git = |args: &[&str]| {
+        let own = [
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.org",
+            "-C",
+            "tree",
+        ];
+        Program::new("git")
+            .args(own)
+            .args(args.iter())
+            .dir(folder)
+            .run()
+            .ok()
+    };
+    fs::create_dir_all(folder.join("tree/etc")).unwrap();
+    git(&["init", "--quiet"]);
+    for number in 1..=7 {
+        let changed = if number == 3 { "other.txt" } else { "fw.nft" };
+        let text = format!(
+            "table inet filter {{\n  chain forward {{\n    type filter hook forward priority filter; policy accept;\n    ip saddr 192.0.2.{number} drop\n  }}\n}}\n"
+        );
+        fs::write(folder.join("tree/etc").join(changed), text).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "-m", &format!("revision {number}")]);
+        git(&["tag", &format!("r{number}")]);
+    }
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_commit_is_found() {
+    let scratch = Scratch::new();
+    tree(scratch.path());
+    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
+    // r1, r2, r4, r5, r6: the fourth is r5. The working tree is one commit further.
+    let dut = "--simulate rate=20kpps,noise=0.5%,step=5%@4 --seed 2 --out records";
+    let ended = run(&format!(
+        "bisect --commits r1..r6 --tree tree --rules etc/fw.nft {dut}"
+    ))
+    .ok();
+    let commit = |tag: &str| {
+        let args = ["-C", "tree", "rev-parse", "--short", tag];
+        let named = Program::new("git")
+            .args(args)
+            .dir(scratch.path())
+            .run()
+            .ok();
+        format!("{}:etc/fw.nft", named.stdout.trim())
+    };
+    let says = format!("The list became slower with {}: probability", commit("r5"));
+    let words: Vec<&str> = ended.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains(&says), "{says}: {ended:?}");
+    let text = fs::read_to_string(scratch.path().join("records/campaign.json")).unwrap();
+    let levels = ["r1", "r2", "r4", "r5", "r6"].map(commit);
+    let campaign: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        campaign["planned"]["experiment"]["factors"][0]["levels"],
+        serde_json::json!(levels)
+    );
+
+    let refused = [
+        ("--commits r1", "write GOOD..BAD"),
+        ("--commits r1...r6", "write GOOD..BAD"),
+        ("--commits r6..r7 --rules b.nft", "give --rules once"),
+        (
+            "--commits r2..r3",
+            "no commit of this range changed etc/fw.nft",
+        ),
+    ];
+    for (more, says) in refused {
+        let line = format!("bisect --tree tree --rules etc/fw.nft {more} --simulate rate=1kpps");
+        run(&line).fails(2, &[says]);
+    }
+    let line = "bisect --tree tree --rules etc/fw.nft --simulate rate=1kpps --commits";
+    run(&format!("{line}=--upload-pack=x..r6")).fails(1, &["looking for --upload-pack=x", "git: "]);
+    run(&format!("{line}=none..r6")).fails(1, &["looking for none", "git: "]);
 }

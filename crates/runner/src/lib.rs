@@ -21,6 +21,7 @@ macro_rules! bail_usage {
 pub mod archive;
 pub mod campaign;
 pub mod fault;
+pub mod git;
 pub mod handle;
 pub mod input;
 pub mod interrupt;

@@ -7,6 +7,7 @@ use crate::prelude::*;
 use linerate_measure::experiment::System;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::{Keyed, Plan, Source};
+use linerate_runner::git::Tracked;
 use linerate_runner::session::{Session, chosen, told};
 use std::cmp::Ordering;
 
@@ -45,6 +46,7 @@ impl Verb for Options {
 #[command(after_help = "Examples:
   sudo linerate bisect --rules history/          the rule files of a folder, in the order of their names
   sudo linerate bisect --rules monday.nft --rules tuesday.nft --rules friday.nft
+  sudo linerate bisect --commits v1.0..HEAD --rules etc/fw.nft     the commits of a git tree that changed this file
   sudo linerate bisect --kernel 6.1.0-40-amd64 --kernel 6.1.0-44-amd64 --kernel 6.1.0-47-amd64
   sudo linerate bisect rules --over rules --variant nftables    the levels of a factor of a plan
   linerate bisect my.toml --over sysctl --lab LAB.toml              on the hosts of a real lab
@@ -76,6 +78,19 @@ pub struct Bisect {
     /// A rule file (nft or iptables-save), or a folder of them; may be repeated
     #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
+
+    /// Commits of a git tree, GOOD..BAD: the list is the rule file of --rules in GOOD, and in each commit that changed it since
+    #[arg(
+        long,
+        value_name = "RANGE",
+        requires = "rules",
+        conflicts_with = "kernels"
+    )]
+    commits: Option<String>,
+
+    /// A folder of the git tree, to which the rule file is relative
+    #[arg(long, value_name = "DIR", requires = "commits", default_value = ".")]
+    tree: PathBuf,
 
     /// Where an interface or network of the rule files is in the lab, as for `linerate bench`; may be repeated
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
@@ -121,8 +136,12 @@ pub fn run(args: &Bisect) -> Exit {
             "--lab: rule files and kernels are measured on this machine; for other hosts, write a plan with a factor that sets rules.file"
         ),
         None => {
-            let plan = own(args)?;
-            let read = &mut |name: &str| input::rules(Path::new(name));
+            let tracked = tracked(args)?;
+            let plan = own(args, tracked.as_ref())?;
+            let read = &mut |name: &str| match &tracked {
+                Some(tracked) => tracked.text(name),
+                None => input::rules(Path::new(name)),
+            };
             let plan = Plan::of(&plan, read).map_err(told)?;
             let campaign = plan.campaign(System::Linux, args.which.quick).cloned();
             match campaign {
@@ -141,27 +160,50 @@ pub fn run(args: &Bisect) -> Exit {
     )
 }
 
+/// The rule file whose commits are the list.
+fn tracked(args: &Bisect) -> Result<Option<Tracked>> {
+    if args.commits.is_none() {
+        return Ok(None);
+    }
+    let [file] = &args.rules[..] else {
+        bail_usage!("--commits are those of one rule file: give --rules once");
+    };
+    Ok(Some(Tracked {
+        tree: args.tree.clone(),
+        file: file.display().to_string(),
+    }))
+}
+
 /// The list of the arguments as a plan.
-fn own(args: &Bisect) -> Result<Source> {
+fn own(args: &Bisect, tracked: Option<&Tracked>) -> Result<Source> {
     let mut plan = args.keys.over(Source::default());
     plan.set("", &["title"], "linerate bisect");
     let variant = args.variant.as_deref().unwrap_or("forwarding");
-    let (option, name, field, levels) = match args.rules.is_empty() {
-        false => (
-            "--rules",
-            "rules",
-            "rules.file",
-            files(&args.rules, "--rules")?,
-        ),
-        true => {
+    let (option, name, field, levels) = match (tracked.zip(args.commits.as_ref()), &args.rules[..])
+    {
+        (Some((tracked, range)), _) => {
+            let revisions = tracked.revisions(range)?;
+            if revisions.len() < 2 {
+                let file = &tracked.file;
+                bail_usage!("--commits {range}: no commit of this range changed {file}");
+            }
+            ("--commits", "commit", "rules.file", revisions)
+        }
+        (None, []) => {
             let named: Vec<PathBuf> = args.kernels.iter().map(PathBuf::from).collect();
-            ("--kernel", "kernel", "kernel", files(&named, "--kernel")?)
+            let kernels = files(&named, "--kernel", is_kernel)?;
+            ("--kernel", "kernel", "kernel", kernels)
+        }
+        (None, named) => {
+            let files = files(named, "--rules", |name| !name.starts_with('.'))?;
+            ("--rules", "rules", "rules.file", files)
         }
     };
     if levels.len() < 2 {
         bail_usage!("{option}: a list has two elements or more");
     }
     let question = match option {
+        "--commits" => "Which commit made it slower?",
         "--rules" => "Which rule file made it slower?",
         _ => "Which kernel made it slower?",
     };
@@ -178,8 +220,16 @@ fn own(args: &Bisect) -> Result<Source> {
     Ok(plan)
 }
 
-/// The files of the arguments, and those of their folders in the order of their names.
-fn files(named: &[PathBuf], option: &str) -> Result<Vec<String>> {
+/// Whether a file of a folder is a kernel, by its name.
+fn is_kernel(name: &str) -> bool {
+    ["vmlinuz", "bzImage"]
+        .iter()
+        .any(|kernel| name.starts_with(kernel))
+        || name.ends_with(".deb")
+}
+
+/// The files of the arguments, and those of their folders whose name `fits`, in the order of their names.
+fn files(named: &[PathBuf], option: &str, fits: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for path in named {
         if !path.is_dir() {
@@ -187,21 +237,17 @@ fn files(named: &[PathBuf], option: &str) -> Result<Vec<String>> {
             continue;
         }
         let folder = path.display();
-        let read = || -> io::Result<Vec<PathBuf>> {
-            let entries = std::fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
-            let is_hidden = |path: &Path| {
-                path.file_name()
-                    .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-            };
-            let paths = entries.into_iter().map(|entry| entry.path());
-            Ok(paths
-                .filter(|path| path.is_file() && !is_hidden(path))
-                .collect())
-        };
-        let read = read().with_context(|| format!("{option}: cannot read the folder {folder}"))?;
-        let mut names: Vec<String> = read.iter().map(|path| path.display().to_string()).collect();
+        let entries = std::fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries =
+            entries.with_context(|| format!("{option}: cannot read the folder {folder}"))?;
+        let names = entries.into_iter().filter(|entry| entry.path().is_file());
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| fits(name)).collect();
         names.sort_by(|a, b| by_numbers(a, b));
-        all.extend(names);
+        let paths = names
+            .iter()
+            .map(|name| path.join(name).display().to_string());
+        all.extend(paths);
     }
     Ok(all)
 }
