@@ -238,15 +238,16 @@ fn series(folder: &Path, files: usize, from: usize, more: usize) {
     }
 }
 
-/// Whoever measures beside it may make trials invalid; then it takes longer, and is undecided rather than wrong.
-fn bisected(scratch: &Scratch, line: &str, seconds: u64) -> Value {
+/// The result and the page. Whoever measures beside it may make trials invalid; then it takes longer, and is undecided rather than wrong.
+fn bisected(scratch: &Scratch, line: &str, seconds: u64) -> (Value, String) {
     let line = format!("bisect --rules history --batch 64 --out records {line}");
     let ended = linerate_line(&line)
         .dir(scratch.path())
         .within(seconds)
         .run();
-    assert!(matches!(ended.no_panic().status.code(), Some(0 | 5)));
-    summary(scratch.path())["bisection"].clone()
+    let ended = ended.no_panic();
+    assert!(matches!(ended.status.code(), Some(0 | 5)), "{ended:?}");
+    (summary(scratch.path())["bisection"].clone(), ended.stdout)
 }
 
 #[test]
@@ -254,10 +255,12 @@ fn bisected(scratch: &Scratch, line: &str, seconds: u64) -> Value {
 fn a_rule_file_that_halves_the_rate_is_found() {
     let scratch = Scratch::new();
     series(scratch.path(), 11, 10, 200);
-    let found = bisected(&scratch, "--duration 50ms --budget 2min", 150);
+    let (found, page) = bisected(&scratch, "--duration 50ms --budget 2min", 150);
     // Twice as long for each frame: no noise hides that.
     let [slot, after] = ["slot", "after"].map(|of| level(scratch.path(), &found["culprit"][of]));
     assert_eq!((slot, after), (10, 9), "{found:#}");
+    let why = "sudo linerate bench --rules history/r9.nft --rules history/r10.nft --profile";
+    assert_eq!(page.contains(why), found["verdict"] == "found", "{page}");
 }
 
 #[test]
@@ -265,7 +268,7 @@ fn a_rule_file_that_halves_the_rate_is_found() {
 fn takes_minutes_a_rule_that_costs_60_ns_is_found_among_32() {
     let scratch = Scratch::new();
     series(scratch.path(), 32, 18, 5);
-    let found = bisected(&scratch, "--budget 10min", 900);
+    let (found, _) = bisected(&scratch, "--budget 10min", 900);
     let slot = level(scratch.path(), &found["culprit"]["slot"]);
     assert_eq!(
         (&found["verdict"], slot),

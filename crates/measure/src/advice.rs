@@ -2,7 +2,7 @@
 
 use crate::audit::Cause;
 use crate::experiment::Trials;
-use crate::record::{Campaign, LabKind, Limit, Mode, Row, Summary};
+use crate::record::{Bisected, BisectionVerdict, Campaign, LabKind, Limit, Mode, Row, Summary};
 use linerate_wire::units::{Si, counted};
 
 /// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.
@@ -30,6 +30,13 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
             "to measure this machine instead of a simulation: sudo linerate {verb}"
         )];
     }
+    if let Some(profiled) = summary
+        .bisection
+        .as_ref()
+        .and_then(|found| why(campaign, found))
+    {
+        return vec![profiled];
+    }
     if !summary.searches.is_empty() || summary.bisection.is_some() {
         return vec![
             "each trial, and why it is valid or not: linerate show DIRECTORY --trials".into(),
@@ -53,6 +60,25 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
         firewall(campaign),
     ];
     steps.into_iter().flatten().take(4).collect()
+}
+
+/// Where the time goes in the rule file that made a list slower, beside the one before it.
+fn why(campaign: &Campaign, found: &Bisected) -> Option<String> {
+    let culprit = found.culprit.as_ref()?;
+    let planned = campaign.planned.as_ref()?;
+    let factor = planned.experiment.factors.get(found.factor)?;
+    let file = |slot: usize| {
+        let (_, level) = campaign.slots.get(slot)?.levels.first()?;
+        factor.levels.get(*level)
+    };
+    let of_files = factor.name == "rules" && factor.sets == ["rules.file"];
+    let is_found = found.verdict == BisectionVerdict::Found;
+    let [before, after] = [file(culprit.after)?, file(culprit.slot)?];
+    (of_files && is_found).then(|| {
+        format!(
+            "where its time goes: sudo linerate bench --rules {before} --rules {after} --profile"
+        )
+    })
 }
 
 fn invalid_trials(duts: &[&Row]) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::campaign::{Campaign, Cell, Lab};
 use super::settings::{Dut, Settings};
 use crate::units::Rate;
-use linerate_measure::experiment::{Benchmark, Measure, Reboot};
+use linerate_measure::experiment::{Benchmark, Measure, Order, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::{Estimated, TrialRequest, estimate};
 use serde::Serialize;
@@ -33,6 +33,8 @@ const LANE: u64 = 100 * MS;
 const TURN: u64 = 400 * MS;
 /// Time of a search on a machine that stalls now and then, as a multiple of an undisturbed search.
 const NOISE: u64 = 2;
+/// Trials of most blocks of a bisection: both ends and a candidate.
+const BISECTED: u64 = 3;
 /// Loading one rule, one entry of a table, one route or neighbour.
 const RULE: u64 = 20_000;
 const ENTRY: u64 = 3_000;
@@ -82,10 +84,16 @@ impl Timetable {
     /// The timetable of a campaign.
     pub fn new(campaign: &Campaign) -> Self {
         let trials = &campaign.experiment.trials;
-        let block = block_ns(campaign);
+        let all = block_ns(campaign);
         if trials.measure != Measure::Rate {
-            return Timetable::of_searches(campaign, block);
+            return Timetable::of_searches(campaign, all);
         }
+        let cells = campaign.cells.len() as u64;
+        let in_block = match trials.order {
+            Order::Bisection => cells.min(BISECTED),
+            _ => cells,
+        };
+        let block = all / cells.max(1) * in_block;
         let fitting = trials
             .budget_ns
             .map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
@@ -102,7 +110,7 @@ impl Timetable {
             } else {
                 Bound::Budget
             },
-            trials: blocks.saturating_mul(campaign.cells.len() as u64),
+            trials: blocks.saturating_mul(in_block),
             set_up_ns,
             needed_ns: trials_ns,
             trials_ns,

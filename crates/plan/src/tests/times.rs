@@ -2,6 +2,7 @@
 
 use super::linux;
 use crate::timetable::{Bound, Timetable};
+use linerate_measure::experiment::Order;
 
 #[test]
 fn times_follow_from_trials_and_what_is_around_them() {
@@ -45,4 +46,16 @@ fn connections_that_are_kept_open_take_time_of_their_own() {
     let paced = "traffic = { open = 20_000, rate = \"1 kpps\" }\n[variants.a]";
     let paced = Timetable::new(&linux(paced)).block_ns - with(1).block_ns;
     assert!((59_000_000_000..61_000_000_000).contains(&paced), "{paced}");
+}
+
+/// Both ends and a candidate, however long the list is.
+#[test]
+fn blocks_of_a_bisection_have_three_trials() {
+    let list = "[variants.a]\n[factors.n]\nsets = \"routes.count\"\nlevels = [1, 2, 3, 4, 5, 6]";
+    let mut campaign = linux(list);
+    let all = Timetable::new(&campaign);
+    campaign.experiment.trials.order = Order::Bisection;
+    let times = Timetable::new(&campaign);
+    assert_eq!((times.trials, times.block_ns), (30, 3 * times.trial_ns));
+    assert_eq!((times.blocks, all.block_ns), (10, 7 * times.trial_ns));
 }

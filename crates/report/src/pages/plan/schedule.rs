@@ -26,7 +26,7 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
     };
     fact(page, "order", format!("{order}{seed}"));
     fact(page, "trial", trial(trials, times.trial_ns));
-    let cells = grouped(campaign.cells.len() as u64);
+    let in_block = grouped(times.trials / times.blocks.max(1));
     if searched {
         fact(
             page,
@@ -37,7 +37,7 @@ pub(super) fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<u
         fact(
             page,
             "block",
-            format!("{cells} trials, about {}", precise(times.block_ns)),
+            format!("{in_block} trials, about {}", precise(times.block_ns)),
         );
         let [most, all] = [times.blocks, times.trials].map(grouped);
         let blocks = match times.bound {

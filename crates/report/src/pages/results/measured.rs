@@ -10,6 +10,9 @@ use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
 
+/// Files that a note names at most.
+const NOTED: usize = 4;
+
 /// The section, the next commands to run, and why it ended.
 pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
@@ -66,10 +69,21 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     for (what, state) in &campaign.standing {
         page.fact("note", format!("{what}: {state}"));
     }
-    campaign
+    // One that is about several files appears once.
+    let notes = campaign
         .notes
         .iter()
-        .for_each(|note| page.fact("note", note));
+        .map(|note| match note.split_once(": ") {
+            Some((of, note)) => (Some(note), of),
+            None => (None, note.as_str()),
+        });
+    for (note, of) in together(notes) {
+        let of = of.into_iter().map(String::from);
+        match note {
+            Some(note) => page.fact("note", format!("{}: {note}", some(of, NOTED, ", "))),
+            None => of.for_each(|note| page.fact("note", note)),
+        }
+    }
     let tester = match mode {
         Mode::Inline if !simulated => " All rates include the tester's time.",
         Mode::Inline | Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
