@@ -120,6 +120,42 @@ fn ends_that_do_not_differ_are_undecided_and_more_time_goes_on() {
     assert!(campaign::trials(&scratch.path().join("records")).len() > before + 40);
 }
 
+#[test]
+fn the_page_says_what_is_faster_undecided_or_a_further_step() {
+    let scratch = folder();
+    let plan = "bisect plan.toml --over routes --variant other --seed 4";
+    let run = |more: &str| {
+        let line = format!("{plan} --simulate rate=20kpps,noise=0.5%,{more}");
+        let ended = linerate_line(&line).dir(scratch.path()).run().no_panic();
+        let words: Vec<&str> = ended.stdout.split_whitespace().collect();
+        (ended.status.code(), words.join(" "))
+    };
+    let (status, page) = run("step=-5%@30");
+    assert!(
+        status == Some(5) && page.contains("So nothing became slower."),
+        "{page}"
+    );
+    let (status, page) = run("step=5%@30 --budget 6s");
+    let says = "With which element it became slower is undecided; the most probable one is";
+    assert!(status == Some(5) && page.contains(says), "{page}");
+    let (status, page) = run("step=4%@18,step=2%@40 --name two");
+    let says = [
+        "The list became slower with 18:",
+        "A further step: 64 is",
+        "It is behind 18,",
+    ];
+    assert!(
+        status == Some(0) && says.iter().all(|words| page.contains(words)),
+        "{page}"
+    );
+    let listed = linerate_line("list").dir(scratch.path()).run().ok();
+    let says = ["slower from 18 on", "nothing became slower", "undecided"];
+    assert!(
+        says.iter().all(|words| listed.stdout.contains(words)),
+        "{listed:?}"
+    );
+}
+
 /// kill -9 in the middle, again and again: every trial is kept, and the choices and the result are those of a run that nobody killed.
 #[test]
 fn a_bisection_survives_kills() {
