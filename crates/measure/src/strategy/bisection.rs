@@ -84,18 +84,24 @@ impl Known {
     }
 
     /// The element to be asked next: one of the two at the median of the culprit. If both are decided, the one that is known least of all that
-    /// were asked; if one of them decides nothing, another one.
+    /// were asked; if one of them decides nothing, another one whose side is not certain either.
     fn next(&self) -> Option<usize> {
         let mut before = 0.0;
-        let median = self.probability.iter().position(|probability| {
-            before += probability;
-            before >= 0.5
-        })?;
+        let slow: Vec<f64> = self
+            .probability
+            .iter()
+            .map(|probability| {
+                before += probability;
+                before
+            })
+            .collect();
+        let median = slow.iter().position(|slow| *slow >= 0.5)?;
         let is_open = |at: usize| !self.is_decided(at) && self.blocks[at] < self.most;
+        let is_uncertain = |at: usize| (1.0 - CERTAIN..CERTAIN).contains(&slow[at]);
         let pair = [median.saturating_sub(1), median];
         let inner = 1..self.list.len() - 1;
         let exhausted = |at: &usize| inner.contains(at) && !self.is_decided(*at);
-        let elsewhere = || halving(&self.probability, is_open);
+        let elsewhere = || halving(&self.probability, |at| is_open(at) && is_uncertain(at));
         let weakest = || {
             let asked = inner.clone().filter(|at| self.blocks[*at] > 0);
             asked.min_by(|a, b| self.odds[*a].abs().total_cmp(&self.odds[*b].abs()))

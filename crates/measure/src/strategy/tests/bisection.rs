@@ -25,6 +25,8 @@ struct Machine {
     random: SplitMix64,
     drift: f64,
     noise: f64,
+    /// One trial in so many is disturbed, and its rate falls by this logarithm.
+    disturbed: (u32, f64),
 }
 
 impl Machine {
@@ -34,6 +36,7 @@ impl Machine {
             random,
             drift: 0.0,
             noise,
+            disturbed: (50, 0.1),
         }
     }
 
@@ -42,11 +45,12 @@ impl Machine {
         (-2.0 * uniform().ln()).sqrt() * (TAU * uniform()).cos()
     }
 
-    /// The rate of a DUT whose level this is, as a logarithm. One trial in fifty is disturbed.
+    /// The rate of a DUT whose level this is, as a logarithm.
     fn rate(&mut self, level: f64) -> f64 {
         self.drift += 0.1 * self.noise * self.normal();
-        let stall = if self.random.below(50) == 0 {
-            -0.1
+        let (one_in, by) = self.disturbed;
+        let stall = if self.random.below(one_in) == 0 {
+            -by
         } else {
             0.0
         };
@@ -64,7 +68,11 @@ struct Done {
 }
 
 fn bisect(design: Design, levels: &[f64], noise: f64) -> Done {
-    let mut machine = Machine::new(noise, design.seed);
+    let machine = Machine::new(noise, design.seed);
+    bisect_on(machine, design, levels)
+}
+
+fn bisect_on(mut machine: Machine, design: Design, levels: &[f64]) -> Done {
     let (last, mut strategy) = (levels.len() - 1, strategy(design));
     let (mut elapsed, mut asked) = (0, BTreeSet::new());
     let stopped = loop {
@@ -268,4 +276,26 @@ fn a_design_without_levels_ends_at_once() {
         empty.bisection().unwrap().verdict,
         BisectionVerdict::NothingToCompare
     );
+}
+
+/// Lists on a busy machine.
+const BUSY: u64 = 30;
+
+/// Beside builds, one trial in five loses a fifth of its rate: it takes longer, and elements far from the step are not asked.
+#[test]
+fn a_busy_machine_takes_longer_and_no_more_elements() {
+    let (mut right, mut wrong, mut most) = (0, 0, 0);
+    for seed in 0..BUSY {
+        let machine = Machine {
+            disturbed: (5, 0.2),
+            ..Machine::new(0.03, seed)
+        };
+        let done = bisect_on(machine, list(32, 600, seed), &steps(32, &[(18, 0.07)]));
+        right += u64::from(culprit(&done) == Some(18));
+        wrong += u64::from(culprit(&done).is_some_and(|slot| slot != 18));
+        most = most.max(done.candidates);
+    }
+    println!("busy: right in {right}, wrong in {wrong} of {BUSY}, {most} candidates at most");
+    assert!(wrong * 20 <= BUSY && right * 2 >= BUSY, "{right}, {wrong}");
+    assert!(most <= 8, "{most} candidates");
 }
