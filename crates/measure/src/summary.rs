@@ -246,10 +246,7 @@ fn row(
         line_share_imix: line_shares(rate.median / ways, SIMPLE_IMIX_AVERAGE),
         limit: Limit::Unknown,
         full_cpus: full_cpus(&valid),
-        latency_ns: match slot.http {
-            Some(_) => answer_times(&valid),
-            None => quantiles(stamped().copied()),
-        },
+        latency_ns: answer_times(slot, &valid).unwrap_or_else(|| quantiles(stamped().copied())),
         clock_error_ns: stamped()
             .filter_map(|t| t.clocks)
             .map(|clocks| clocks.error_ns)

@@ -183,12 +183,7 @@ impl Session {
         }
         let mut prepared = match &plan.lab {
             _ if in_guests => {
-                if wanted.keep {
-                    bail_usage!("--keep: a guest cannot be kept");
-                }
-                if plan.kinds.iter().any(|kind| kind.http.is_some()) {
-                    bail_usage!("guests have no wrk and no nginx: leave out the kernels or HTTP");
-                }
+                check_guests(wanted, &plan)?;
                 let (prepared, booted) = Guests::boot(&mut plan, wanted.emulated, batch)?;
                 guests = Some(booted);
                 prepared
@@ -354,6 +349,17 @@ impl Session {
             kept,
         }))
     }
+}
+
+/// Refuses what guests cannot do.
+fn check_guests(wanted: &Wanted, plan: &Plan) -> Result<()> {
+    if wanted.keep {
+        bail_usage!("--keep: a guest cannot be kept");
+    }
+    if plan.kinds.iter().any(|kind| kind.http.is_some()) {
+        bail_usage!("guests have no wrk and no nginx: leave out the kernels or HTTP");
+    }
+    Ok(())
 }
 
 /// Enters into a plan what its lab says.

@@ -69,7 +69,7 @@ pub fn served(answer: &str) -> Option<Served> {
     })
 }
 
-/// What wrk runs at its end: a line with its figures, in whole numbers.
+/// The script that wrk runs at its end: a line with its figures, in whole numbers.
 pub const WRK_SCRIPT: &str = r#"function done(summary, latency)
   local e = summary.errors
   io.write(string.format("linerate %d %d %d %d %d %d %d %d", summary.requests, summary.duration, summary.bytes,

@@ -114,7 +114,7 @@ impl<'a> HttpEnds<'a> {
         run(&self.entries[0], job, cpus, cancelled)
     }
 
-    /// The same for the server's program.
+    /// As [`HttpEnds::client`], for the server's program.
     ///
     /// # Errors
     /// As [`Job::run`].

@@ -186,8 +186,9 @@ impl HttpRow {
     }
 }
 
-/// Medians of the times from a request to the last byte of its answer; empty without HTTP.
-pub fn answer_times(valid: &[&TrialRecord]) -> BTreeMap<String, u64> {
+/// Medians of the times from a request to the last byte of its answer; `None` without HTTP.
+pub fn answer_times(slot: &Slot, valid: &[&TrialRecord]) -> Option<BTreeMap<String, u64>> {
+    slot.http?;
     let all: Vec<&HttpTrial> = valid.iter().filter_map(|t| t.http.as_deref()).collect();
     let names = ["p50", "p90", "p99", "p99.9", "max"]
         .into_iter()
@@ -196,7 +197,7 @@ pub fn answer_times(valid: &[&TrialRecord]) -> BTreeMap<String, u64> {
         let times: Vec<f64> = all.iter().map(|of| of.answer_ns[at] as f64).collect();
         Some((name.into(), median(&times)? as u64))
     };
-    names.filter_map(middle).collect()
+    Some(names.filter_map(middle).collect())
 }
 
 #[cfg(test)]
@@ -288,12 +289,12 @@ mod tests {
         let valid: Vec<&TrialRecord> = trials.iter().collect();
         let mut slot = Slot::default();
         assert_eq!(HttpRow::of(&slot, &valid, 1.0), None);
+        assert_eq!(answer_times(&slot, &valid), None);
         slot.http = Some(OF);
         let row = HttpRow::of(&slot, &valid, 100.0).unwrap();
         assert_eq!((row.errors.read, row.again), (3, [3, 6]));
         assert!((row.payload - 100.0 * 8.0 * 1024.0).abs() < 1e-6);
-        let times = answer_times(&valid);
+        let times = answer_times(&slot, &valid).unwrap();
         assert_eq!((times["p50"], times["max"]), (20, 9));
-        assert!(answer_times(&[]).is_empty());
     }
 }

@@ -184,7 +184,7 @@ fn status_port(process: usize) -> u16 {
     STATUS_PORT + process as u16
 }
 
-/// What both programs counted.
+/// The counts of both programs.
 struct Exchanged {
     http: HttpTrial,
     began_ns: u64,
@@ -206,7 +206,7 @@ fn exchange(
         let seconds = START_WITHIN + timing.load() + LATE + Duration::from_nanos(timing.drain_ns);
         let job = Job::new("nginx", &words.each_ref().map(String::as_str)).within(seconds);
         let ended = ends.server(&job, &[*cpu], &over);
-        // It ends only if it is ended.
+        // A server ends only if it is ended.
         let fault = || {
             ended
                 .err()
@@ -246,13 +246,7 @@ fn exchange(
             *again = after - before;
         }
         if listens.is_some() {
-            // Only connections that the DUT keeps from closing are still open then.
-            let drain = Duration::from_nanos(timing.drain_ns);
-            let is_quiet = |served: &Served| served.open <= cpus.len() as u64;
-            match asked
-                .until(drain, is_quiet, interrupted)
-                .or_else(|| asked.now())
-            {
+            match asked.when_quiet(Duration::from_nanos(timing.drain_ns)) {
                 Some(served) => {
                     (http.served, http.accepted) = (served.requests, served.accepted);
                 }
@@ -323,6 +317,13 @@ impl Asked<'_> {
             requests: sum.requests.saturating_sub(self.questions),
             ..sum
         })
+    }
+
+    /// The counters when no connection of wrk's is open any more, or after this time, when only those are that the DUT keeps from closing.
+    fn when_quiet(&mut self, longest: Duration) -> Option<Served> {
+        let own = self.processes as u64;
+        self.until(longest, |served| served.open <= own, interrupted)
+            .or_else(|| self.now())
     }
 
     /// Asks until the counters are as wanted; `None` if they are not so in time, or if `over`.

@@ -223,10 +223,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     let by = by.as_deref().unwrap_or(if rows.iter().any(|r| r.timed_by_client) {
         "Of one connection in 64, from its SYN to the SYN/ACK that reaches the client, because the server is another machine, or from a datagram to its answer"
     } else {
-        match shown.opens_connections() {
-            true => "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer",
-            false => "Frames with a time stamp",
-        }
+        shown.word(["Frames with a time stamp", "Of one connection in 64, from its SYN to the ACK that reaches the server (RFC 3511, appendix B), or from a datagram to its answer", ""])
     });
     let pdv = match shown.opens_connections() {
         true => "a connection's time minus the least time of the trial",
