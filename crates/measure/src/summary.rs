@@ -155,8 +155,6 @@ pub fn summarise(
         (rows[at].ceiling, rows[at].baseline) = (ceiling, baseline);
     }
     let seconds = trials.iter().map(TrialRecord::ended_ns).max().unwrap_or(0) as f64 / 1e9;
-    let load: u64 = trials.iter().map(|t| t.timing.load_ns()).sum();
-    let waited: u64 = trials.iter().map(|t| t.waited_ns).sum();
     let share = |ns: u64| match seconds > 0.0 {
         true => ns as f64 / 1e9 / seconds,
         false => 0.0,
@@ -168,8 +166,8 @@ pub fn summarise(
         stopped,
         seconds,
         reboots: trials.iter().map(|t| t.reboots).sum(),
-        load_share: share(load),
-        waited_share: share(waited),
+        load_share: share(trials.iter().map(|t| t.timing.load_ns()).sum()),
+        waited_share: share(trials.iter().map(|t| t.waited_ns).sum()),
         peak_memory,
         unmeasured: match searches.is_empty() {
             true => lacking::unmeasured(campaign, &rows, trials, stopped, bisection.is_some()),

@@ -17,7 +17,7 @@ use linerate_measure::record::{Mode, Planned, Slot};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
 use linerate_wire::units::grouped;
-use linerate_wire::{Close, Extensions, Family, SERVERS, SHORTEST_OBJECT};
+use linerate_wire::{Extensions, Family};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -275,49 +275,8 @@ impl Campaign {
                 continue;
             }
             if let Some(exchange) = self.kinds[cell.kind].connections {
-                let Kind {
-                    object,
-                    open,
-                    close,
-                    servers,
-                    flood,
-                    illegal,
-                    ..
-                } = self.kinds[cell.kind];
-                let object = if object == u32::from(SHORTEST_OBJECT) {
-                    String::new()
-                } else {
-                    format!(" {object} B")
-                };
-                let close = match close {
-                    None => "",
-                    Some(Close::Client) => " closed by client",
-                    Some(Close::Server) => " closed by server",
-                    Some(Close::Reset) => " reset",
-                };
-                let what = match open {
-                    Some(open) => format!("{} open", grouped(open)),
-                    None => exchange.name().into(),
-                };
-                let servers = if servers == SERVERS {
-                    String::new()
-                } else {
-                    format!(" to {}", self.kinds[cell.kind].servers_in_words())
-                };
-                let flood = match flood {
-                    0 => String::new(),
-                    syns if syns % 1000 == 0 => format!(" flood {}k/s", grouped(syns / 1000)),
-                    syns => format!(" flood {}/s", grouped(syns)),
-                };
-                let illegal = if illegal > 0.0 {
-                    format!(" illegal {} %", (illegal * 1e6).round() / 1e4)
-                } else {
-                    String::new()
-                };
-                cell.name = format!(
-                    "{}{kernel} {family} {what}{close}{servers}{object}{flood}{illegal}",
-                    cell.variant
-                );
+                let of = self.kinds[cell.kind].connections_in_words(exchange);
+                cell.name = format!("{}{kernel} {family} {of}", cell.variant);
                 continue;
             }
             let unit = if size.pattern.len() == 1 { " B" } else { "" };

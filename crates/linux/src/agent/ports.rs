@@ -169,24 +169,19 @@ pub(super) fn make(
             (port, false, filter.campaign, filter.card_stamps)
         }
         Role::Client { server } => {
+            let server = server.as_ref().map(|server| {
+                let server = message::Port {
+                    interface: server.clone(),
+                    ..wanted.clone()
+                };
+                permitted(&namespace, &server, options)
+            });
+            let server = server.transpose()?.map(|server| server.index);
             let target = Target {
                 ifindex: link.index,
                 source: MacAddr(link.mac),
                 destination: MacAddr::default(),
             };
-            let server = server.iter().map(|server| {
-                let (interface, wanted) = (server.clone(), wanted.clone());
-                permitted(
-                    &namespace,
-                    &message::Port {
-                        interface,
-                        ..wanted
-                    },
-                    options,
-                )
-            });
-            let server = server.collect::<Result<Vec<_>, _>>()?.pop();
-            let server = server.map(|server| server.index);
             let client = Some((target, cpus.clone()));
             let end = End::new(&namespace, client, server, turns(&link));
             (end.map(|end| (Box::new(end) as _, None)), true, 0, false)

@@ -404,11 +404,7 @@ impl ConnectionEnds {
             timed: if to_server { ASKED } else { ANSWERED },
             passes: wanted.hosts.into(),
             each: if wanted.hosts { each as u32 } else { 0 },
-            patience_ns: if wanted.hosts {
-                PATIENCE_OF_HOSTS_NS
-            } else {
-                PATIENCE_NS
-            },
+            patience_ns: [PATIENCE_NS, PATIENCE_OF_HOSTS_NS][usize::from(wanted.hosts)],
             illegal: (wanted.connections.illegal_each() * 1e12).round() as u64,
         };
         // Late frames of the load before set no bit.

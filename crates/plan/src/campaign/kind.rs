@@ -1,7 +1,9 @@
 //! Kinds of traffic: the frames of a cell, their flows, and the room for the flows' addresses.
 
+use crate::names::Named;
 use crate::text_form;
 use linerate_measure::record::{Direction, Http, HttpOf};
+use linerate_wire::units::grouped;
 use linerate_wire::{
     Close, ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
     MILLION, MacAddr, RFC2544_PORTS, SERVERS, SHORTEST_OBJECT, Second, Selection, SourceMacs,
@@ -147,6 +149,50 @@ impl Kind {
             object: self.object,
             connections: self.flows,
         })
+    }
+
+    /// What is opened, as cells are called: `request closed by server to 1 server 100 B flood 20k/s`.
+    pub(super) fn connections_in_words(&self, exchange: Exchange) -> String {
+        let Kind {
+            object,
+            open,
+            close,
+            servers,
+            flood,
+            illegal,
+            ..
+        } = *self;
+        let object = if object == u32::from(SHORTEST_OBJECT) {
+            String::new()
+        } else {
+            format!(" {object} B")
+        };
+        let close = match close {
+            None => "",
+            Some(Close::Client) => " closed by client",
+            Some(Close::Server) => " closed by server",
+            Some(Close::Reset) => " reset",
+        };
+        let what = match open {
+            Some(open) => format!("{} open", grouped(open)),
+            None => exchange.name().into(),
+        };
+        let servers = if servers == SERVERS {
+            String::new()
+        } else {
+            format!(" to {}", self.servers_in_words())
+        };
+        let flood = match flood {
+            0 => String::new(),
+            syns if syns % 1000 == 0 => format!(" flood {}k/s", grouped(syns / 1000)),
+            syns => format!(" flood {}/s", grouped(syns)),
+        };
+        let illegal = if illegal > 0.0 {
+            format!(" illegal {} %", (illegal * 1e6).round() / 1e4)
+        } else {
+            String::new()
+        };
+        format!("{what}{close}{servers}{object}{flood}{illegal}")
     }
 
     /// Says so where the frames are longer than was asked for.

@@ -286,6 +286,15 @@ fn span_of(place: &Place<'_>, traffic: &Tree, key: &str) -> Span {
         .map_or_else(|| place.span(), |node| node.span)
 }
 
+/// Keys that frames do not have.
+const OF_CONNECTIONS: [(&str, &str); 5] = [
+    ("object", "only connections and HTTP have an object"),
+    ("close", "only connections are closed"),
+    ("servers", "only connections have servers"),
+    ("flood", "a flood comes with connections only"),
+    ("illegal", "illegal attempts come with connections only"),
+];
+
 /// Whether the load of a cell can be offered, and its frames pass.
 pub(in super::super) fn traffic(
     place: &Place<'_>,
@@ -313,33 +322,10 @@ pub(in super::super) fn traffic(
             help,
         );
     }
-    if let Some(object) = traffic.get("object") {
-        let help = without_connections(place, "object");
-        problems.fault(
-            object.span,
-            "only connections and HTTP have an object",
-            help,
-        );
-    }
-    if let Some(close) = traffic.get("close") {
-        let help = without_connections(place, "close");
-        problems.fault(close.span, "only connections are closed", help);
-    }
-    if let Some(servers) = traffic.get("servers") {
-        let help = without_connections(place, "servers");
-        problems.fault(servers.span, "only connections have servers", help);
-    }
-    if let Some(flood) = traffic.get("flood") {
-        let help = without_connections(place, "flood");
-        problems.fault(flood.span, "a flood comes with connections only", help);
-    }
-    if let Some(illegal) = traffic.get("illegal") {
-        let help = without_connections(place, "illegal");
-        problems.fault(
-            illegal.span,
-            "illegal attempts come with connections only",
-            help,
-        );
+    for (key, message) in OF_CONNECTIONS {
+        if let Some(node) = traffic.get(key) {
+            problems.fault(node.span, message, without_connections(place, key));
+        }
     }
     let span = |key: &str| span_of(place, traffic, key);
     let average = kind.size.average_len_fcs();

@@ -69,21 +69,7 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     for (what, state) in &campaign.standing {
         page.fact("note", format!("{what}: {state}"));
     }
-    // One that is about several files appears once.
-    let notes = campaign
-        .notes
-        .iter()
-        .map(|note| match note.split_once(": ") {
-            Some((of, note)) => (Some(note), of),
-            None => (None, note.as_str()),
-        });
-    for (note, of) in together(notes) {
-        let of = of.into_iter().map(String::from);
-        match note {
-            Some(note) => page.fact("note", format!("{}: {note}", some(of, NOTED, ", "))),
-            None => of.for_each(|note| page.fact("note", note)),
-        }
-    }
+    notes(page, campaign);
     let tester = match mode {
         Mode::Inline if !simulated => " All rates include the tester's time.",
         Mode::Inline | Mode::Threaded | Mode::Hosts | Mode::EndHosts => "",
@@ -104,6 +90,25 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.entries("Where to look next", steps);
     page.gap();
     page.say(ended(shown));
+}
+
+/// Notes of a campaign.
+fn notes(page: &mut Document, campaign: &Campaign) {
+    // One that is about several files appears once.
+    let notes = campaign
+        .notes
+        .iter()
+        .map(|note| match note.split_once(": ") {
+            Some((of, note)) => (Some(note), of),
+            None => (None, note.as_str()),
+        });
+    for (note, of) in together(notes) {
+        let of = of.into_iter().map(String::from);
+        match note {
+            Some(note) => page.fact("note", format!("{}: {note}", some(of, NOTED, ", "))),
+            None => of.for_each(|note| page.fact("note", note)),
+        }
+    }
 }
 
 /// The rates of a campaign, in words.
