@@ -16,11 +16,11 @@ pub struct Bisected {
     pub elements: Vec<Element>,
     /// The element from which on it is slower; the most probable one, if that is undecided. `None`: the ends do not differ, as far as is known.
     pub culprit: Option<Culprit>,
-    /// What changes besides, before or after the culprit.
+    /// A further change, before or after the culprit.
     pub second: Vec<SecondStep>,
 }
 
-/// What a bisection came to.
+/// The result of a bisection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BisectionVerdict {
@@ -40,9 +40,9 @@ pub enum BisectionVerdict {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Element {
     pub slot: usize,
-    /// Its trials, valid or not.
+    /// Trials of the element, valid or not.
     pub trials: usize,
-    /// Its rate divided by that of the first element in the same block.
+    /// The rate, divided by that of the first element in the same block.
     pub ratio: Option<Estimate>,
     /// Whether it belongs to the slow end; `None`: not known.
     pub slow: Option<bool>,
@@ -60,7 +60,7 @@ pub struct Culprit {
     pub between: Vec<usize>,
     /// The probability that the slow-down begins there.
     pub probability: f64,
-    /// Its rate divided by that of the element before it.
+    /// The rate, divided by that of the element before it.
     pub ratio: Option<Estimate>,
 }
 

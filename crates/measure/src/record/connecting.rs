@@ -271,7 +271,7 @@ impl Flood {
         if self.illegal > 0 {
             let each = f64::from(self.illegal) / f64::from(MILLION - self.illegal);
             let expected = attempted as f64 * each;
-            // Those that are due when the load ends are not sent.
+            // SYNs that are due when the load ends are not sent.
             let missed = (self.sent as f64 - expected).abs() > FLOOD_MISSES * expected + 20.0;
             return missed.then(|| {
                 format!(

@@ -56,7 +56,7 @@ pub struct Bisection {
     known: Known,
 }
 
-/// What the trials tell.
+/// The answer of the trials.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// The elements that can be measured.

@@ -151,7 +151,7 @@ impl Kind {
         })
     }
 
-    /// What is opened, as cells are called: `request closed by server to 1 server 100 B flood 20k/s`.
+    /// The connections, as cells are called: `request closed by server to 1 server 100 B flood 20k/s`.
     pub(super) fn connections_in_words(&self, exchange: Exchange) -> String {
         let Kind {
             object,
