@@ -124,7 +124,7 @@ fn every_experiment_is_there() {
 }
 
 #[test]
-fn quick_forms_take_less_than_a_minute_each_and_nine_together() {
+fn quick_forms_take_less_than_a_minute_each_and_ten_together() {
     let mut all = 0.0;
     for plan in plans(".") {
         let shown = show(&plan, &["--quick"]);
@@ -137,7 +137,7 @@ fn quick_forms_take_less_than_a_minute_each_and_nine_together() {
         );
         all += seconds;
     }
-    assert!(all > 60.0 && all < 540.0, "{all} s");
+    assert!(all > 60.0 && all < 600.0, "{all} s");
 }
 
 /// A plan is a test as well: its author must expect something of the quick form, except in the plan whose order of trials is

@@ -304,7 +304,7 @@ fn connections_that_cannot_be_are_refused_with_what_to_do() {
     bench("--flows 7").fails(2, &["connections cannot have this flows"]);
     bench("--mode threaded").fails(2, &["would overrun every DUT", "add --rate 10kpps"]);
     let alone = linerate(["bench", "--object", "100", "--trials", "1"]).run();
-    alone.fails(2, &["only connections have an object"]);
+    alone.fails(2, &["only connections and HTTP have an object"]);
     let searched = plan(
         "connections = \"request\"",
         "variants.a = { about = \"a\" }",

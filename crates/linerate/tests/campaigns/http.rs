@@ -44,7 +44,7 @@ fn client_and_server_count_the_same_requests() {
         ),
         "",
     );
-    let ended = experiment.run("").run().ok();
+    let ended = experiment.run("--full").run().counted();
     assert!(ended.stdout.contains("Gbit/s"), "{}", ended.stdout);
     let all = trials(&experiment);
     // Three variants and the tester alone.

@@ -30,7 +30,7 @@ fn duts_that_change_sequence_numbers_are_measured_with_a_table() {
     "#;
     let load = "connections = \"request\", object = 100, flood = \"5 kpps\"";
     let experiment = Experiment::new(&plan(load, variants), "");
-    let ended = experiment.run("").run().counted();
+    let ended = experiment.run("--full").run().counted();
     assert!(ended.stdout.contains("answered"), "{}", ended.stdout);
     let all = trials(&experiment);
     // Two variants and the tester alone.
