@@ -242,7 +242,8 @@ pub struct CampaignArgs {
     pub quiet: bool,
 
     /// Simulate the DUT in memory; variants then differ in name only. WHAT is `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
-    /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts). Needs no privileges; says
+    /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts), noise=SHARE (scatter of the rates),
+    /// step=SHARE@N (slower from the N-th level of a factor on). Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,

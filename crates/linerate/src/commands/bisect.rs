@@ -41,6 +41,7 @@ impl Verb for Options {
 }
 
 #[derive(Args)]
+#[command(mut_arg("fail_if_slower", |arg| arg.hide(true)))]
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: 10min]")))]
 #[command(mut_arg("name", |arg| arg.help("Name of the campaign (this measurement and its records), and part of the name of its directory [default: bisect]")))]
 #[command(after_help = "Examples:
@@ -56,11 +57,11 @@ impl Verb for Options {
 The first element of the list is the good end, the last one the bad end. In a folder, numbers in names count as numbers:
 r2.nft comes before r10.nft. An element that cannot be measured is passed over.
 
-Every block of trials has both ends and one candidate, so that drift of the machine cancels out. At the end, blocks have
-the culprit and the element before it: their ratio is the size of the step. Of two steps, the larger one is the culprit;
-the other one is mentioned if the trials show it. docs/bisect.md has the method.
+First blocks of trials have both ends, then both ends and one candidate, so that drift of the machine cancels out. At the
+end, they also have the culprit and the element before it: the ratio of these two is the size of the step. Of two steps,
+the larger one is the culprit; the other one is mentioned if the trials show it. docs/bisect.md has the method.
 
-Exit status: 0 the culprit is found; 1 an error, or fewer than two elements could be measured; 2 bad arguments; 4 everything is skipped; 5 undecided, or the last
+Exit status: 0 the culprit is found; 1 an error, or only one element could be measured; 2 bad arguments; 4 no element could be measured; 5 undecided, or the last
 element is faster than the first; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Bisect {
     /// A plan: a file, or a name that `linerate plan list` shows
