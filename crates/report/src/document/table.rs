@@ -168,11 +168,24 @@ impl<R> Rows<R> {
 
     /// A column that is left out where no row has anything in it.
     pub fn if_any<C: Into<Cell>>(self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
-        let mut rows = self.column(first, second, cell);
-        rows.table
-            .columns
-            .pop_if(|column| column.cells.iter().all(|cell| *cell == Cell::Nothing));
-        rows
+        self.column(first, second, cell).without_nothing()
+    }
+
+    /// A column that is left out where no row has anything in it, or without room for it.
+    pub fn optional_if_any<C: Into<Cell>>(
+        self,
+        first: &str,
+        second: &str,
+        cell: impl Fn(&R) -> C,
+    ) -> Self {
+        self.optional(first, second, cell).without_nothing()
+    }
+
+    /// Without the last column where it is empty.
+    fn without_nothing(mut self) -> Self {
+        let is_empty = |column: &mut Column| column.cells.iter().all(|cell| *cell == Cell::Nothing);
+        self.table.columns.pop_if(is_empty);
+        self
     }
 
     /// Columns that a condition decides about.

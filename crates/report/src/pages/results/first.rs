@@ -324,7 +324,7 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
         .if_any("ns per", shown.word(["frame", "conn.", "request"]), |r| {
             (!paced(r) && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
         })
-        .if_any("Gbit/s", "of objects", |r| {
+        .optional_if_any("Gbit/s", "of objects", |r| {
             r.http.map(|http| gigabits(http.payload))
         })
         .when(!shown.sends_frames(), |table| {
@@ -333,10 +333,10 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
                 false => ["time to", "answer p50"],
             };
             table
-                .if_any(of, what, |r| {
+                .optional_if_any(of, what, |r| {
                     r.latency_ns.get("p50").map(|ns| span(*ns as f64))
                 })
-                .if_any("", "p99", |r| {
+                .optional_if_any("", "p99", |r| {
                     r.latency_ns.get("p99").map(|ns| span(*ns as f64))
                 })
         })
