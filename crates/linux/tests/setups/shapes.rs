@@ -494,15 +494,30 @@ fn rules_are_reloaded_and_processes_killed_under_load() {
         within_ns: None,
     }];
     let lab = self::lab(&setup);
-    // A process that was killed is there until it has had a CPU. After 10 s the answer is what there is.
-    let only = "for n in $(seq 1000); do
-            now=$(grep -ls '(lr-daemon) [RS]' /proc/[0-9]*/stat)
-            [ \"$(echo \"$now\" | grep -c .)\" = 1 ] && [ \"$now\" != \"$0\" ] && break
-            sleep 0.01
-        done
-        echo \"$now\"";
-    let there = |before: &str| ask(&lab, "sh", &["-c", only, before]);
-    let first = there("");
+    // A killed process is there until it has had a CPU, so each daemon is waited for.
+    let first = daemon_that(|_| true);
     send(&lab, frames).is_whole("no daemon forwards");
-    assert_ne!(there(first.trim_end()), first, "another one");
+    assert_ne!(daemon_that(|daemon| daemon != first), first);
+}
+
+/// The only process that is called `lr-daemon` and is no zombie, once there is one of which this is true.
+fn daemon_that(is_wanted: impl Fn(i32) -> bool) -> i32 {
+    let stat = |entry: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (pid, rest) = stat.split_once(" (lr-daemon) ")?;
+        rest.starts_with(['R', 'S']).then(|| pid.parse().unwrap())
+    };
+    let began = std::time::Instant::now();
+    loop {
+        let all: Vec<i32> = std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(stat)
+            .collect();
+        match all[..] {
+            [one] if is_wanted(one) => return one,
+            _ if began.elapsed().as_secs() > 30 => panic!("the daemons are {all:?}"),
+            _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
 }
