@@ -175,10 +175,11 @@ fn waits(generator_cpus: Vec<u32>) -> (Waited, u64) {
     );
     let mut locks = Locks::load(&generator_cpus).unwrap();
     locks.start().unwrap();
+    // Long enough for both CPUs to send at the same time, where other loads have one of them now and then.
     let shown = send(
         &lab,
         Frames {
-            count: 200_000,
+            count: 1_000_000,
             rate: None,
             ..Frames::of(Family::V4)
         },
