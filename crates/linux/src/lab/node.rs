@@ -218,7 +218,7 @@ impl Interface {
             .try_for_each(|feature| ethtool.set_feature(&self.name, &feature.name, false))
     }
 
-    /// Lets the kernel compute the checksums of what a veth sends: an XDP program at the other end passes frames on without them.
+    /// Has the kernel compute the checksums before a veth sends a frame. Otherwise, an XDP program at the other end passes the frame on without them.
     pub(super) fn compute_checksums(&self) -> Result<(), Error> {
         let ethtool = self.ethtool()?;
         let features = ethtool.features(&self.name)?.into_iter();

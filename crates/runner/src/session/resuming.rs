@@ -115,7 +115,7 @@ impl Session {
     }
 }
 
-/// Whether a larger budget changes nothing of what the trials so far say.
+/// Whether a larger budget would leave the answer as it is.
 fn goes_on(trials: &Trials) -> bool {
     trials.measure != Measure::Rate || trials.order == Order::Bisection
 }
