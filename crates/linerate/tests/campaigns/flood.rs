@@ -151,6 +151,7 @@ fn illegal_attempts_are_counted_to_the_last() {
     let all = trials(&experiment);
     // Five variants, and the tester alone as fast as it can.
     assert_eq!(all.len(), 5 * 8 + 4, "{}", ended.stdout);
+    let (mut legal, mut illegal) = (0, 0);
     for (name, trial) in &all {
         assert_eq!(faults(trial), "", "{name}");
         let n = attempted(trial);
@@ -160,8 +161,8 @@ fn illegal_attempts_are_counted_to_the_last() {
             continue;
         }
         let sent = flood(trial, "sent");
-        // One for each connection, but those that are due when the load ends.
-        assert!(n > 100 && n - sent.min(n) < 20, "{name}: {sent} with {n}");
+        assert!(sent > 0 && sent <= n, "{name}: {sent} with {n}");
+        (legal, illegal) = (legal + n, illegal + sent);
         let expected = if name.contains("denied") {
             [0, 0]
         } else if name.contains("rejected") || name.contains("unreachable") {
@@ -175,6 +176,8 @@ fn illegal_attempts_are_counted_to_the_last() {
             assert_eq!(trial["connections"]["tracked"], n + sent, "{name}");
         }
     }
+    // One for each connection, but those that are due when a load ends: more than a few only on a busy machine, and at a low rate.
+    assert!(illegal * 100 > legal * 95, "{illegal} with {legal}");
     let met = "expected 2 met";
     assert!(ended.stdout.contains(met), "{}", ended.stdout);
 }
