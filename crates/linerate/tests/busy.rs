@@ -113,7 +113,7 @@ kill $dd; [ $status -le 1 ]"
         .0
         .parse()
         .unwrap();
-    assert!(took >= 20.0, "{said:?}");
+    assert!(took >= 10.0, "{said:?}");
 }
 
 #[test]
@@ -139,7 +139,7 @@ kill -INT $first; wait $first
     }
 }
 
-/// A thread of this test that has a CPU for 3 of each 10 ms, before all ordinary programs.
+/// A thread of this test that has a CPU for 3 ms, and again 7 ms later, before all ordinary programs.
 struct Hog {
     over: Arc<AtomicBool>,
     thread: JoinHandle<f64>,
@@ -162,28 +162,31 @@ impl Hog {
                 let set = libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
                 assert_eq!(set, 0);
             }
-            let (began, mut periods) = (Instant::now(), 0);
-            let mut busy = Duration::ZERO;
+            let mut shares = Vec::new();
             while !until.load(Ordering::Relaxed) {
                 let from = Instant::now();
                 while from.elapsed() < Duration::from_millis(3) {
                     std::hint::spin_loop();
                 }
-                busy += from.elapsed();
-                periods += 1;
-                let next = began + Duration::from_millis(10) * periods;
-                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                let busy = from.elapsed();
+                std::thread::sleep(Duration::from_millis(7));
+                shares.push(busy.as_secs_f64() / from.elapsed().as_secs_f64());
             }
-            busy.as_secs_f64() / began.elapsed().as_secs_f64()
+            median(shares)
         });
         Hog { over, thread }
     }
 
-    /// The share of the CPU's time that it had.
+    /// The share of the CPU's time that it usually had: its CPU may stand still now and then.
     fn end(self) -> f64 {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
 }
 
 #[test]
@@ -204,16 +207,16 @@ fn a_program_that_goes_before_the_load_is_named_with_its_share_of_the_cpu() {
         .iter()
         .filter_map(|trial| trial["senders"].as_array())
         .flatten();
-    let (mut all, mut hogs, mut waited) = (0, 0, 0);
+    let (mut hogs, mut waits) = (Vec::new(), Vec::new());
     for sender in senders {
         assert_eq!(sender["cpu"], cpu);
-        all += sender["counted_ns"].as_u64().unwrap();
-        waited += sender["waited_ns"].as_u64().unwrap();
+        let share = |ns: u64| ns as f64 / sender["counted_ns"].as_u64().unwrap() as f64;
+        waits.push(share(sender["waited_ns"].as_u64().unwrap()));
         let others = sender["others"].as_array().unwrap().iter();
         let hog = others.filter(|other| other["name"] == own.trim());
-        hogs += hog.map(|other| other["ns"].as_u64().unwrap()).sum::<u64>();
+        hogs.push(share(hog.map(|other| other["ns"].as_u64().unwrap()).sum()));
     }
-    let [found, waited] = [hogs, waited].map(|ns| ns as f64 / all as f64);
+    let [found, waited] = [hogs, waits].map(median);
     assert!((found - truth).abs() < 0.03, "{found}, and it had {truth}");
     // A wait that the load's end cut short is not counted.
     assert!(waited > truth - 0.06, "{waited}, and others had {truth}");

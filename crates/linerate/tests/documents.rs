@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Seconds for one block. The longest shown takes some 15.
-const TIMEOUT: u32 = 120;
+/// Seconds for one block. The longest shown takes some 15, alone.
+const TIMEOUT: u32 = 600;
 /// Between the outputs of a block's commands.
 const MARK: &str = "=== end of command ===";
 /// Words that go with a number, and change with its size.

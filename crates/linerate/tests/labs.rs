@@ -116,7 +116,7 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
         status.contains(&format!("Lab {name} is unfinished; `linerate lab down")),
         "{status}"
     );
-    let next = crate::common::Bench::new("--family 4 --trials 1 --duration 20ms").run();
+    let next = crate::common::Bench::new("--family 4 --trials 1 --duration 20ms").run_beside();
     let left = names();
     assert!(
         next.ended
@@ -195,7 +195,7 @@ const ENTRIES: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
 fn a_campaign_can_leave_its_lab_up() {
     own_machine();
     let line = "--family 4 --trials 1 --duration 50ms --variant nft-stateful --states new --keep";
-    let bench = crate::common::Bench::new(line).run();
+    let bench = crate::common::Bench::new(line).run_beside();
     let up = names();
     // Entries of one DUT slow the others, which share the hash table.
     let duts = up

@@ -153,11 +153,7 @@ fn explained(scratch: &Scratch, args: &[&str]) -> String {
 fn everything_that_is_put_on_the_way_is_listed_by_name() {
     let scratch = Scratch::new();
     // 3,000 instructions in each program take more time than the samples could miss.
-    let with_profile = lists(
-        &scratch,
-        "\n[collect]\nprofile = \"300 ms\"\n",
-        &["--quick"],
-    );
+    let with_profile = lists(&scratch, "\n[collect]\nprofile = \"1 s\"\n", &["--quick"]);
     let (plain, profiled) = (&with_profile["plain"], &with_profile["programs"]);
     assert!(plain.profiled && profiled.profiled, "{profiled:#?}");
     let others = plain.entries.iter();

@@ -377,7 +377,7 @@ fn arrived(lab: &Lab) -> u64 {
 fn pair(lab: &Lab, sender: &str, receiver: &str) {
     const FRAMES: u64 = 1000;
     let before = arrived(lab);
-    let options = format!("-n {FRAMES} --duration 10s --json --port {receiver}");
+    let options = format!("-n {FRAMES} --duration 60s --json --port {receiver}");
     let counting = lab.receive("r0", &options).start();
     wait_for_receiver(lab, receiver, "r0");
     let options = format!("--json -n {FRAMES} -R 20k --port {sender}");
@@ -404,9 +404,9 @@ fn pair(lab: &Lab, sender: &str, receiver: &str) {
 #[ignore = "needs root: run by make test as root"]
 fn a_line_at_each_time_and_a_summary() {
     let lab = Lab::up(&["forwarding"]);
-    let receiver = lab.receive("r1", "-n 3000 --duration 10s -T 50").start();
+    let receiver = lab.receive("r1", "-n 10000 --duration 60s -T 50").start();
     wait_for_receiver(&lab, "xdp", "r1");
-    let sent = lab.send("g1", "-n 3000 -R 10k -T 60").run().ok();
+    let sent = lab.send("g1", "-n 10000 -R 10k -T 60").run().ok();
     let lines = sent
         .stdout
         .lines()

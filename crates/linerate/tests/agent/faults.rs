@@ -87,7 +87,7 @@ impl Frozen {
             .spawn()
             .unwrap();
         let link = Link::of_pipes(cat.stdin.take().unwrap(), agent.stdout.take().unwrap()).unwrap();
-        let client = Agent::greet("frozen", link, "test", Duration::from_secs(10)).unwrap();
+        let client = Agent::greet("frozen", link, "test", Duration::from_secs(60)).unwrap();
         (Frozen { cat, agent }, client)
     }
 
@@ -332,7 +332,7 @@ fn other_versions_are_told_what_to_do() {
         "{text}"
     );
     let link = Link::start(Command::new("false")).unwrap();
-    let error = Agent::greet("nobody", link, "1", Duration::from_secs(10))
+    let error = Agent::greet("nobody", link, "1", Duration::from_secs(60))
         .err()
         .unwrap();
     assert!(
@@ -348,7 +348,7 @@ fn other_versions_are_told_what_to_do() {
         "bare",
         Link::start(shell).unwrap(),
         "1",
-        Duration::from_secs(10),
+        Duration::from_secs(60),
     )
     .err()
     .unwrap();
@@ -395,7 +395,7 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
             "g",
             Link::start(command).unwrap(),
             "1",
-            Duration::from_secs(10),
+            Duration::from_secs(60),
         )
         .unwrap();
         let text = refused(&agent, sender(Backend::Xdp));

@@ -72,7 +72,7 @@ impl Hosts {
         ] {
             let route = Route::open(&Netns::open(name).unwrap()).unwrap();
             route
-                .wait_running(route.link(link).unwrap().index, Duration::from_secs(5))
+                .wait_running(route.link(link).unwrap().index, Duration::from_secs(60))
                 .unwrap();
         }
         hosts
@@ -204,7 +204,7 @@ pub fn greet(name: &str, namespace: &str) -> Agent {
 
 pub fn greet_by(name: &str, command: Command) -> Agent {
     let link = Link::start(command).unwrap();
-    Agent::greet(name, link, "test", Duration::from_secs(10)).unwrap()
+    Agent::greet(name, link, "test", Duration::from_secs(60)).unwrap()
 }
 
 /// An agent whose process the test holds.
@@ -223,7 +223,7 @@ impl Held {
             .unwrap();
         let link =
             Link::of_pipes(child.stdin.take().unwrap(), child.stdout.take().unwrap()).unwrap();
-        let agent = Agent::greet("held", link, "test", Duration::from_secs(10)).unwrap();
+        let agent = Agent::greet("held", link, "test", Duration::from_secs(60)).unwrap();
         Held {
             child,
             agent: Some(agent),

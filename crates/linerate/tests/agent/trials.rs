@@ -178,7 +178,7 @@ fn other_programs_on_the_cpus_of_a_load_are_counted() {
         let members = [sends(&generator), counts(&receiver)];
         let cpu = *generator.cpus().last().unwrap();
         let others = || {
-            let result = run(&members, Some(5_000.0), 500);
+            let result = run(&members, Some(5_000.0), 1_000);
             result.cpus["g"]
                 .iter()
                 .map(|share| (share.cpu, share.others))
@@ -196,6 +196,16 @@ fn other_programs_on_the_cpus_of_a_load_are_counted() {
             .args(words)
             .spawn()
             .unwrap();
+        let ran = format!("/proc/{}/schedstat", other.id());
+        wait_for("the other program", || {
+            let ns: u64 = std::fs::read_to_string(&ran)
+                .ok()?
+                .split(' ')
+                .next()?
+                .parse()
+                .ok()?;
+            (ns > 50_000_000).then_some(())
+        });
         let with = others();
         other.kill().unwrap();
         other.wait().unwrap();
@@ -445,6 +455,7 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
         batch: 8,
         ..Load::lasting(timing.load())
     };
+    let mut of_all = 0;
     // A route that leads the frames nowhere comes and goes.
     for (kind, change, passes) in [
         (0, None, true),
@@ -462,16 +473,16 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
         lab.learn(kind, 0, 100, false, &stop).unwrap();
         let result = lab.trial(kind, timing, load, &stop, &|_| {}).unwrap();
         let (sent, received) = (result.sent[0].frames, result.received[0].unique());
-        assert!(
-            sent >= 500 && result.outcome.faults.is_empty(),
-            "{result:?}"
-        );
+        assert!(sent > 0 && result.outcome.faults.is_empty(), "{result:?}");
+        of_all += sent;
         assert_eq!(received, if passes { sent } else { 0 });
         assert_eq!(
             result.sent[0].bytes,
             sent * if kind == 0 { 60 } else { 508 }
         );
     }
+    // A busy machine sends fewer in a load.
+    assert!(of_all > 1000, "{of_all}");
     let failed = lab.take_down();
     assert!(failed.is_empty(), "{failed:?}");
 }

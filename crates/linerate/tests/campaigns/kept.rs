@@ -1,7 +1,8 @@
 //! Connections that are kept open at the same time, through the kernel: DUTs with known answers give them.
 
-use super::connections::{attempted, failed, faults, plan, reached, trials};
+use super::connections::{attempted, failed, plan, reached, trials};
 use super::experiment::Experiment;
+use crate::common::campaign::faults;
 use crate::common::{linerate, linerate_line};
 use serde_json::Value;
 use std::fs;

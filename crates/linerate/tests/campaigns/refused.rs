@@ -6,7 +6,7 @@ use crate::common::{Bench, linerate, wait_for};
 use std::fs;
 
 /// Blocks of a campaign that is stopped before its end, on a busy machine, too.
-const BLOCKS: u64 = 40;
+const BLOCKS: u64 = 120;
 
 /// A campaign that was stopped after some trials.
 fn stopped() -> Experiment {

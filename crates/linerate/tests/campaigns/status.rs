@@ -105,7 +105,7 @@ fn a_variant_that_was_asked_for_and_is_not_measured_is_status_1() {
     assert!(said.contains("nft-stateful was not measured: "), "{said}");
     // The plan says that it is whole without firewalls.
     let plan = "title = \"t\"\nquestion = \"q\"\n[lab]\nbatch = 16\n[variants.forwarding]\n[variants.rules]\nOPTIONAL\n\
-        rules = { tool = \"nftables\", filter = \"stateful\" }\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
+        rules = { tool = \"nftables\", filter = \"stateful\" }\n[trials]\nduration = \"20 ms\"\nblocks = 6\n";
     for (optional, status) in [("true", 0), ("false", 1)] {
         let text = plan.replace("OPTIONAL", &format!("optional = {optional}"));
         std::fs::write(scratch.file("plan.toml"), text).unwrap();

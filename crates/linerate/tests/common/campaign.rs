@@ -179,6 +179,24 @@ pub fn failures(trial: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Checks that a trial on a busy machine may fail, so that it is rightly kept out of the verdict: a program did not run when it
+/// had to, or a ring ran over meanwhile. All counts are as right then.
+const EXCUSABLE: [&str; 6] = [
+    "offered as asked",
+    "the CPU has no time for more",
+    "the tester lost nothing",
+    "measured window",
+    "closed loop",
+    "the DUT was at work",
+];
+
+/// The failed checks of a trial's audit that no busy machine excuses: faults of linerate.
+pub fn faults(trial: &Value) -> String {
+    let failures = failures(trial).into_iter();
+    let faults = failures.filter(|fault| !EXCUSABLE.iter().any(|excuse| fault.contains(excuse)));
+    faults.map(|fault| fault + "\n").collect()
+}
+
 /// The rates, `offered` or `received`, of trials whose audit held.
 pub fn rates(trials: &[&Value], which: &str) -> Vec<f64> {
     trials

@@ -1,7 +1,7 @@
 //! Frames in both directions at once between hosts: each end sends and counts.
 
 use super::lab::RealLab;
-use super::site::failed;
+use crate::common::campaign::faults;
 use crate::common::wait_for;
 use linerate_linux::net::netlink::Route;
 use serde_json::{Value, json};
@@ -52,8 +52,7 @@ fn counts(trial: &Value, way: usize) -> [u64; 3] {
 /// By all counts, every frame of each direction is received or lost at a known place.
 #[track_caller]
 fn conserved(trial: &Value) {
-    let failed = failed(trial);
-    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(faults(trial), "");
     let ways = [0, 1].map(|way| counts(trial, way));
     for (way, [sent, received, lost]) in ways.iter().enumerate() {
         assert!(*sent > 0, "{trial:#}");

@@ -192,14 +192,14 @@ fn a_stateful_router_has_seen_both_directions_of_each_connection() {
             "{stamped:?} of {all:?}"
         );
     }
-    // How even its rate is, is this machine's: other tests run, and a trial of another rate is not valid.
+    // Beside other tests, trials may be invalid.
     let page = ended
         .stdout
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
     assert!(
-        page.contains("states established") || page.contains("the tester offered"),
+        page.contains("states established") || ended.status.code() == Some(1),
         "{page}"
     );
     let shown = format!("No stamps of hardware: {}.", software[0]);

@@ -1,7 +1,7 @@
 //! Connections between hosts: the client is a program at one host, the server at the other, and each connection is accounted for.
 
 use super::lab::{LAB, RealLab};
-use super::site::failed;
+use crate::common::campaign::faults;
 use crate::common::wait_for;
 use serde_json::Value;
 use std::fs;
@@ -42,8 +42,7 @@ fn forwarding(traffic: &str) -> String {
 /// The connections of a trial: attempted, and how many reached each stage. By all counts, each closed or failed at a known stage.
 #[track_caller]
 fn conserved(trial: &Value) -> (u64, Vec<u64>) {
-    let failed = failed(trial);
-    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(faults(trial), "");
     let opened = &trial["opened"];
     let numbers = |key: &str| -> Vec<u64> {
         let all = opened[key].as_array().unwrap().iter();

@@ -318,7 +318,7 @@ impl RealLab {
         for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (end, "r0")] {
             let route = Route::open(&lab.ssh.hosts[host].netns).unwrap();
             route
-                .wait_running(route.link(link).unwrap().index, Duration::from_secs(5))
+                .wait_running(route.link(link).unwrap().index, Duration::from_secs(60))
                 .unwrap();
         }
         for host in lab.ssh.hosts.iter().filter(|host| host.name != "dut") {

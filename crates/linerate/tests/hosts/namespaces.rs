@@ -2,6 +2,7 @@
 
 use super::lab::{RealLab, gentle, reset};
 use super::site::trials;
+use crate::common::campaign::faults;
 use crate::common::{Ended, linerate, unique};
 use linerate_linux::net::Netns;
 use std::fs;
@@ -82,19 +83,8 @@ fn namespaces_are_set_up_measured_and_restored_as_hosts_are() {
     let trials = named.trials(&gentle().replace("blocks = 8", "blocks = 1"));
     assert_eq!(trials.len(), 2);
     for trial in &trials {
-        let failed = trial["audit"]["checks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|check| check["ok"] != true);
-        // How even its rate is, is this machine's: other tests run.
-        let failed: Vec<_> = failed
-            .filter(|c| !c["name"].as_str().unwrap().starts_with("offered"))
-            .collect();
-        assert!(
-            failed.is_empty() && trial["receiver"]["frames"].as_u64() > Some(0),
-            "{failed:?}"
-        );
+        assert_eq!(faults(trial), "");
+        assert!(trial["receiver"]["frames"].as_u64() > Some(0), "{trial:#}");
     }
     named.lab.is_as_it_was();
 }
@@ -184,20 +174,8 @@ fn programs_send_and_count_in_namespaces() {
             frames("generator") > 100 && frames("receiver") > 100,
             "{trial:#}"
         );
-        let failed = trial["audit"]["checks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|check| check["ok"] != true);
-        let failed: Vec<_> = failed.map(|check| &check["name"]).collect();
         // Programs keep a rate, and read their sockets in time, where they have the CPUs. What they lose is counted.
-        let excusable = |name: &&serde_json::Value| {
-            matches!(
-                name.as_str(),
-                Some("offered as asked" | "the tester lost nothing")
-            )
-        };
-        assert!(failed.iter().all(excusable), "{failed:?} in {trial:#}");
+        assert_eq!(faults(&trial), "");
         assert!(
             trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")),
             "{trial:#}"

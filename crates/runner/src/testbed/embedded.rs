@@ -382,7 +382,6 @@ impl GroupLab for Embedded {
         let (outcome, event_run) = with_event(lane, request, run)?;
         let outcome = outcome?;
         let before = before.context("the load did not begin")?;
-        let sent = generator.directions();
         let downed = event_run.is_some()
             && lane
                 .setup
@@ -390,7 +389,7 @@ impl GroupLab for Embedded {
                 .event
                 .as_ref()
                 .is_some_and(Event::downs_link);
-        let read = || [sent.clone(), receiver.directions()];
+        let read = || [generator.directions(), receiver.directions()];
         let ([sent, received], accounts) = settle(lane, &before, downed, read)?;
         receiver.stop()?;
         let waited_ns = turn.as_ref().map_or(0, |turn| turn.waited_ns);
@@ -507,8 +506,9 @@ pub const PACED_BATCH: u32 = 8;
 /// Flows that a DUT without states is shown before the first trial: neighbours, caches and branch predictors.
 const ENOUGH_TO_LEARN: u64 = 10_000;
 
-/// How long frames may be under way after the load has ended, before they count as lost without trace.
-const SETTLE_WITHIN: Duration = Duration::from_millis(500);
+/// How long frames may be under way after the load has ended, before they count as lost without trace: a CPU of a virtual machine may
+/// stand still for so long.
+const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Reads the final counters. Where they do not balance, frames may still be in a ring whose thread has not been scheduled:
 /// looks again, for a while.
