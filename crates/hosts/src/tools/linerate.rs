@@ -277,7 +277,7 @@ Interface: 999000 sent, 1000 refused (the other end's ring was full)
     }
 
     #[test]
-    fn figures_that_cannot_be_are_no_samples() {
+    fn impossible_figures_are_no_samples() {
         for text in [
             "1 s 1 pps  (1 frames sent in 0 ms)",
             "-1 s 1 pps  (1 frames sent in 1 ms)",

@@ -220,7 +220,7 @@ fn lines_that_ran_into_each_other() {
 }
 
 #[test]
-fn figures_with_unit_prefixes_and_options() {
+fn numbers_with_unit_prefixes_and_options() {
     let report = receiver(
         "001.000001 main_thread [2781] 14.880 Mpps (14.894 Mpkts 7.149 Gbps in 1001000 usec) 3 avg_batch 9 min_space\n\
          002.000001 main_thread [2781] 14.880 Mpps [avg/std 14.8 M/1.2 Kpps](14.894 Mpkts 7.149 Gbps in 1001000 usec) 3 avg_batch\n",

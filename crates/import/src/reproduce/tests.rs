@@ -43,7 +43,7 @@ const B: (&str, &[f64]) = ("m/c/t/results/l/b.pps", &[3.60e6, 3.849e6, 4.2e6]);
 const SOURCES: &str = "sources = ['m/c/t/results/l/a.pps', 'm/c/t/results/l/b.pps']\n";
 
 #[test]
-fn figures_agree_are_cut_off_or_wrong() {
+fn printed_figures_agree_are_cut_off_or_wrong() {
     let row =
         format!("printed = ['3.74 Mpps', '3.84 Mpps']\ndifference = 'No diff. proven'\n{SOURCES}");
     let states: Vec<State> = of_row(&row, &[A, B]).iter().map(|f| f.state).collect();

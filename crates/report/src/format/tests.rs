@@ -470,7 +470,7 @@ fn rows_and_columns_of_csv_say_what_they_are() {
 
 /// A change is a figure where its interval excludes none, and else the interval alone.
 #[test]
-fn figures_and_intervals_of_one_column_have_heads_of_their_own() {
+fn a_column_with_figures_and_intervals_has_a_head_for_each() {
     let mut page = Document::default();
     page.table(
         Table::of([
