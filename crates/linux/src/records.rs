@@ -280,6 +280,13 @@ pub struct TrialLog {
     safe: u64,
 }
 
+impl Drop for TrialLog {
+    fn drop(&mut self) {
+        // Said, as by a journal: a program that another thread starts may have this descriptor for a moment.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl TrialLog {
     /// Makes the file `explicit`, or `<base>/<UTC time>-<name>.jsonl`.
     ///

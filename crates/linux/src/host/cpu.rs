@@ -309,6 +309,11 @@ mod tests {
             rustix::thread::gettid().as_raw_nonzero().get()
         };
         let pid = std::thread::spawn(work).join().unwrap();
+        // The kernel takes its entry away a little later.
+        let entry = format!("/proc/self/task/{pid}");
+        while std::path::Path::new(&entry).exists() {
+            std::thread::yield_now();
+        }
         // Another test of this process may have asked in between.
         if let Some(own) = own_tasks(&[], &[]).get(&pid) {
             assert!(own.ran_ns > 1_000_000, "{own:?}");

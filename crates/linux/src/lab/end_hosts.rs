@@ -319,11 +319,15 @@ mod tests {
         let link = Link::half(20_000_000, Some(1e8));
         let hosts = EndHosts::new(&Setup::of(Dut::Forwarding), link, false).unwrap();
         let before = hosts.counters().unwrap();
-        // A busy machine delays most of them.
-        let times = hosts.handshakes(12, Duration::from_secs(2)).unwrap();
-        let least = *times.iter().min().unwrap();
         // Two frames of 90 bytes and the shortest of 84 take some 7 us each at 100 Mbit/s.
-        assert!((20_000_000..30_000_000).contains(&least), "{times:?}");
+        let expected = 20_000_000..30_000_000;
+        // A busy machine delays most of them.
+        let (mut times, mut least) = (0, u64::MAX);
+        while times < 100 && least >= expected.end {
+            let one = hosts.handshakes(1, Duration::from_secs(30)).unwrap();
+            (times, least) = (times + 1, least.min(one[0]));
+        }
+        assert!(expected.contains(&least), "{least} ns");
         let after = hosts.counters().unwrap();
         let grown =
             |at: usize, name: &str| after[at][name] - before[at].get(name).copied().unwrap_or(0);
@@ -331,6 +335,6 @@ mod tests {
             grown(0, "IpExt.OutOctets"),
             hosts.path().unwrap()[0].bytes_in
         );
-        assert!(grown(0, "Tcp.ActiveOpens") == 12 && grown(1, "Tcp.PassiveOpens") <= 12);
+        assert!(grown(0, "Tcp.ActiveOpens") == times && grown(1, "Tcp.PassiveOpens") <= times);
     }
 }

@@ -91,6 +91,7 @@ impl Switches {
     /// process, threads of the kernel that are `own`, and the idle CPU.
     pub fn held(&self, own: &[i32]) -> Held {
         let maps = self.maps.borrow();
+        let times = self.times(&maps);
         let began = maps.began.get(&0, 0).unwrap_or_default();
         let counted_ns = monotonic_ns().saturating_sub(began);
         let is_other = |pid: u32, kind| pid != 0 && kind != OWN && !own.contains(&(pid as i32));
@@ -101,7 +102,7 @@ impl Switches {
             ns,
             kind,
             name,
-        } in self.times(&maps)
+        } in times
         {
             if is_other(pid, kind) && ns > 0 {
                 let sum = sums.entry((cpu, name)).or_default();

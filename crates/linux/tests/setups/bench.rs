@@ -162,7 +162,7 @@ fn wait_for_reports(lane: &linerate_linux::lab::Lane) {
         let counters = linerate_linux::net::procnet::all(&dut.namespace).unwrap();
         counters.get("Icmp6.OutMLDv2Reports").copied().unwrap_or(0)
     };
-    while reports() < 2 && began.elapsed() < Duration::from_secs(1) {
+    while reports() < 2 && began.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -210,7 +210,8 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     )
     .unwrap();
     lane.dut.iter().for_each(|dut| dut.begin_load());
-    let longest = 5_000_000_000;
+    // A load with a step is as long as it may last, or shorter: frames are tagged by that.
+    let longest = if frames.step.is_some() { 5 } else { 60 } * 1_000_000_000;
     let timing = Timing {
         warm_up_ns: 0,
         interval_ns: longest,
