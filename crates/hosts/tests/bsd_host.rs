@@ -13,8 +13,9 @@ use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
 use stand_in::Host;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 impl Host {
     fn run(&self, argv: &[&str]) -> Output {
@@ -27,16 +28,34 @@ impl Host {
         facts.answer(question, &output.stdout, output.status.code().unwrap_or(-1));
     }
 
-    /// A monitor's report about a pkt-gen that is ended after these seconds.
-    fn pkt_gen(&self, side: Side, seconds: &str, arguments: &[&str]) -> Report {
+    /// A monitor's report about a pkt-gen that is interrupted when it is ready and has printed so many samples, unless it ends before.
+    fn pkt_gen(&self, side: Side, samples: usize, arguments: &[&str]) -> Report {
         let argv = [
-            &["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..],
+            &["timeout", "-k", "60", "60", "pkt-gen", "-N"][..],
             arguments,
         ]
         .concat();
-        let output = self.run(&argv);
+        let mut command = self.command(&argv);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let (mut told, mut ready, mut seen) = (String::new(), false, 0);
+        loop {
+            let from = told.len();
+            if lines.read_line(&mut told).unwrap() == 0 {
+                break;
+            }
+            seen += usize::from(told[from..].contains("main_thr"));
+            let was_ready = ready;
+            ready = told.contains("_body") && seen >= samples;
+            if ready && !was_ready {
+                let pid = child.id().to_string();
+                Command::new("kill").args(["-INT", &pid]).status().unwrap();
+            }
+        }
+        let output = child.wait_with_output().unwrap();
         let mut monitor = Monitor::new(Backend::PktGen, side);
-        monitor.feed(&output.stderr);
+        monitor.feed(told.as_bytes());
         monitor.feed(&output.stdout);
         let exit = match output.status.code() {
             Some(code) => Some(Status::Exit(code)),
@@ -47,6 +66,8 @@ impl Host {
     }
 }
 
+/// Samples of a pkt-gen that ends by itself.
+const ALL: usize = usize::MAX;
 const RECEIVE: [&str; 6] = ["-f", "rx", "-i", "igb2", "-w", "1"];
 const SEND: [&str; 13] = [
     "-f", "tx", "-i", "igb1", "-w", "1", "-n", "3000000", "-R", "500000", "-p", "2", "-4",
@@ -169,7 +190,7 @@ fn a_reboot_forgets_what_was_not_saved_and_takes_its_time() {
 #[test]
 fn pkt_gen_sends_what_it_is_told_and_gives_the_interface_back() {
     let host = Host::new("freebsd", "send");
-    let sent = host.pkt_gen(Side::Generator, "30", &SEND);
+    let sent = host.pkt_gen(Side::Generator, ALL, &SEND);
     assert_eq!(
         (sent.state, &sent.faults[..]),
         (State::Over, &[][..]),
@@ -190,7 +211,7 @@ fn pkt_gen_sends_what_it_is_told_and_gives_the_interface_back() {
 #[test]
 fn pkt_gen_receives_what_is_on_the_wire() {
     let host = Host::new("freebsd", "receive");
-    let alone = host.pkt_gen(Side::Receiver, "1.5", &RECEIVE);
+    let alone = host.pkt_gen(Side::Receiver, 3, &RECEIVE);
     // Seconds of the recording that the stand-in is made from.
     let seconds = alone.samples.iter().zip([976_609.0, 963_794.0, 973_674.0]);
     assert!(
@@ -200,16 +221,16 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     let wire = host.state.join("shared");
     fs::create_dir(&wire).unwrap();
     host.set("wire", wire.to_str().unwrap());
-    let silent = host.pkt_gen(Side::Receiver, "2", &RECEIVE);
+    let silent = host.pkt_gen(Side::Receiver, 3, &RECEIVE);
     let is_silent = silent.samples.iter().all(|s| s.packets == Some(0));
     assert!(is_silent && !silent.samples.is_empty(), "{silent:?}");
     assert_eq!(silent.faults[0].kind, FaultKind::NoTraffic);
     fs::write(wire.join("offered.gen.igb0"), "500000\n").unwrap();
-    let fed = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
+    let fed = host.pkt_gen(Side::Receiver, 3, &RECEIVE);
     assert!(fed.samples.iter().all(|s| near(*s, 500_000.0)), "{fed:?}");
     fs::write(wire.join("forwards-from"), "9999999999\n").unwrap();
     assert!(
-        !host.pkt_gen(Side::Receiver, "1", &RECEIVE).has_traffic(),
+        !host.pkt_gen(Side::Receiver, 3, &RECEIVE).has_traffic(),
         "a DUT that is not through with its boot"
     );
 }
@@ -217,31 +238,31 @@ fn pkt_gen_receives_what_is_on_the_wire() {
 #[test]
 fn pkt_gen_s_faults_are_told() {
     let host = Host::new("freebsd", "faults");
-    for (fault, told, state) in [
-        ("open", FaultKind::NotOpened, State::Over),
-        ("busy", FaultKind::Busy, State::Over),
-        ("crash", FaultKind::Crashed, State::Over),
-        ("zero", FaultKind::NoTraffic, State::Over),
-        ("hang", FaultKind::NoTraffic, State::Over),
-        ("stall", FaultKind::RingStalled, State::Over),
-        ("garble", FaultKind::Garbled, State::Over),
+    for (fault, samples, told) in [
+        ("open", ALL, FaultKind::NotOpened),
+        ("busy", ALL, FaultKind::Busy),
+        ("crash", ALL, FaultKind::Crashed),
+        ("zero", 3, FaultKind::NoTraffic),
+        ("hang", 0, FaultKind::NoTraffic),
+        ("stall", 3, FaultKind::RingStalled),
+        ("garble", 3, FaultKind::Garbled),
     ] {
         host.set("fault", fault);
-        let report = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
+        let report = host.pkt_gen(Side::Receiver, samples, &RECEIVE);
         let kinds: Vec<FaultKind> = report.faults.iter().map(|f| f.kind).collect();
         assert_eq!(
             (kinds.first(), report.state),
-            (Some(&told), state),
+            (Some(&told), State::Over),
             "{fault}: {report:?}"
         );
     }
     host.set("fault", "");
-    let absent = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb9"]);
+    let absent = host.pkt_gen(Side::Generator, ALL, &["-f", "tx", "-i", "igb9"]);
     assert_eq!(
         (absent.faults[0].kind, absent.state),
         (FaultKind::NoInterface, State::Over)
     );
-    let option = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb1", "-U"]);
+    let option = host.pkt_gen(Side::Generator, ALL, &["-f", "tx", "-i", "igb1", "-U"]);
     assert_eq!(option.faults[0].kind, FaultKind::BadArgument);
 }
 

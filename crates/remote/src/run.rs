@@ -189,7 +189,7 @@ mod tests {
         let spooled = |input: &[u8]| {
             let mut sh = Command::new("sh");
             let sh = sh
-                .args(["-c", &SPOOL.replace("LINGER", "1")])
+                .args(["-c", &SPOOL.replace("LINGER", "5")])
                 .stdin(Stdio::piped());
             let mut sh = sh.stdout(Stdio::piped()).spawn().unwrap();
             sh.stdin.take().unwrap().write_all(input).unwrap();

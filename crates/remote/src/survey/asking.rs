@@ -508,7 +508,7 @@ mod tests {
     #[test]
     fn who_does_not_end_is_passed_over_and_the_rest_is_asked() {
         let asked = programs(&[&["echo", "1"], &["sleep", "60"], &["echo", "3"]]);
-        let answers = ask(Duration::from_secs(1), &here(), false, &asked, None).unwrap();
+        let answers = ask(Duration::from_secs(5), &here(), false, &asked, None).unwrap();
         assert_eq!(
             (answers[0].output.as_slice(), answers[2].output.as_slice()),
             (&b"1\n"[..], &b"3\n"[..])

@@ -31,8 +31,9 @@ use std::time::{Duration, Instant};
 pub struct SshLab {
     client: Netns,
     folder: PathBuf,
-    /// How long a host may be silent: see [`Target::silence`].
-    pub silence: Duration,
+    patient: bool,
+    /// The only host of a patient lab that may be silent for [`SILENCE`] alone.
+    pub hasty: Option<&'static str>,
     /// The hosts, in the order of their names when the lab was made.
     pub hosts: Vec<SshHost>,
 }
@@ -58,6 +59,8 @@ const STATE: &str = "/run/linerate";
 
 /// How long hosts may be silent: a busy machine lets a program wait for more than a second now and then.
 pub const SILENCE: Duration = Duration::from_secs(3);
+/// How long they may be silent in tests that are not about silence.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Algorithms for both ends that take little CPU time: hundreds of connections are made, and the default key exchange of one alone takes
 /// more than all else that they do.
@@ -88,7 +91,8 @@ impl SshLab {
         let lab = SshLab {
             client,
             folder,
-            silence: SILENCE,
+            patient: false,
+            hasty: None,
             hosts,
         };
         lab.write_config();
@@ -151,14 +155,21 @@ impl SshLab {
 
     /// With hosts that may be silent for longer: on a busy machine, a test that is not about silence has none of its own.
     pub fn patient(mut self) -> SshLab {
-        self.silence = Duration::from_secs(60);
+        self.patient = true;
         self
+    }
+
+    /// Patient, but for the host that is lost in the test.
+    pub fn patient_but(mut self, name: &'static str) -> SshLab {
+        self.hasty = Some(name);
+        self.patient()
     }
 
     /// A host as the library takes it.
     pub fn target(&self, name: &str) -> Target {
+        let is_patient = self.patient && self.hasty != Some(name);
         Target {
-            silence: self.silence,
+            silence: if is_patient { PATIENCE } else { SILENCE },
             config: Some(self.config()),
             ..Target::new(name)
         }

@@ -32,7 +32,7 @@ fn powered(lab: &SshLab, power: &str) -> RemoteDut {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn one_whose_connection_was_lost_under_load_is_connected_again() {
-    let mut lab = SshLab::new(&["dut"]);
+    let mut lab = SshLab::new(&["dut"]).patient();
     let client = lab.client().clone();
     let mut dut = client.enter(|| dut(&lab)).unwrap();
     let before = client.enter(|| dut.look().unwrap()).unwrap();
@@ -47,7 +47,7 @@ fn one_whose_connection_was_lost_under_load_is_connected_again() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn one_that_booted_by_itself_is_not_measured_any_more() {
-    let mut lab = SshLab::new(&["dut"]);
+    let mut lab = SshLab::new(&["dut"]).patient();
     let booted = lab.folder().join("booted");
     let answer = format!("[ ! -e {} ] && echo one || echo two", booted.display());
     let script =
@@ -72,7 +72,7 @@ fn one_that_booted_by_itself_is_not_measured_any_more() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn power_that_is_off_for_less_than_a_quarter_of_a_minute_is_no_power_cut() {
-    let lab = SshLab::new(&["dut"]);
+    let lab = SshLab::new(&["dut"]).patient();
     for (program, says) in [
         (
             "true",

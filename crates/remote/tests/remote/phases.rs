@@ -1,12 +1,13 @@
 //! Campaigns on hosts without faults.
 
 use crate::campaign::{S, campaign, design, host, waited};
-use crate::sshd::SshLab;
+use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::phases::{
     Action, Event, Host, Mode, Outcome, Phase, Signal, Status, Step, Undone,
 };
 use linerate_remote::{Driver, ExecutionTarget, Notice, Started, Stream};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 #[test]
 #[ignore = "needs root and openssh-server"]
@@ -29,7 +30,7 @@ fn phases_are_carried_out_on_all_hosts() {
     );
     let timed = Step {
         command: "echo so far; sleep 63".into(),
-        mode: Mode::Timed { limit_ns: S / 2 },
+        mode: Mode::Timed { limit_ns: 3 * S },
     };
     design.hosts[2].phases[1].push(timed);
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});
@@ -80,7 +81,9 @@ fn phases_are_carried_out_on_all_hosts() {
         (Outcome::Stopped, Outcome::TimedOut)
     );
     assert_eq!(seen.started.len(), 2);
-    assert!(lab.hosts.iter().all(|host| host.running("sleep 6") == 0));
+    wait_until("the end of the steps", Duration::from_secs(30), || {
+        lab.hosts.iter().all(|host| host.running("sleep 6") == 0)
+    });
 }
 
 #[test]

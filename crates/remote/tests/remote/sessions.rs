@@ -51,7 +51,7 @@ fn forty_steps_in_the_background_leave_room_for_reset() {
 #[ignore = "needs root and openssh-server"]
 fn hosts_that_take_fewer_sessions_are_found_out() {
     all_is_well(&conducted(
-        &SshLab::with_settings(&["r1"], "MaxSessions 3"),
+        &SshLab::with_settings(&["r1"], "MaxSessions 3").patient(),
         7,
     ));
 }
@@ -59,7 +59,10 @@ fn hosts_that_take_fewer_sessions_are_found_out() {
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_host_that_takes_one_session_says_so_in_few_words() {
-    let seen = conducted(&SshLab::with_settings(&["r1"], "MaxSessions 1"), 1);
+    let seen = conducted(
+        &SshLab::with_settings(&["r1"], "MaxSessions 1").patient(),
+        1,
+    );
     let refused = Outcome::Ended(Status::Exit(126));
     assert!(
         !seen.reports.is_empty() && seen.reports.iter().all(|r| r.end.outcome == refused),

@@ -259,7 +259,7 @@ fn hosts_are_lost(within: Duration) {
     ];
     for (host, words, what) in cases {
         let mut bsd = long();
-        bsd.lab.silence = SILENCE;
+        bsd.lab.hasty = Some(host);
         let lost = || {
             what(&bsd);
             let there = bsd.lab.hosts.iter().find(|h| h.name == host).unwrap();

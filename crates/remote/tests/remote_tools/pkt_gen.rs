@@ -4,7 +4,8 @@ use crate::bsd::{Bsd, TIMING};
 use linerate_measure::trial::{Rates, rates};
 use linerate_remote::TrialResult;
 use linerate_remote::external::NOTHING_ARRIVED;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A whole window, without a fault.
 #[track_caller]
@@ -69,21 +70,24 @@ fn two_generators_feed_one_device_beyond_what_it_forwards() {
 fn the_window_waits_for_the_link_and_for_the_device() {
     let bsd = Bsd::new();
     bsd.set("gen", "link-late-s", "1");
-    let booted = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs()
-        + 4;
-    std::fs::write(
-        bsd.lab.folder().join("wire/forwards-from"),
-        format!("{booted}\n"),
-    )
-    .unwrap();
+    let file = bsd.lab.folder().join("wire/forwards-from");
+    std::fs::write(&file, "9999999999\n").unwrap();
     let bsd = Bsd {
-        patience: Duration::from_secs(6),
+        patience: Duration::from_secs(20),
         ..bsd
     };
-    let result = bsd.trial(&["gen"], None).unwrap();
+    let boot = || {
+        bsd.wait_sending("gen");
+        let booted = UNIX_EPOCH.elapsed().unwrap().as_secs() + 3;
+        // A reader must not find half of it.
+        let whole = file.with_extension("new");
+        std::fs::write(&whole, format!("{booted}\n")).unwrap();
+        std::fs::rename(&whole, &file).unwrap();
+    };
+    let result = std::thread::scope(|scope| {
+        scope.spawn(boot);
+        bsd.trial(&["gen"], None).unwrap()
+    });
     let seen = whole(&result);
     assert!(
         is_near(seen.offered, 800_000.0) && is_near(seen.received, 800_000.0),
@@ -143,7 +147,7 @@ fn seconds_of_the_archive() {
     // The receiver's first five seconds are at zero.
     let bsd = Bsd {
         timing,
-        patience: Duration::from_secs(8),
+        patience: Duration::from_secs(20),
         ..bsd
     };
     let result = bsd.trial(&["gen"], None).unwrap();
@@ -179,7 +183,7 @@ fn sudo_is_asked_for_the_whole_session() {
             timing: TIMING,
             patience: bsd.patience,
         }
-        .run(&std::sync::atomic::AtomicBool::new(false))
+        .run(&AtomicBool::new(false))
     };
     whole(&fly(generator.clone()).unwrap());
     let asked = std::fs::read_to_string(&asked).unwrap();
