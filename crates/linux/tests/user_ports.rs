@@ -63,10 +63,11 @@ fn trial(
     }
     let took = began.elapsed();
     generator.stop().unwrap();
-    let (mut last, mut quiet) = (receiver.frames(), Instant::now());
-    while receiver.frames() < generator.frames() && quiet.elapsed() < Duration::from_secs(2) {
-        if receiver.frames() != last {
-            (last, quiet) = (receiver.frames(), Instant::now());
+    let arrived = || receiver.frames() + receiver.counters().refused;
+    let (mut last, mut quiet) = (arrived(), Instant::now());
+    while arrived() < generator.frames() && quiet.elapsed() < Duration::from_secs(20) {
+        if arrived() != last {
+            (last, quiet) = (arrived(), Instant::now());
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -107,7 +107,7 @@ fn sound() -> SshLab {
     for host in [generator, dut, receiver] {
         Route::open(&host.netns)
             .unwrap()
-            .wait_all_running(Duration::from_secs(5))
+            .wait_all_running(Duration::from_secs(60))
             .unwrap();
     }
     for host in [generator, receiver] {

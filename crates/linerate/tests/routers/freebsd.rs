@@ -274,7 +274,7 @@ fn a_router_that_does_not_come_back_is_turned_off_and_on() {
     // The second reboot, which puts it back, it comes back from by itself.
     bsd.reboots_from(Some(2));
     bsd.lab(&format!("power-cycle = [\"{}\"]", bsd.power()));
-    bsd.patience("5 s");
+    bsd.patience("20 s");
     let ended = bsd.run(&with_reboots().replace("blocks = 2", "blocks = 1"), &[]);
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(

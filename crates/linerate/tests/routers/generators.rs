@@ -25,7 +25,7 @@ fn share_a_rate() -> Vec<u64> {
     let plan = PLAN.replace("flows = 2000", "flows = 2000\nrate = \"400 kpps\"");
     let ended = bsd.run(
         &plan
-            .replace("\"200 ms\"", "\"1 s\"")
+            .replace("\"200 ms\"", "\"5 s\"")
             .replace("blocks = 2", "blocks = 1"),
         &[],
     );

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long an interface may still have the program before: a process that another thread is about to start has the descriptors of
 /// this one until it begins.
-const HELD: Duration = Duration::from_secs(1);
+const HELD: Duration = Duration::from_secs(5);
 
 /// A program on an interface, which its end takes off.
 pub(super) struct Attached {

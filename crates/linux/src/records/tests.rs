@@ -366,6 +366,20 @@ fn a_stopped_campaign_goes_on_after_its_whole_trials() {
     );
 }
 
+/// A program that another thread has just started has the descriptor until it begins.
+#[test]
+fn trials_can_be_added_once_their_log_is_closed_whoever_has_its_descriptor() {
+    let folder = Folder::new();
+    let out = folder.0.join("record");
+    let mut store = RecordStore::create(&folder.0, "x", Some(&out)).unwrap();
+    store.write_campaign(&campaign()).unwrap();
+    store.finish().unwrap();
+    let file = open_trials(&out, &mut OpenOptions::new()).unwrap();
+    let _elsewhere = file.try_clone().unwrap();
+    drop(TrialLog::new(file, out.join(TRIALS), 0).unwrap());
+    RecordStore::reopen(&out).unwrap();
+}
+
 #[test]
 fn known_times() {
     // As `date -u -d @N` prints them.

@@ -32,14 +32,14 @@ fn both_generators_send_no_frame_before_it_is_due() {
         &mut *packet_generator(&wire, traffic("64"), &[0]),
         &wire,
         20_000.0,
-        50,
+        3000,
         1,
     );
     paced(
         &mut *xdp_generator(&wire, traffic("64"), &[0]),
         &wire,
         20_000.0,
-        50,
+        3000,
         1,
     );
 }

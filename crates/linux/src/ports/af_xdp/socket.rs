@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a queue may still be busy with a socket that has just been closed.
-const BUSY: Duration = Duration::from_secs(2);
+const BUSY: Duration = Duration::from_secs(5);
 
 /// The fewest chunks that are worth a socket.
 const FEWEST_CHUNKS: u32 = 64;
@@ -199,7 +199,7 @@ impl<R> Socket<R> {
 /// XDP_UMEM_REG. Its pages are locked: without CAP_IPC_LOCK, RLIMIT_MEMLOCK (often 8 MiB) holds for all of a user's. Those of
 /// a socket that has just been closed count for a while; after that, less has to do.
 fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
-    let until = Instant::now() + BUSY / 2;
+    let until = Instant::now() + Duration::from_secs(1);
     loop {
         let memory = Mapping::anonymous(chunk as usize * chunks as usize)?;
         let request = XdpUmemReg {
