@@ -183,7 +183,7 @@ fn arguments_that_fit_no_worker_are_told_at_once() {
 #[test]
 fn trials_are_carried_out_and_recorded() {
     let a = "[Startup]\nstep1: echo ready > state; echo out; echo err >&2\n[Run]\nspawn1: sleep 60\nstep1: no-such-command\n\
-             timeout5: echo early; sleep 60\n[Collect]\nstep1: cat state\n[Reset]\nstep1: rm state\nstep2: kill -9 $$\n";
+             timeout3: echo early; sleep 60\n[Collect]\nstep1: cat state\n[Reset]\nstep1: rm state\nstep2: kill -9 $$\n";
     let b = "[Startup]\n[Run]\nstep1: while ! test -e state; do :; done; echo $((2 + 2))\n[Collect]\n[Reset]\n";
     let scratch = test(2, &[a, b]);
     let ended = conduct(&scratch, &["--local", "--output", "out.jsonl"])
@@ -232,7 +232,7 @@ fn trials_are_carried_out_and_recorded() {
             (&json!(2), &json!(9))
         );
         let took = worker["steps"][3]["took_s"].as_f64().unwrap();
-        assert!(took >= 5.0, "{took}");
+        assert!(took >= 3.0, "{took}");
         assert_eq!(
             (&worker["reset"], &trial["workers"][1]["reset"]),
             (&json!("with-failures"), &json!("all"))

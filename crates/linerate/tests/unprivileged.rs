@@ -300,7 +300,7 @@ fn ctrl_c_keeps_what_was_measured() {
 
 #[test]
 fn a_bench_that_was_stopped_is_resumed() {
-    let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --trials 400");
+    let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --trials 200");
     let running = bench.program().start();
     wait_for("two trials", || {
         (crate::common::campaign::trials(&bench.directory()).len() >= 2).then_some(())
@@ -322,7 +322,7 @@ fn a_bench_that_was_stopped_is_resumed() {
     ];
     let campaign = bench.read(linerate(resume).run().ok());
     all_valid(&campaign.trials);
-    assert_eq!(campaign.trials.len(), 800);
+    assert_eq!(campaign.trials.len(), 400);
     assert_eq!(campaign.document("summary.json")["stopped"], "trials");
 }
 
