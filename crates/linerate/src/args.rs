@@ -26,7 +26,7 @@ use std::time::Duration;
 /// How a result is printed.
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
-    /// Format of the result: json has all data of the page, csv its tables; the others are pages to read
+    /// Format of the result: json has all data, csv the tables; the others are for reading
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 
@@ -118,7 +118,7 @@ pub struct AtInterface {
     #[arg(long = "namespace", alias = "netns", value_name = "NAME")]
     pub netns: Option<String>,
 
-    /// Confirms that this interface is part of an isolated lab. `receive` counts the test frames that arrive there, and hides all frames from the host
+    /// Confirms that this interface is part of an isolated lab
     #[arg(long, value_name = "IFACE")]
     pub isolated_lab: Vec<String>,
 
@@ -127,12 +127,12 @@ pub struct AtInterface {
     pub wait_link: u64,
 
     /// How frames leave or arrive [default: xdp; `send` takes af-packet where the card does not transmit frames of XDP]
-    #[arg(long, value_name = "BACKEND", value_parser = own_backend())]
-    pub port: Option<Backend>,
+    #[arg(long, alias = "port", value_name = "BACKEND", value_parser = own_backend())]
+    pub backend: Option<Backend>,
 
     /// Number of the sender: `send` writes it into its frames, and `receive` counts only frames with this number
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub campaign: u8,
+    #[arg(long, alias = "campaign", value_name = "N", default_value_t = 1)]
+    pub sender: u8,
 
     /// Milliseconds between two lines of output while frames are sent or received
     #[arg(short = 'T', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
@@ -225,8 +225,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant's whole 95 % interval (of a search: all between its bounds) is at least this share, such as 3%, below
-    /// the baseline (the variant that others are compared with); with 5 if only a part is, or if there is no interval
+    /// Exit with status 3 if a variant is slower than the baseline by at least this share, such as 3%: its whole 95 % interval, or all
+    /// between a search's bounds. With 5 if only a part is, or without an interval
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

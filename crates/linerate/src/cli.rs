@@ -26,7 +26,7 @@ pub enum Command {
     /// How many frames a second does this machine's kernel forward?
     ///
     /// Builds an embedded lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester
-    /// without a DUT, and the kernel's forwarding. Every trial is audited: a trial is valid if each frame sent is received, or
+    /// (generator and receiver) alone, and the kernel's forwarding. Every trial is audited: a trial is valid if each frame sent is received, or
     /// its loss is located. Prints rates with 95 % intervals, what limited the rates, and where the records are. With neither
     /// --allow-host-changes nor --keep, it changes only one setting of the host, and only while it measures: the CPU priority of your
     /// shell's session.
@@ -45,10 +45,10 @@ pub enum Command {
     /// loads. linerate also measures how often this machine stalls (stops for a moment, and loses frames): the more often, the shorter
     /// the trials. Several variants take turns, trial by trial.
     Search(Box<search::Search>),
-    /// Which element of an ordered list made it slower?
+    /// Which rule file, kernel or setting made a DUT slower?
     ///
     /// The list is a folder of rule files, several kernels, or the levels of any factor of a plan, in their order. First linerate
-    /// measures both ends of the list. If the last element is slower than the first, it looks for the one with which that began: each
+    /// measures both ends of the list. If the last element is slower than the first, it looks for the first slow one: each
     /// candidate alternates with both ends, until its side is known, and the next candidate halves the rest. The result is the culprit
     /// with its probability, or undecided.
     Bisect(Box<bisect::Bisect>),
@@ -64,7 +64,7 @@ pub enum Command {
     Plan(plan_file::Plan),
     /// Carry out a test that was written for the tool Conductor
     ///
-    /// Conductor coordinates the hosts of a lab for a test. Its configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
+    /// Conductor coordinates the hosts of a lab for a test. Its configuration files name workers (each has a player, its host) and the commands that they run in four phases: startup, run, collect, reset.
     /// linerate reads these files unchanged, with Conductor's section names of 2014 and of 2025, and reports all faults at once. It
     /// runs the commands over ssh on all hosts at the same time, stops each command at its time limit, and records its output and
     /// exit status.
@@ -90,7 +90,7 @@ pub enum Command {
     Show(show::Show),
     /// Write campaigns and tunings as one page for a browser
     ///
-    /// The page has the verdict, pictures with every trial as a point, all tables, warnings, and how it was measured. It is one file that
+    /// The page has the verdict, plots with every trial as a point, all tables, warnings, and how it was measured. It is one file that
     /// loads nothing and is complete without its script.
     #[command(hide = true)]
     Report(report::Report),
@@ -106,7 +106,7 @@ pub enum Command {
     /// Show campaigns in a browser, also while they run
     ///
     /// Serves the pages of `linerate show --format html` over HTTP, with a list of all campaigns, the newest first. The page of a running campaign
-    /// renews itself. Only this machine can reach the server, unless you use --allow-network. Nothing can be changed through it.
+    /// refreshes itself. Only this machine can reach the server, unless you use --allow-network. Nothing can be changed through it.
     Serve(serve::Serve),
     /// Which is faster, by how much, and how certain is it?
     ///
@@ -115,11 +115,11 @@ pub enum Command {
     /// Trials of different campaigns are compared unpaired. If both campaigns are of the same machine, linerate compares twice: the rates,
     /// and the rates divided by the tester's own. A difference counts only if both show it.
     Compare(compare::Compare),
-    /// Recompute published figures from the published data
+    /// Recompute published results from the published data
     ///
     /// From the public archive of runs, recomputes the tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for
-    /// routing and firewalling" and of the BSD Router Project's lab pages. Each printed figure stands beside the recomputed one
-    /// with a verdict: it agrees, was cut off instead of rounded, is wrong in print, or has no data. For a wrong figure linerate
+    /// routing and firewalling" and of the BSD Router Project's lab pages. Each printed number stands beside the recomputed one
+    /// with a verdict: it agrees, was cut off instead of rounded, is wrong in print, or has no data. For a wrong number linerate
     /// searches the data for the source of the printed value: the maximum, the median of another set, or a slip in the last digit.
     Reproduce(reproduce::Reproduce),
     /// Statistics of files of numbers, as ministat(1) prints them
@@ -127,7 +127,7 @@ pub enum Command {
     /// A drop-in replacement for ministat, and faster. Each file is a set of numbers: one number on each line, or one column of a
     /// table. Without a file, or for -, stat reads standard input. There can be up to 7 sets; each is compared with the first by
     /// Student's t test. Empty lines are ignored; a word that begins with # is a comment, up to the end of the line. The output is
-    /// ministat's, byte for byte, with the arithmetic of the generation that --era names, so that published figures can be checked.
+    /// ministat's, byte for byte, with the arithmetic of the generation that --era names, so that published results can be checked.
     Stat(stat::Stat),
     /// Why does a DUT not forward more? With evidence and remedy
     ///
@@ -143,8 +143,8 @@ pub enum Command {
     /// Show those parts of a host's configuration that affect forwarding
     ///
     /// Asks this machine, a network namespace or a host over ssh, or reads a saved folder. The facts are about CPUs, cards, queues,
-    /// interrupts, offloads, sysctls, packet filters, tables and the settings of the next boot. Nothing is changed. No question is
-    /// about passwords or keys.
+    /// interrupts, offloads, sysctls, packet filters, tables and the settings of the next boot. Nothing is changed. It asks for
+    /// no passwords or keys.
     Facts(facts::Facts),
     /// Recommend settings, with reasons and measured effects
     ///
@@ -193,10 +193,10 @@ pub enum Command {
     Import(import::Import),
     /// Between which campaigns or source revisions did results change?
     ///
-    /// Puts campaigns of the same machine, variant and frames in order of time, and results of an archive in order of source revision
-    /// and version. In each such time line of 8 points or more it finds where the level changed. Outliers, and results that switch
+    /// Puts campaigns of the same machine, variant and frames in order of time, and results of an archive in order of release and source
+    /// revision. In each such time line of 8 points or more it finds where the level changed. Outliers, and results that switch
     /// between two modes, do not count as changes. Of a hundred time lines without a change, two to five show a change by chance.
-    /// For campaigns it follows the ratio to the tester alone, which drift of the machine does not move. docs/history.md has the
+    /// For campaigns it follows rate / tester's own rate, in which machine drift cancels out. docs/history.md has the
     /// method.
     History(history::History),
     /// Write rule sets of pf, ipfw, ipf, iptables or nftables

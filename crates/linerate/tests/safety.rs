@@ -94,7 +94,7 @@ fn an_interface_that_leads_elsewhere_is_refused_with_the_reason() {
 fn an_interface_named_as_an_isolated_lab_is_used_with_a_warning() {
     let namespace = Namespace::new();
     namespace.ip("addr add 192.0.2.1/24 dev t0").ok();
-    let sent = send_in(&namespace, "--isolated-lab t0 --port af-packet")
+    let sent = send_in(&namespace, "--isolated-lab t0 --backend af-packet")
         .run()
         .ok();
     for part in ["warning", "192.0.2.1", "--isolated-lab t0 was given"] {
@@ -250,7 +250,7 @@ fn without_privilege_there_is_a_clear_message() {
     as_nobody("bench --simulate ok --trials 1 --duration 20ms")
         .run()
         .ok();
-    for line in ["bench --port xdp --trials 1", "lab up"] {
+    for line in ["bench --backend xdp --trials 1", "lab up"] {
         let refused = as_nobody(line).run().fails(1, &["linerate: "]);
         let says = refused.stderr.to_lowercase();
         assert!(

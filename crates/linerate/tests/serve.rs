@@ -206,7 +206,7 @@ fn the_page_of_a_running_campaign_renews_itself() {
         status(&page) == "200" && page.contains("\r\nRefresh: 5\r\n"),
         "{page}"
     );
-    assert!(page.contains("This page renews itself every 5 s."));
+    assert!(page.contains("This page refreshes itself every 5 s."));
     assert!(page.contains("This campaign is running: ") && body(&page).ends_with("</html>\n"));
     running.signal(SIGINT);
     running.wait();

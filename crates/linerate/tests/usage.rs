@@ -100,7 +100,7 @@ const REFUSED: [(&str, &[&str]); 51] = [
     ),
     (
         "rfc2544 --test throughput --verify 2",
-        &["--verify", "add --search bisection"],
+        &["--verify", "add --search binary"],
     ),
     (
         "search --min 1pps --duration 100ms",

@@ -98,7 +98,7 @@ fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
         ("af-packet", _) => "sudo linerate bench has one that is some ten times faster",
         ("wrk", _) => "give it more CPUs (--cpus)",
         ("xdp", Mode::Threaded) => "give it more CPUs (--cpus)",
-        (_, Mode::Threaded) => "--port xdp is faster, and its receiver is no program",
+        (_, Mode::Threaded) => "--backend xdp is faster, and its receiver is no program",
         _ => "give it a CPU of its own: linerate bench --mode threaded",
     };
     limited.then(|| format!("the tester was the limit: {faster}"))

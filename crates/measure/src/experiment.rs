@@ -340,7 +340,7 @@ pub struct Trials {
     pub tests: Vec<Benchmark>,
     /// Runs of each repeated test; default [`Benchmark::repeats`].
     pub repeats: Option<u32>,
-    /// Further trials with loss before a burst counts as too long, or, in a bisection, a load as too high.
+    /// Further trials with loss before a burst counts as too long, or, in a binary search, a load as too high.
     pub verify: u32,
     /// Whether searches for a rate begin with loads far below it; false in records from before there were such trials.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -523,7 +523,8 @@ pub enum Method {
     /// MLRsearch (RFC 9971).
     #[default]
     Mlrsearch,
-    /// Bisection, one trial at each load.
+    /// Binary search, one trial at each load.
+    #[serde(alias = "binary")]
     Bisection,
 }
 

@@ -1,6 +1,6 @@
 //! Ways to send and receive frames: the table of all backends and their capabilities.
 //!
-//! [`CAPABILITIES`] is the only such list. Lab files, `--port`, the agents' protocol and records use its names, and every testbed
+//! [`CAPABILITIES`] is the only such list. Lab files, `--backend`, the agents' protocol and records use its names, and every testbed
 //! checks it before it uses a backend. Constructors are in `linerate_linux::ports` (linerate's own) and `linerate_hosts::tools`
 //! (programs).
 

@@ -197,7 +197,7 @@ fn goals(draft: &Draft, tree: &Tree, measure: Span, problems: &mut Vec<Diagnosti
         (trials.method, &trials.goals[..], tree.get("method"))
     {
         let why = format!(
-            "bisection searches for one goal, not also for {}",
+            "a binary search is for one goal, not also for {}",
             second.name
         );
         problems.fault(node.span, why, "name one in goals, or leave method out");
@@ -206,8 +206,8 @@ fn goals(draft: &Draft, tree: &Tree, measure: Span, problems: &mut Vec<Diagnosti
         .entry("verify")
         .filter(|_| trials.verify > 0 && trials.method != Method::Bisection);
     if let Some(verify) = repeats.filter(|_| !trials.tests.contains(&Benchmark::BackToBack)) {
-        let why = "only a bisection, and the test back-to-back, repeat trials so: MLRsearch repeats them by its goals";
-        let add = draft.add("trials", "method", "\"bisection\"");
+        let why = "only a binary search, and the test back-to-back, repeat trials so: MLRsearch repeats them by its goals";
+        let add = draft.add("trials", "method", "\"binary\"");
         problems.fault(verify.key_span, why, format!("{add}, or leave it out"));
     }
     if let Some(twice) =

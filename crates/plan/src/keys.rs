@@ -73,7 +73,7 @@ pub(super) static LAB: Table = Table {
                 load XDP programs, otherwise af-packet.",
         ),
         key("batch", Kind::count(1, 256)).about(
-            "Number of frames that the embedded lab's generator hands over together. Default: linerate \
+            "Number of frames that the embedded lab's generator hands to the kernel at once. Default: linerate \
                 tries several numbers and chooses one by their rates.",
         ),
         key("statement", Kind::Line).about(
@@ -102,7 +102,7 @@ static CLOSES: [(&str, &str); 3] = [
     ("client", "FIN of the client, FIN of the server, ACK"),
     (
         "server",
-        "an ACK of the client, on which the server sends FIN; FIN of the client, ACK",
+        "the client's ACK makes the server send FIN; FIN of the client, ACK",
     ),
     ("reset", "RST of the client"),
 ];
@@ -115,7 +115,7 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: none.",
         ),
         key("http", Kind::Choice(&HTTP)).about(
-            "Measure requests of HTTP/1.1 a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64, if `flows` is not given). In the embedded lab, IPv4 only. Default: none.",
+            "Measure HTTP/1.1 requests a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64 without `flows`). Embedded lab and IPv4 only. Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_HTTP_OBJECT)).about(
             "Bytes of the server's answer: on each connection at most 1,440, by default 6, which fill the shortest frame; to each request of HTTP at most 67,108,864, by default 1,024.",
@@ -348,7 +348,7 @@ pub(super) static TRIALS: Table = Table {
         key("pause", Kind::duration(MS, H)).about("The wait before each trial."),
         key("measure", Kind::Choice(&MEASURES)).about("What is measured of each cell. Default: rate."),
         key("goals", Kind::List(&Kind::Form(&GOAL))).about(
-            "search: the goals (docs/search.md): ndr, pdr, rfc2544, tst009 (ETSI TST 009) or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr; ndr for a bisection.",
+            "search: the goals (docs/search.md): ndr, pdr, rfc2544, tst009 (ETSI TST 009) or LOSS:FINAL:SUM:EXCEED. Default: ndr and pdr; ndr for a binary search.",
         ),
         key("method", Kind::Choice(&METHODS)).about("search, rfc2544: how to search for a rate. Default: mlrsearch."),
         key("step", Kind::Form(&SHARE))
@@ -365,7 +365,7 @@ pub(super) static TRIALS: Table = Table {
         REPEATS,
         key("verify", Kind::count(0, 1000)).about(
             "rfc2544, search: after a trial with loss, repeat it up to this many times. The burst (back-to-back) counts as too long, or \
-                the load (bisection) as too high, only if all repeats lose frames. Default: 0.",
+                the load (binary search) as too high, only if all repeats lose frames. Default: 0.",
         ),
         DRAIN,
         SETTLE,
@@ -432,15 +432,19 @@ static MEASURES: [(&str, &str); 4] = [
     ("rfc2544", "the tests of RFC 2544 and later RFCs"),
 ];
 
-static METHODS: [(&str, &str); 2] = [
+/// Begins the meaning of a word that plans may still have.
+pub const OLDER_NAME: &str = "older name of ";
+
+static METHODS: [(&str, &str); 3] = [
     (
         "mlrsearch",
         "a few trials for most of the loads, many for the loads that decide the result (RFC 9971)",
     ),
     (
-        "bisection",
-        "one trial at each load, unless losses are verified",
+        "binary",
+        "binary search: one trial at each load, unless losses are verified",
     ),
+    ("bisection", "older name of binary"),
 ];
 
 static REBOOTS: [(&str, &str); 3] = [

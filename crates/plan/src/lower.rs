@@ -199,7 +199,7 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
     table.entry("until").or_insert(json!(until));
     let mut trials: Trials = typed(table);
     if trials.measure == Measure::Search && trials.goals.is_empty() {
-        // A bisection is for one goal.
+        // A binary search is for one goal.
         let usual: &[_] = if trials.method == Method::Bisection {
             &["ndr"]
         } else {

@@ -170,7 +170,7 @@ fn totals(text: &str) -> Option<(u64, f64, f64)> {
     sound.then_some((packets.parse().ok()?, length, seconds))
 }
 
-/// `Interface: 12345 sent, 6 refused (the other end's ring was full)`.
+/// `Interface: 12345 sent, 6 refused by a full ring at the other end`.
 fn refused(text: &str) -> Option<u64> {
     let (_, rest) = text.strip_prefix("Interface: ")?.split_once(" sent, ")?;
     rest.split_once(" refused")?.0.parse().ok()
@@ -213,10 +213,10 @@ Other frames: 2 ARP
 
     #[test]
     fn what_the_other_end_refused_was_not_sent() {
-        let text = "ipv4 udp frames of 64 bytes with FCS, 1 flows (sequential), as fast as possible, from g0 by xdp, campaign 1
+        let text = "ipv4 udp frames of 64 bytes with FCS, 1 flows (sequential), as fast as possible, from g0 by xdp, sender 1
    1.000 s    1000000 pps  (1000000 frames sent in 1000.0 ms)
 Sent 1000000 frames of 64.0 bytes with FCS in 1.000 s: 1.00 Mpps, 672 Mbit/s at layer 1, 512 Mbit/s at layer 2
-Interface: 999000 sent, 1000 refused (the other end's ring was full)
+Interface: 999000 sent, 1000 refused by a full ring at the other end
 ";
         let report = report(Side::Generator, text, Some(Status::Exit(0)), false);
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
+use linerate_plan::keys::OLDER_NAME;
 use linerate_plan::{Keyed, Source};
 use serde_json::{Value, json};
 use std::marker::PhantomData;
@@ -123,7 +124,10 @@ impl Opt {
                     |(word, _): &&(&str, &str)| self.only.is_empty() || self.only.contains(word);
                 let values = words.iter().filter(taken);
                 let values: Vec<PossibleValue> = values
-                    .map(|(word, about)| PossibleValue::new(*word).help(*about))
+                    .map(|(word, about)| {
+                        let value = PossibleValue::new(*word).help(*about);
+                        value.hide(about.starts_with(OLDER_NAME))
+                    })
                     .collect();
                 PossibleValuesParser::new(values)
                     .try_map(move |word| read(&word))
@@ -138,11 +142,11 @@ impl Opt {
             Some(value) => arg.num_args(0..=1).default_missing_value(value),
             None => arg,
         };
-        // One word for the lengths of frames, wherever they are given; the other was its name.
-        let arg = if self.name() == "sizes" {
-            arg.alias("size")
-        } else {
-            arg
+        // Names that these options had.
+        let arg = match self.name() {
+            "sizes" => arg.alias("size"),
+            "backend" => arg.alias("port"),
+            _ => arg,
         };
         let more = match self.takes {
             Takes::One => "",

@@ -51,7 +51,7 @@ pub struct Advise {
 /// Role of the host.
 #[derive(Debug, Args)]
 pub struct Purpose {
-    /// Role of the host: router, firewall (a router that filters), bridge (of frames), endhost [default: concluded from
+    /// Role of the host: router, firewall (a router that filters), bridge, endhost [default: concluded from
     /// whether the host forwards, and from its firewall's rules]
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Option<Role>,

@@ -24,8 +24,7 @@ use std::sync::Arc;
 
 /// Carry out recommendations of `linerate advise`, or the changes that a tuning proved to help, at once and for the next boot.
 #[derive(Debug, Args)]
-#[command(mut_arg("place", |arg| arg.index(1).value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a tuning, whose proven changes \
-    are made: its folder, last, or a name that `linerate list` shows")))]
+#[command(mut_arg("place", |arg| arg.index(1).value_name("HOST|TUNING").help("A host over ssh [default: this machine]; or a campaign of `tune`: its folder, last, or a name that `linerate list` shows")))]
 #[command(mut_arg("sudo", |arg| arg.help("Read and change the settings of the host with `sudo -n`")))]
 #[command(after_help = "Examples:
   sudo linerate apply --all --dry-run         what would change, in which file
@@ -37,7 +36,7 @@ use std::sync::Arc;
   linerate apply last root@router             the same changes, on a host over ssh
   linerate apply last --lab LAB.toml          on the DUT of a lab
 
-Of a tuning, linerate makes the changes that are proven to help (docs/tuning.md). Changes that only the lab can have, such as a \
+From a campaign of `tune`, linerate makes only the changes that are proven to help (docs/tuning.md). Changes that only the lab can have, such as a \
 rule set, are named and left out.
 
 Before it makes a change, linerate shows it and writes down the present value. --revert restores this value, also \

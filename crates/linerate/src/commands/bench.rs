@@ -32,7 +32,7 @@ impl Verb for Options {
             key("--illegal", "traffic.illegal", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
-                "Number of flows, which differ in addresses or ports; with --http, connections at the same time [default: 2000; 64 with --http; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
+                "Number of flows, which differ in addresses or ports; with --http, concurrent connections [default: 2000; 64 with --http; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
             ),
             key("--order", "traffic.order", "ORDER"),
         ],
@@ -54,7 +54,7 @@ impl Verb for Options {
             key("--cpus", "lab.generator-cpus", "LIST"),
             key("--dut-cpus", "lab.dut-cpus", "LIST"),
             key("--transport", "traffic.transport", "TRANSPORT"),
-            key("--port", "lab.port", "BACKEND"),
+            key("--backend", "lab.port", "BACKEND"),
             key("--batch", "lab.batch", "N"),
             key("--stamp-every", "traffic.stamp-every", "N"),
         ],
@@ -87,7 +87,7 @@ impl Verb for Options {
   linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing alone. It is the baseline, but where you name it
+  forwarding           the kernel's routing alone. It is the baseline. If you name it
                        or a known-... variant, the first --variant is
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
@@ -112,7 +112,7 @@ A rule file is input of nft or output of iptables-save. linerate loads it in the
 and replaces its interfaces and networks with the lab's: `in` is the generator's side, `out` the receiver's. Without
 --map linerate guesses, and prints its guess. docs/rules.md has more.
 
-Words: a campaign is one measurement, with a folder for its records. A variant is one kind of DUT; the baseline is
+Terms: a campaign is one measurement, with a folder for its records. A variant is one kind of DUT; the baseline is
 the variant that others are compared with. A cell is a variant with one frame length, IP version and value of each
 factor. A block is one trial of each cell, in random order.
 
@@ -132,7 +132,7 @@ pub struct Bench {
     #[arg(long = "rules", value_name = "FILE")]
     rules: Vec<PathBuf>,
 
-    /// Where an interface or network of the rule files is in the lab: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere (on neither
+    /// Side of the lab for an interface or network of the rule files: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere (on neither
     /// side); may be repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     map: Vec<(String, Meaning)>,

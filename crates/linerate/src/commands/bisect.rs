@@ -1,4 +1,4 @@
-//! `linerate bisect`: which element of an ordered list made it slower?
+//! `linerate bisect`: which element of an ordered list made a DUT slower?
 
 use super::run::{self, OF_TRIALS, Which};
 use crate::args::keyed::{Keys, Opt, Verb, key, stands_for};
@@ -30,7 +30,7 @@ impl Verb for Options {
             key("--mode", "lab.mode", "MODE").only(&["inline", "threaded"]),
             key("--cpus", "lab.generator-cpus", "LIST"),
             key("--dut-cpus", "lab.dut-cpus", "LIST"),
-            key("--port", "lab.port", "BACKEND"),
+            key("--backend", "lab.port", "BACKEND"),
             key("--batch", "lab.batch", "N"),
         ],
     ];
@@ -57,7 +57,7 @@ impl Verb for Options {
 The first element of the list is the good end, the last one the bad end. In a folder, numbers in names count as numbers:
 r2.nft comes before r10.nft. An element that cannot be measured is passed over.
 
-First blocks of trials have both ends, then both ends and one candidate, so that drift of the machine cancels out. At the
+At first, blocks have both ends; then both ends and one candidate, so that drift of the machine cancels out. At the
 end, they also have the culprit and the element before it: the ratio of these two is the size of the step. Of two steps,
 the larger one is the culprit; the other one is mentioned if the trials show it. docs/bisect.md has the method.
 

@@ -166,7 +166,7 @@ A router's rate counts the frames that it forwards in both directions together."
         #[command(flatten)]
         stay: Stay,
     },
-    /// Linux' connection tracking: nf_conntrack_max, nf_conntrack_buckets, memory
+    /// Linux connection tracking: nf_conntrack_max, nf_conntrack_buckets, memory
     #[command(after_help = "Examples:
   linerate calc conntrack 1M                  the buckets and the memory of a million connections
   linerate calc conntrack 1M --memory 4GiB    and the kernel's default for 4 GiB

@@ -50,8 +50,8 @@ pub struct Compare {
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
     confidence: Confidence,
 
-    /// Exit with status 3 if the whole interval of a campaign or variant is at least this share, such as 3%, below the reference. Status 5
-    /// if only a part of the interval is, or if there is no interval
+    /// Exit with status 3 if a campaign or variant is slower than the reference by at least this share, such as 3%: its whole interval. With
+    /// 5 if only a part is, or without an interval
     #[arg(long, value_name = "SHARE")]
     fail_if_slower: Option<Share>,
 

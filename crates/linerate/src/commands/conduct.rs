@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 
 Both of Conductor's vocabularies are read: [Clients] and [Master], [Workers] and [Coordinator]. Files of players are looked
 for beside the test, then in the working directory. linerate uses the system's ssh with your keys, agent and configuration;
-the hosts need not run Conductor's player. The reset phase is run in every case, also after Ctrl-C.
+the hosts need not run Conductor's player. If chosen, the reset phase always runs, even after Ctrl-C.
 docs/conductor.md describes the format and the differences from Conductor.
 
 Exit status: 0 all steps of all trials succeeded, or were shown; 1 a step failed, or a host was lost or not reached;

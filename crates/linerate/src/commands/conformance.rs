@@ -14,15 +14,15 @@ const NOT_COMPLIANT: u8 = 3;
   linerate conformance DIR -o conformance.html
 
 The directory holds a campaign of `linerate rfc2544`, a loss curve, a search with the goal rfc2544, or a campaign of TCP
-connections or HTTP. Each row is a requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889; of
-connections, one of RFC 3511, sections 5.2 to 5.5. Its status is computed from the records:
+connections or HTTP. Each row is a requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889; for
+connections, of RFC 3511, sections 5.2 to 5.5. Its status is computed from the records:
   met              the records show it
   deviation        a SHOULD that is not met
   violated         a MUST that is not met
   not-applicable   it does not concern this campaign, such as a row about the medium on virtual links
-  not-run          the test was not made, or the records cannot tell
+  not-run          the test was not run, or the records cannot tell
 
-Each test that was made has a claim (RFC 2544, section 5): unconditionally compliant if every MUST and SHOULD is met,
+Each test that was run has a claim (RFC 2544, section 5): unconditionally compliant if every MUST and SHOULD is met,
 conditionally compliant if every MUST is met, else not compliant, with the rows that decide. A test with a cell
 without a result, or with disturbed trials, makes no claim. docs/conformance.md lists the rows that linerate never
 meets, with the reasons.

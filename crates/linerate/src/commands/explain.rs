@@ -36,7 +36,7 @@ page says how many causes were not examined, and --full lists them. docs/explain
 
 If a plan can make the change that a finding proposes, the finding has an experiment: alternating trials of the DUT
 without the change and with it. --prove runs experiments in the embedded lab only, and refuses on
-another machine than the one that was measured. It runs no experiment that changes settings of the whole host.
+any machine but the measured one. It runs no experiment that changes settings of the whole host.
 
 Exit status: 0 explained; 1 an error; 2 bad arguments; 5 with --prove: no experiment was run; 130 interrupted.")]
 pub struct Explain {

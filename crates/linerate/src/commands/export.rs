@@ -54,9 +54,9 @@ pub enum Form {
   linerate export parquet ~/netbenches -o netbenches.parquet      the public archive
   duckdb -c \"SELECT machine, name, median(received_fps) FROM 'trials.parquet' WHERE valid GROUP BY ALL\"")]
     Parquet(Parquet),
-    /// A picture of a campaign's page as an SVG file of its own
+    /// A plot of a campaign's page as an SVG file of its own
     ///
-    /// Without the name of a picture, the command lists the pictures of the page.
+    /// Without the name of a plot, the command lists the plots of the page.
     #[command(after_help = "Examples:
   linerate export picture linerate-results/NAME
   linerate export picture linerate-results/NAME \"Rate over rules\" -o rules.svg
@@ -84,8 +84,8 @@ pub struct Picture {
     /// The campaign
     #[arg(value_name = "DIR", value_parser = handle::folder)]
     directory: PathBuf,
-    /// Title or number of the picture, as the list shows them
-    #[arg(value_name = "PICTURE")]
+    /// Title or number of the plot, as the list shows them
+    #[arg(value_name = "PLOT")]
     name: Option<String>,
     /// The file [default: standard output]
     #[arg(short, long, alias = "output", value_name = "FILE", requires = "name")]

@@ -20,7 +20,7 @@ use std::fs;
 
 A folder may be one that --save wrote, or that of a campaign. It may also hold saved outputs, in files named after their \
 commands (sysctl-a.txt, ifconfig-a.txt, pfctl-si.txt), or a file system tree (etc/rc.conf, boot/loader.conf, proc/sys, \
-sys/class/net). Nothing on a host is changed. No question is about passwords or keys, and lines of answers that may \
+sys/class/net). Nothing on a host is changed. It asks for no passwords or keys, and lines of answers that may \
 hold one are left out. docs/advise.md lists the commands of each system, with the names of their files.
 
 Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]

@@ -10,10 +10,11 @@ use std::fs;
 
 /// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions.
 #[derive(Args)]
+#[command(mut_arg("format", |arg| arg.hide_default_value(true).help("List all functions in this format instead: json has all data, csv the tables; the others are for reading [default: a flame graph, SVG]")))]
 #[command(after_help = "Examples:
   pmcstat -R pmc.out -z16 -G pmc.graph                    (on FreeBSD, after pmcstat -S cpu_clk_unhalted.thread -O pmc.out)
   linerate flame pmc.graph > pmc.svg                      a flame graph for any browser
-  linerate flame --top 10 pmc.graph                       the ten functions with most samples, and their callers
+  linerate flame --top 10 pmc.graph                       the ten functions with the most samples, and their callers
   linerate flame --folded pmc.graph > pmc.stack           folded stacks, as stackcollapse-pmc.pl prints them
   perf script | linerate flame - -o linux.svg             a profile of Linux
   linerate flame before.graph after.graph -o change.svg   red functions grew, blue ones fell
@@ -34,19 +35,19 @@ pub struct Flame {
     #[arg(value_name = "AFTER", value_parser = stacks, conflicts_with = "folded")]
     after: Option<PathBuf>,
 
-    /// Print folded stacks instead of a picture
+    /// Print folded stacks instead of a flame graph
     #[arg(long, conflicts_with_all = ["top", "json", "format"])]
     folded: bool,
 
-    /// Print this many functions instead of a picture
+    /// Print this many functions instead of a flame graph
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20")]
     top: Option<usize>,
 
-    /// Write the picture or the folded stacks to this file, instead of standard output
+    /// Write the flame graph or the folded stacks to this file, instead of standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "top")]
     out: Option<PathBuf>,
 
-    /// Title of the picture [default: the names of the files]
+    /// Title of the flame graph [default: the names of the files]
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["folded", "top"])]
     title: Option<String>,
 
@@ -128,7 +129,7 @@ pub fn run(args: &Flame) -> Exit {
 fn draw(args: &Flame, before: &Profile, told: &Folded, after: Option<&Profile>) -> Exit {
     if args.out.is_none() && io::stdout().is_terminal() {
         bail!(
-            "a picture is no text for a terminal: name a file with --out, or list functions with --top"
+            "a flame graph is no text for a terminal: name a file with --out, or list functions with --top"
         );
     }
     let names = args.after.iter().fold(named(&args.file), |first, second| {

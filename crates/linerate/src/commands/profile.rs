@@ -26,7 +26,7 @@ use std::time::Instant;
   linerate profile --read stages.txt                the distributions that dtrace printed, with P50 to P99.99
   linerate profile --read locks.txt                 waits that lockstat printed: lockstat -s 10 -o locks.txt sleep 10
 
-Samples are taken by CPU cycles where the machine counts them, else by the CPU's clock (in most virtual machines). Profile
+Samples use the CPU's cycle counter where there is one, else a timer (cpu-clock; in most virtual machines). Profile
 under load, but not in the trials that measure rates: profiling takes time from the frames.
 
 Exit status: 0 printed; 1 no privilege, or no samples; 2 bad arguments; 130 interrupted.")]

@@ -13,6 +13,7 @@ use linerate_wire::{Filter, Load, Reader, Recognised, SequenceWindow, recognise}
 
 /// Count test frames at an interface, or in a capture file.
 #[derive(Args)]
+#[command(mut_arg("isolated_lab", |arg| arg.help("Confirms that this interface is part of an isolated lab; all frames that arrive there are hidden from the host")))]
 #[command(after_help = "Examples:
   sudo linerate receive --namespace linerate-receiver -i r1
   sudo linerate receive -i ix1 --isolated-lab ix1 --duration 60s --json
@@ -71,11 +72,11 @@ pub fn run(args: &Receive) -> Exit {
 /// Counts the frames that arrive at an interface.
 fn receive(args: &Receive) -> Result<Received> {
     let allowed = port::open(&args.at, "take all frames that arrive at")?;
-    let backend = args.at.port.unwrap_or(Backend::Xdp);
+    let backend = args.at.backend.unwrap_or(Backend::Xdp);
     let filter = Filter {
         pass_foreign: !allowed.in_lab && backend == Backend::Xdp,
         unsigned: args.unsigned,
-        ..Filter::of_campaign(args.at.campaign)
+        ..Filter::of_campaign(args.at.sender)
     };
     let cpu = cpu::online_cpus()
         .context("asking which CPUs this process may use")?

@@ -9,7 +9,7 @@ use linerate_runner::archive::read_archive;
   linerate reproduce netbenches                       everything
   linerate reproduce netbenches --only 22,31          two illustrations
   linerate reproduce part-one part-two                an archive in two places; the first hit counts
-  linerate reproduce netbenches --mapping mine.toml   figures of another document
+  linerate reproduce netbenches --mapping mine.toml   results of another document
 
 The archive: git clone https://github.com/ocochard/netbenches (about 1 GB). Medians are taken from
 its .pps files, or recomputed from its logs where there are none. docs/reproduce.md describes
@@ -26,7 +26,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// File that maps figures to their data, instead of the built-in mappings; may be repeated
+    /// File that maps printed numbers to their data, instead of the built-in mappings; may be repeated
     #[arg(long = "mapping", value_name = "FILE")]
     mappings: Vec<PathBuf>,
 

@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan, --quick, --test, --sizes or --variant, it also confirms that the \
-    whole suite shall run (some 20 hours); --simulate and --estimate need no confirmation")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan, --quick, --test, --sizes or --variant, it is required: the \
+    whole suite takes some 20 hours (not with --simulate or --estimate)")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -79,7 +79,7 @@ page names the sections that a run departs from. docs/rfc2544.md describes the m
 linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html
 
 Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result (it is no error if
-back-to-back or recovery has no result because the DUT carries the whole rate of its links); 2 bad arguments; 3 an expectation was missed, or
+back-to-back or recovery has no result because the DUT carries line rate); 2 bad arguments; 3 an expectation was missed, or
 --fail-if-slower found a slower variant; 4 nothing can be measured here; 5 an expectation or --fail-if-slower is undecided;
 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Rfc2544 {

@@ -13,7 +13,7 @@ use std::fs::File;
   linerate ruleset nftables --stateless                   the smallest filter
   linerate ruleset pf --stateful -o pf.conf               pf's stateful set, as a file
   linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
-  linerate ruleset pf --stateless --table 99999 --plain   the set \"100000\" of netbenches
+  linerate ruleset pf --stateless --table 99999 --plain   the set \"100000\" of netbenches: it has 99,999 entries
   linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7
   linerate ruleset pf --stateful --states 10M --part loader
                                                         for /boot/loader.conf: ten million states

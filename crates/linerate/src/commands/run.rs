@@ -30,7 +30,7 @@ use linerate_runner::session::{Choice, Measured, Session};
 Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
 1, unless the plan marks these variants `optional = true`. In the plans that come with linerate, each variant that
 needs a firewall or a certain kind of link (such as VXLAN) is optional. Settings of the whole host (such as the size of the connection table) are changed only with --allow-host-changes. linerate
-writes them down first and restores them at the end; if it is killed, the next linerate restores them.
+writes them down first and restores them at the end; if it is killed, the next campaign in the embedded lab, or `linerate lab restore`, restores them.
 
 Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or some variant has no result: it could
 not be measured here, none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad

@@ -31,14 +31,14 @@ impl Verb for Options {
         &HEADERS,
         &[
             key("--goal", "trials.goals", "GOAL").many().about(
-                "The goals (see below): ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED [default: ndr and pdr; ndr for a bisection]",
+                "The goals (see below): ndr, pdr, rfc2544, tst009 or LOSS:FINAL:SUM:EXCEED [default: ndr and pdr; ndr for a binary search]",
             ),
             key("--width", "trials.width", "SHARE"),
             key("--min", "trials.min-load", "RATE"),
             key("--max", "trials.max-load", "RATE"),
             key("--method", "trials.method", "METHOD"),
             key("--verify", "trials.verify", "N").about(
-                "In a bisection: after a trial with loss, repeat it up to N times. The load counts as too high only if all repeats lose frames [default: 0]",
+                "In a binary search: after a trial with loss, repeat it up to N times. The load counts as too high only if all repeats lose frames [default: 0]",
             ),
             key("--step", "trials.step", "SHARE").about(
                 "With --loss-curve: step between loads, as a share of the highest load [default: 10 %]",
@@ -89,9 +89,9 @@ refuses goals with LOSS 0, and advises pdr.
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.
 
 Exit status: 0 each goal has a lower bound, even if an upper bound is missing or --width was not reached (an irregular
-result, RFC 9971); 1 an error, or a goal without a
-lower bound, also because it was refused; 2 bad arguments; 3 --check found a difference, an expectation was missed, or --fail-if-slower found a slower
-variant; 4 everything is skipped; 5 an expectation or --fail-if-slower is undecided; 130 interrupted (`linerate run --resume DIR` continues).")]
+result, RFC 9971); 1 an error, or a goal that was refused or has no
+lower bound; 2 bad arguments; 3 --check found a difference, an expectation was missed, or --fail-if-slower found a slower
+variant; 4 no variant can be measured here; 5 an expectation or --fail-if-slower is undecided; 130 interrupted (`linerate run --resume DIR` continues).")]
 pub struct Search {
     /// A plan: a file, or a name that `linerate plan list` shows. Each of its cells gets a search [default: the variants of
     /// --variant]

@@ -26,8 +26,8 @@ use linerate_wire::{
   sudo linerate lab up                          an embedded lab to send in
   sudo linerate send --namespace linerate-generator -i g1 -n 1000000
   sudo linerate send --namespace linerate-generator -i g1 -R 100k --duration 5s
-  sudo linerate send -i ix0 --isolated-lab ix0 -D 00:1b:21:aa:bb:cc -s 198.18.10.1:2001-198.18.10.20 \\
-       -d 198.19.10.1:2001-198.19.10.100 -l 60
+  sudo linerate send -i ix0 --isolated-lab ix0 -D 00:1b:21:aa:bb:cc \\
+    -s 198.18.10.1:2001-198.18.10.20 -d 198.19.10.1:2001-198.19.10.100 -l 60
   linerate send --write frames.pcap -n 1000     the same frames into a file: no interface, no privileges
 
 linerate refuses an interface that has a default route or addresses outside 198.18.0.0/15 and 2001:2::/48,
@@ -76,7 +76,7 @@ pub struct Send {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     duration: Duration,
 
-    /// Number of frames that are handed over together
+    /// Number of frames that go to the kernel at once
     #[arg(short = 'b', long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
     batch: u32,
 
@@ -161,7 +161,7 @@ pub fn run(args: &Send) -> Exit {
         source: args.source_mac.unwrap_or(MacAddr(allowed.link.mac)),
         destination: destination(args, &allowed)?,
     };
-    let backend = args.at.port.unwrap_or(Backend::Linerate);
+    let backend = args.at.backend.unwrap_or(Backend::Linerate);
     let (mut port, why) =
         ports::generator_at(backend, &allowed.namespace, target, &traffic, &cpus)?;
     why.iter().for_each(tell);
@@ -195,7 +195,7 @@ fn traffic(args: &Send) -> Result<Traffic> {
     };
     let traffic = Traffic {
         order: args.order,
-        campaign: args.at.campaign,
+        campaign: args.at.sender,
         stamp_every: args.stamp_every,
         ..Traffic::new(frame, mix, flows)
     };
@@ -359,7 +359,7 @@ fn transmit(
     if frames > 0 && interface.sent == 0 && by_driver(allowed) <= before_by_driver {
         let (name, backend) = (&allowed.link.name, port.backend());
         bail!(
-            "{name} has sent none of these frames by its own counters: its driver or the other end drops what {backend} hands over; --port names another way"
+            "{name} has sent none of these frames by its own counters: its driver or the other end drops what {backend} hands over; --backend names another way"
         );
     }
     exit(code)
@@ -389,7 +389,7 @@ fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) 
         .rate
         .map_or("as fast as possible".into(), |r| format!("{r:.1} frames/s"));
     print(&format!(
-        "{} {} frames of {} bytes with FCS, {} flows ({}), {rate}, from {} by {}, campaign {}\n",
+        "{} {} frames of {} bytes with FCS, {} flows ({}), {rate}, from {} by {}, sender {}\n",
         traffic.frame.family,
         traffic.frame.transport,
         traffic.mix.name,

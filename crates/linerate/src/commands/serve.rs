@@ -109,7 +109,7 @@ fn page(root: &Path, path: &str) -> Result<Answer> {
         let running = records::is_running(folder);
         let (_, mut page) = report::page(folder)?;
         if running {
-            let text = format!("This page renews itself every {AGAIN} s.");
+            let text = format!("This page refreshes itself every {AGAIN} s.");
             page.above(text, Tone::Note);
         }
         let page = Answer::page(report::drawn(page));
@@ -166,7 +166,7 @@ fn index(listed: &[(String, Campaign, &str)]) -> Document {
             })
             .column("folder", "", |(path, ..)| path.as_str()),
     );
-    page.note("This list and the pages of running campaigns renew themselves.");
+    page.note("This list and the pages of running campaigns refresh themselves.");
     page
 }
 

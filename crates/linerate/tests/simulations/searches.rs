@@ -197,7 +197,7 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
         .fails(2, &["pdr is given twice"]);
     linerate_line("search --simulate ok --verify 2")
         .run()
-        .fails(2, &["--verify", "add --method bisection"]);
+        .fails(2, &["--verify", "add --method binary"]);
     for (line, code, says) in [
         (
             "search --simulate ok --max 500pps",
@@ -242,22 +242,22 @@ fn both_ip_versions_are_searched_and_what_is_given_twice_is_refused() {
         .fails(2, &["must be above 0 and below"]);
 }
 
-/// Every 10,000th frame is lost: a load with loss is too high for a bisection, unless it may try again.
+/// Every 10,000th frame is lost: a load with loss is too high for a binary search, unless it may try again. The method has an older name.
 #[test]
-fn a_bisection_verifies_losses() {
-    let bound = |more: &str| {
-        let line = "--simulate loss=10000 --max 40kpps --method bisection --goal 0:20ms:20ms:0";
-        let found = search(&format!("{line} {more}"), &Scratch::new());
+fn a_binary_search_verifies_losses() {
+    let bound = |method: &str, more: &str| {
+        let line = "--simulate loss=10000 --max 40kpps --goal 0:20ms:20ms:0";
+        let found = search(&format!("{line} --method {method} {more}"), &Scratch::new());
         found["summary"]["searches"][0]["goals"][0]["lower"]
             .as_f64()
             .unwrap_or(0.0)
     };
     assert!(
-        bound("--verify 3") >= bound(""),
+        bound("bisection", "--verify 3") >= bound("binary", ""),
         "a further trial can only help"
     );
     assert!(
-        bound("--verify 3") > 0.99 * 27_000.0,
+        bound("binary", "--verify 3") > 0.99 * 27_000.0,
         "the highest load passes at one of four times"
     );
 }

@@ -267,7 +267,7 @@ pub(super) fn receiver(
     cpu: Option<u32>,
 ) -> Made {
     if filter.pass_foreign {
-        let why = "an AF_XDP receiver passes nothing up the stack: use --port xdp or af-packet where others need ARP";
+        let why = "an AF_XDP receiver passes nothing up the stack: use --backend xdp or af-packet where others need ARP";
         return Err(Error::Refused(why.into()));
     }
     let chunk = chunk_for(Route::open(namespace)?.link_by_index(ifindex)?.mtu as usize)?;
@@ -298,7 +298,7 @@ fn chunk_for(mtu: usize) -> Result<u32, Error> {
         0..=2048 => Ok(2048),
         2049..=4096 => Ok(4096),
         _ => Err(Error::Refused(format!(
-            "AF_XDP receives frames of up to {} bytes, the interface's MTU is {mtu}: lower it, or use --port xdp or af-packet",
+            "AF_XDP receives frames of up to {} bytes, the interface's MTU is {mtu}: lower it, or use --backend xdp or af-packet",
             4096 - HEADROOM
         ))),
     }

@@ -139,7 +139,7 @@ pub fn sent(record: &Sent) -> Document {
     let InterfaceCounts { sent, refused } = record.interface;
     page.code(&record.totals.sentence("Sent"), Tone::Strong);
     let mut text =
-        format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)\n");
+        format!("Interface: {sent} sent, {refused} refused by a full ring at the other end\n");
     let stalled_ms = record.totals.counters.stall_ns / 1_000_000;
     if stalled_ms > 10 {
         text +=
@@ -174,7 +174,7 @@ pub fn received(record: &Received) -> Document {
     let micro = |q| counters.latency.quantile(q).map(|ns| ns as f64 / 1e3);
     if let (Some(p50), Some(p99), Some(p999)) = (micro(0.5), micro(0.99), micro(0.999)) {
         text += &format!(
-            "Latency of {} stamped frames: p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us (same clock only)\n",
+            "Latency of {} stamped frames: p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us (stamps of one clock)\n",
             counters.latency.count()
         );
     }

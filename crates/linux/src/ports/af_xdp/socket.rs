@@ -175,7 +175,7 @@ impl<R> Socket<R> {
         let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOBUFS) => Error::Refused(format!(
                 "{object} would need more locked memory than the limit (ulimit -l) allows: raise it, ask for fewer CPUs, or use \
-                 --port af-packet"
+                 --backend af-packet"
             )),
             _ => Error::system(format_args!("give memory to {object}"), error),
         })?;

@@ -156,7 +156,7 @@ fn searched_for(page: &mut Document, trials: &Trials) {
     }
 }
 
-/// A goal in words. In a bisection, one trial decides about a load, or the last of several.
+/// A goal in words. In a binary search, one trial decides about a load, or the last of several.
 pub(in super::super) fn terms(goal: &Goal, trials: &Trials) -> String {
     let loss = if goal.loss > 0.0 {
         format!("at most {} % loss", percent(goal.loss))

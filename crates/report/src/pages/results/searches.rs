@@ -44,7 +44,7 @@ pub fn searches(page: &mut Document, shown: &Shown<'_>) {
     page.section(
         match shown.planned.experiment.trials.method {
             Method::Mlrsearch => "Rates that meet the goals (RFC 9971)",
-            Method::Bisection => "Rates that meet the goals, by bisection",
+            Method::Bisection => "Rates that meet the goals, by binary search",
         },
         table(shown),
     );

@@ -163,7 +163,7 @@ fn check(backend: Backend, kinds: &[(usize, &TrafficKind)]) -> Result<()> {
     }
     if backend == Backend::AfXdp && kinds.len() > 1 {
         bail!(
-            "af-xdp sends only one kind of frames, because a queue has one such socket: choose one --family and --size, or another --port"
+            "af-xdp sends only one kind of frames, because a queue has one such socket: choose one --family and --size, or another --backend"
         );
     }
     Ok(())
