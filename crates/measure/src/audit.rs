@@ -152,9 +152,9 @@ impl Check {
         };
         let words = match name {
             "frames were sent" => "no frame was sent".into(),
-            "offered as asked" => match found.split_once(" frames/s offered of ") {
+            "offered as asked" => match found.split_once(" offered of ") {
                 Some((offered, asked)) => {
-                    format!("the tester offered {offered} frames/s instead of {asked}")
+                    format!("the tester offered {offered} instead of {asked}")
                 }
                 None => format!("the load was not as asked: {found}"),
             },
@@ -388,7 +388,7 @@ fn offered_as_asked(
     let off = 100.0 * (rates.offered / asked - 1.0);
     let digits = usize::from(asked < 1e4);
     let found = format!(
-        "{:.digits$} frames/s offered of {asked:.digits$} asked ({off:+.1} %)",
+        "{:.digits$}/s offered of {asked:.digits$}/s asked ({off:+.1} %)",
         rates.offered
     );
     Some(Check {

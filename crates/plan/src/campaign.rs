@@ -9,14 +9,12 @@ pub use kind::{AddressRange, Format, Kind, Origins, STAMP_EVERY, StampedBy};
 use super::settings::{CardSetting, Cpus, Interface, Settings};
 use super::text_form;
 use crate::backend::Backend;
-use crate::names::Named;
 use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_measure::experiment::{Experiment, Levels, Measure};
 use linerate_measure::record::{Mode, Planned, Slot};
 use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_measure::trial::Timing;
-use linerate_wire::units::grouped;
 use linerate_wire::{Extensions, Family};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -264,19 +262,8 @@ impl Campaign {
                 burst,
                 ..
             } = &self.kinds[cell.kind];
-            if let Some(of) = self.kinds[cell.kind].requests() {
-                cell.name = format!(
-                    "{}{kernel} HTTP {} {} B over {}",
-                    cell.variant,
-                    of.http.name(),
-                    grouped(of.object),
-                    grouped(of.connections)
-                );
-                continue;
-            }
-            if let Some(exchange) = self.kinds[cell.kind].connections {
-                let of = self.kinds[cell.kind].connections_in_words(exchange);
-                cell.name = format!("{}{kernel} {family} {of}", cell.variant);
+            if let Some(of) = self.kinds[cell.kind].exchanged() {
+                cell.name = format!("{}{kernel} {of}", cell.variant);
                 continue;
             }
             let unit = if size.pattern.len() == 1 { " B" } else { "" };

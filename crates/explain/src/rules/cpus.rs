@@ -315,7 +315,7 @@ fn hand_over(case: &Case<'_>) -> Looked {
         ],
     };
     let inline = match case.mode() {
-        Mode::Inline => {
+        Mode::Inline if case.slot.http.is_none() => {
             " Inline, the load waits for the CPU that sends, and not for the one that forwards: measure it with --mode threaded."
         }
         _ => "",

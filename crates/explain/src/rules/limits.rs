@@ -15,11 +15,7 @@ pub const RULES: &[Rule] = &[
         look: By(tester),
         says: "The tester was the limit: the DUT may be faster than this.",
         mechanism: "The rate is close to the highest one that generator and receiver reach without a DUT: it may be their limit, and not the DUT's.",
-        changes: &[[
-            "tester",
-            "run `linerate bench --mode threaded`, or give the generator more CPUs or hosts",
-            "nothing to undo",
-        ]],
+        changes: &[["tester", "{remedy}", "nothing to undo"]],
         gain: "unknown until the tester is clearly faster than the DUT (RFC 2544, section 6)",
         otherwise: Not("a plan changes the DUT, and here the tester must change"),
         ..RULE
@@ -71,7 +67,14 @@ fn tester(case: &Case<'_>) -> Looked {
         (Limit::Tester, None) => return Err("the tester without the DUT has no valid trial".into()),
         _ => return Ok(None),
     };
-    Ok(Some(Found::new(strength, 1.0, [evidence])))
+    // wrk and nginx have the CPUs of the DUT.
+    let remedy = match case.slot.http {
+        Some(_) => "give wrk and nginx more CPUs (`linerate bench --cpus`)",
+        None => "run `linerate bench --mode threaded`, or give the generator more CPUs or hosts",
+    };
+    Ok(Some(
+        Found::new(strength, 1.0, [evidence]).with("remedy", remedy),
+    ))
 }
 
 /// Counters of drops that other rules explain: `fragmentation`, `connection-table`, `neighbour-table`.

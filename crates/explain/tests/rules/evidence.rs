@@ -6,7 +6,7 @@ use linerate_hosts::configuration::{label, questions};
 use linerate_hosts::systems::Kernel;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::record::{
-    Collected, Explanation, RulesPassed, SlotFacts, SlotProfile, TrialRecord,
+    Collected, Explanation, Http, HttpOf, RulesPassed, SlotFacts, SlotProfile, TrialRecord,
 };
 use linerate_profile::Profile;
 
@@ -69,6 +69,28 @@ fn without_evidence_nothing_is_fine() {
             .unwrap()
             .contains("the tester without the DUT is not known")
     );
+}
+
+/// Programs of HTTP have the CPUs of the DUT: there is no threaded mode for them.
+#[test]
+fn a_tester_that_was_the_limit_gets_a_remedy_of_its_own() {
+    let http = HttpOf {
+        http: Http::Close,
+        object: 1024,
+        connections: 64,
+    };
+    for (http, remedy) in [(None, "--mode threaded"), (Some(http), "--cpus")] {
+        let made = Made::new(&[1e6, 0.99e6], |campaign, _| {
+            campaign.slots[0].no_ceiling = false;
+            let slot = &mut campaign.slots[1];
+            (slot.no_ceiling, slot.ceiling, slot.http) = (false, Some(0), http);
+        });
+        let found = explanation(&made);
+        let finding = found.findings.iter().find(|of| of.cause == "tester-limit");
+        let commands = &finding.unwrap().changes[0].commands;
+        assert!(commands.contains(remedy), "{commands}");
+        assert_eq!(commands.contains("threaded"), http.is_none());
+    }
 }
 
 /// A DUT that was asked, and answers nothing.

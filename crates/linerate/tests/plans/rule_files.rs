@@ -157,3 +157,15 @@ fn bench_refuses_the_same() {
         two.stdout
     );
 }
+
+#[test]
+fn traffic_is_frames_or_connections_or_requests() {
+    for (plan, traffic) in [
+        ("rules", "64 B IPv4 UDP, "),
+        ("connections", "connections: IPv4 "),
+        ("http", "HTTP close 1,024 B over 64 connections"),
+    ] {
+        let shown = linerate(["plan", "show", plan]).run().ok().stdout;
+        assert!(shown.contains(traffic), "{shown}");
+    }
+}

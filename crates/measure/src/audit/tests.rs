@@ -281,6 +281,11 @@ fn repeated_bursts_are_whole_and_faster_than_the_load() {
         ["offered as asked"],
         "without bursts, a window cuts off a frame or two"
     );
+    let told = audit(&e).failures().next().unwrap();
+    assert!(
+        told.starts_with("the tester offered ") && !told.contains("frames"),
+        "{told}"
+    );
 }
 
 #[test]

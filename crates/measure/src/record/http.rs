@@ -88,7 +88,7 @@ pub struct HttpTrial {
     pub read: u64,
     /// From the client's beginning to its end, in nanoseconds.
     pub took_ns: u64,
-    /// Times from request to answer. The handshake is no part of them.
+    /// Times from a request to the last byte of its answer, without TCP's handshake.
     pub answer_ns: HttpTimes,
     /// Errors that the client counted.
     pub errors: HttpErrors,
@@ -160,7 +160,7 @@ impl HttpTrial {
 /// HTTP of a slot, over its valid trials. The times of its answers are those of the row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpRow {
-    /// Bit/s of objects: without the headers of HTTP and of what carries it.
+    /// Bit/s of the objects, without any headers.
     pub payload: f64,
     /// Errors that the client counted.
     pub errors: HttpErrors,

@@ -151,8 +151,21 @@ impl Kind {
         })
     }
 
-    /// The connections, as cells are called: `request closed by server to 1 server 100 B flood 20k/s`.
-    pub(super) fn connections_in_words(&self, exchange: Exchange) -> String {
+    /// Requests of HTTP or connections, as cells are called: `HTTP close 1,024 B over 64`, `IPv4 request to 1 server`.
+    pub fn exchanged(&self) -> Option<String> {
+        if let Some(of) = self.requests() {
+            let (http, object) = (of.http.name(), grouped(of.object));
+            return Some(format!(
+                "HTTP {http} {object} B over {}",
+                grouped(of.connections)
+            ));
+        }
+        let of = self.connections_in_words(self.connections?);
+        Some(format!("{} {of}", self.family))
+    }
+
+    /// The connections: `request closed by server to 1 server 100 B flood 20k/s`.
+    fn connections_in_words(&self, exchange: Exchange) -> String {
         let Kind {
             object,
             open,

@@ -342,11 +342,14 @@ fn traffic(page: &mut Document, campaign: &Campaign) {
         let (size, flows) = (lengths(kind), grouped(kind.flows));
         let plural = when(kind.flows != 1, "s");
         let (family, transport, order) = (kind.family, kind.transport, kind.order);
-        fact(
-            page,
-            "traffic",
-            format!("{size} {family} {transport}, {flows} flow{plural}, {order}{checksum}"),
-        );
+        let words = match (kind.exchanged(), kind.http) {
+            (Some(requests), Some(_)) => format!("{requests} connections"),
+            (Some(connections), None) => format!("connections: {connections}"),
+            (None, _) => {
+                format!("{size} {family} {transport}, {flows} flow{plural}, {order}{checksum}")
+            }
+        };
+        fact(page, "traffic", words);
     }
     for factor in &campaign.experiment.factors {
         let alone = when(factor.alone, ", swept alone");

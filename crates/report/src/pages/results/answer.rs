@@ -259,6 +259,11 @@ fn who(shown: &Shown<'_>, slot: &Slot) -> String {
             "forwards",
         ),
     };
+    if slot.http.is_some() && !slot.is_calibration() {
+        // Most of the time may be that of the programs.
+        let dut = who[..1].to_lowercase() + who[1..].trim_end_matches(',');
+        return format!("Through {dut}, wrk and nginx exchange");
+    }
     let does = match slot.connections() {
         Some(spec) if spec.close.is_some() => "closes",
         Some(_) => "carries",

@@ -55,7 +55,7 @@ pub(super) fn trust(shown: &Shown<'_>) -> String {
         let times = ceiling.received.median / row.received.median;
         times
             .is_finite()
-            .then(|| format!("tester {times:.1} times as fast as the DUT"))
+            .then(|| format!("tester {times:.1} times as fast without DUT"))
     });
     [Some(machine), trials, tester]
         .into_iter()

@@ -2,6 +2,7 @@
 
 use super::*;
 use expect_test::expect;
+use linerate_measure::record::{Http, HttpOf};
 
 /// The paragraphs that begin so.
 fn paragraphs(page: &str, beginnings: &[&str]) -> String {
@@ -152,9 +153,25 @@ fn a_dut_whose_queue_was_full_was_the_limit() {
             "{page}"
         );
         assert!(!page.contains("may be faster"), "{page}");
-        let told = page.contains("times as fast as the DUT");
+        let told = page.contains("times as fast without DUT");
         assert_eq!(told, lab == LabKind::Namespaces, "{page}");
     }
+}
+
+/// Most of their time may be that of the programs.
+#[test]
+fn programs_exchange_requests_through_the_kernel() {
+    let mut c = campaign(Mode::Inline);
+    for slot in &mut c.slots {
+        slot.http = Some(HttpOf {
+            http: Http::Close,
+            object: 1024,
+            connections: 64,
+        });
+    }
+    let t = text(&c, &blocks(&[(1e4, 1e4), (8e3, 8e3)].repeat(2)), WIDE);
+    let answer = "Through this machine's kernel, wrk and nginx exchange 8.0";
+    assert!(t.contains(answer), "{t}");
 }
 
 #[test]
