@@ -225,7 +225,7 @@ fn source(args: &Bench) -> Result<Source> {
     let question = if args.keys.has("--concurrent") {
         "How many connections does this machine keep open at the same time?"
     } else if args.keys.has("--http") {
-        "How many requests of HTTP does this machine carry?"
+        "How many HTTP requests does this machine carry?"
     } else if args.keys.has("--connections") {
         "How many new connections does this machine forward?"
     } else {

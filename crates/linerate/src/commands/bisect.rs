@@ -93,7 +93,7 @@ pub struct Bisect {
     #[arg(long, value_name = "DIR", requires = "commits", default_value = ".")]
     tree: PathBuf,
 
-    /// Where an interface or network of the rule files is in the lab, as for `linerate bench`; may be repeated
+    /// Side of the lab for an interface or network of the rule files, as for `linerate bench`; may be repeated
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     map: Vec<(String, Meaning)>,
 

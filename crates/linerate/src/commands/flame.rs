@@ -10,7 +10,7 @@ use std::fs;
 
 /// Draw profiles of pmcstat, DTrace and perf as flame graphs, or list their functions.
 #[derive(Args)]
-#[command(mut_arg("format", |arg| arg.hide_default_value(true).help("List all functions in this format instead: json has all data, csv the tables; the others are for reading [default: a flame graph, SVG]")))]
+#[command(mut_arg("format", |arg| arg.hide_default_value(true).help("List all functions in this format instead (as text: --top): json has all data, csv the tables; the others are for reading [default: a flame graph, SVG]")))]
 #[command(after_help = "Examples:
   pmcstat -R pmc.out -z16 -G pmc.graph                    (on FreeBSD, after pmcstat -S cpu_clk_unhalted.thread -O pmc.out)
   linerate flame pmc.graph > pmc.svg                      a flame graph for any browser
