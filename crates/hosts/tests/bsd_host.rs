@@ -1,21 +1,19 @@
 //! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
 //! that they play are recognised.
 
+#[path = "stand_in/pkt_gen.rs"]
+mod pkt_gen;
 mod stand_in;
 
 use linerate_hosts::configuration::{Bounded, Configuration, label, questions};
 use linerate_hosts::counters;
-use linerate_hosts::phases::Status;
 use linerate_hosts::systems::{Facts, Kernel, Question};
-use linerate_hosts::tools::{FaultKind, Monitor, Report, Sample, Side, State};
+use linerate_hosts::tools::{FaultKind, Sample, Side, State};
 use linerate_measure::record::Collected;
-use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
 use stand_in::Host;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 impl Host {
     fn run(&self, argv: &[&str]) -> Output {
@@ -26,43 +24,6 @@ impl Host {
         let argv = question.argv(kernel).unwrap();
         let output = self.run(&argv.iter().map(String::as_str).collect::<Vec<_>>());
         facts.answer(question, &output.stdout, output.status.code().unwrap_or(-1));
-    }
-
-    /// A monitor's report about a pkt-gen that is interrupted when it is ready and has printed so many samples, unless it ends before.
-    fn pkt_gen(&self, side: Side, samples: usize, arguments: &[&str]) -> Report {
-        let argv = [
-            &["timeout", "-k", "60", "60", "pkt-gen", "-N"][..],
-            arguments,
-        ]
-        .concat();
-        let mut command = self.command(&argv);
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let (mut told, mut ready, mut seen) = (String::new(), false, 0);
-        loop {
-            let from = told.len();
-            if lines.read_line(&mut told).unwrap() == 0 {
-                break;
-            }
-            seen += usize::from(told[from..].contains("main_thr"));
-            let was_ready = ready;
-            ready = told.contains("_body") && seen >= samples;
-            if ready && !was_ready {
-                let pid = child.id().to_string();
-                Command::new("kill").args(["-INT", &pid]).status().unwrap();
-            }
-        }
-        let output = child.wait_with_output().unwrap();
-        let mut monitor = Monitor::new(Backend::PktGen, side);
-        monitor.feed(told.as_bytes());
-        monitor.feed(&output.stdout);
-        let exit = match output.status.code() {
-            Some(code) => Some(Status::Exit(code)),
-            None => output.status.signal().map(Status::Signal),
-        };
-        monitor.end(exit, false);
-        monitor.report().clone()
     }
 }
 

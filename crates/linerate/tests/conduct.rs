@@ -341,7 +341,7 @@ fn an_interrupt_ends_what_runs_resets_and_records() {
 #[test]
 fn a_second_interrupt_says_which_hosts_are_left_as_they_are() {
     let slow = "[Startup]\nstep1: touch dirty; exec sleep 60\n[Run]\n[Collect]\n[Reset]\nstep1: touch resetting; exec sleep 60\n";
-    // Its failure is told, so that it can be waited for.
+    // The failure of this host is told, so that it can be waited for.
     let quick = "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\nstep1: true\nstep2: false\n";
     let scratch = test(
         1,

@@ -200,7 +200,7 @@ fn a_dut_that_loses_frames_far_below_its_rate_is_told_from_one_that_does_not() {
     let dropped = places
         .find(|loss| loss["place"] == "DUT: dropped by lossy")
         .unwrap();
-    // Its count goes on from trial to trial, also where one of them is invalid.
+    // The count of drops goes on from trial to trial, also where one of them is invalid.
     let off = number(&dropped["frames"]) - number(&low["sent"]) / 1000.0;
     assert!(off.abs() <= 2.0, "{low:#}");
     let [strict, loose] = [0, 1].map(|goal| &searches[1]["goals"][goal]);

@@ -103,7 +103,7 @@ fn a_router_that_crashes_under_load_is_set_up_again_unless_it_crashes_again() {
     for (times, marked) in [(1, vec![true, false]), (9, vec![true, true, true])] {
         let bsd = Bsd::new();
         bsd.reboots(true);
-        // It is down before its trials are over.
+        // The router is down before its trials are over.
         bsd.set("tester", "pace", "1");
         let state = bsd.state("router").display().to_string();
         // Where the second variant stands, it boots in mid-trial.
