@@ -4,7 +4,7 @@ use crate::error::{Doing, Error};
 use crate::sockets::Mapping;
 use aya::maps::xdp::DevMap;
 use aya::maps::{Map, MapData};
-use aya::programs::{Program, Xdp};
+use aya::programs::{Program, ProgramError, Xdp};
 use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
 use std::collections::BTreeSet;
 use std::io;
@@ -183,6 +183,28 @@ pub fn program_error(program: &str, error: &dyn std::error::Error) -> Error {
     }
 }
 
+/// How often a program is handed to the kernel at most: as often as by libbpf (`PROG_LOAD_ATTEMPTS`).
+const ATTEMPTS: usize = 5;
+
+/// Has the kernel verify a program. The verifier gives up with EAGAIN where a signal is pending, such as that of Ctrl-Z, which the
+/// thread gets before the next attempt.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn verify(name: &str, mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), Error> {
+    let mut attempts = 1;
+    loop {
+        match load() {
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.raw_os_error() == Some(libc::EAGAIN) && attempts < ATTEMPTS =>
+            {
+                attempts += 1;
+            }
+            ended => return ended.map_err(|e| program_error(name, &e)),
+        }
+    }
+}
+
 /// Loads the XDP program `name` of an object.
 ///
 /// # Errors
@@ -191,7 +213,7 @@ pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, Error
     let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
         return Err(Error::Refused(format!("there is no XDP program '{name}'")));
     };
-    program.load().map_err(|e| program_error(name, &e))?;
+    verify(name, || program.load())?;
     Ok(program)
 }
 
@@ -282,5 +304,35 @@ impl<T: Copy> MappedArray<T> {
     /// Copies of all elements.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         (0..self.len).map(|i| self.get(i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aya_obj::VerifierLog;
+
+    #[test]
+    fn a_pending_signal_is_no_refusal_and_a_refusal_is_told_at_once() {
+        // Attempts that fail with this error, and how many are made.
+        for (error, fail, made) in [
+            (libc::EAGAIN, 0, 1),
+            (libc::EAGAIN, 3, 4),
+            (libc::EAGAIN, 9, ATTEMPTS),
+            (libc::EINVAL, 9, 1),
+        ] {
+            let mut attempts = 0;
+            let ended = verify("test", || {
+                attempts += 1;
+                if attempts > fail {
+                    return Ok(());
+                }
+                Err(ProgramError::LoadError {
+                    io_error: io::Error::from_raw_os_error(error),
+                    verifier_log: VerifierLog::new(String::new()),
+                })
+            });
+            assert_eq!((attempts, ended.is_ok()), (made, attempts > fail));
+        }
     }
 }

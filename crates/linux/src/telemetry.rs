@@ -9,7 +9,7 @@ pub mod stages;
 pub mod switches;
 mod symbols;
 
-use crate::bpf::{kernel_types, program_error};
+use crate::bpf::{kernel_types, program_error, verify};
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
@@ -112,9 +112,13 @@ pub(crate) fn attach(ebpf: &mut Ebpf, program: &str, tracepoint: &str) -> Result
     let Some(Program::BtfTracePoint(found)) = ebpf.program_mut(program) else {
         return Err(Error::Refused(format!("there is no program '{program}'")));
     };
-    let failed = |error| program_error(&format!("{program} (tracepoint {tracepoint})"), &error);
-    found.load(tracepoint, kernel_types()?).map_err(failed)?;
-    found.attach().map(drop).map_err(failed)
+    let (name, types) = (
+        format!("{program} (tracepoint {tracepoint})"),
+        kernel_types()?,
+    );
+    verify(&name, || found.load(tracepoint, types))?;
+    let attached = found.attach().map(drop);
+    attached.map_err(|error| program_error(&name, &error))
 }
 
 /// Ends all programs of tracepoints.

@@ -453,7 +453,7 @@ fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), Error>
     let Some(Program::SchedClassifier(program)) = ebpf.program_mut(name) else {
         return Err(Error::Refused(format!("there is no classifier '{name}'")));
     };
-    program.load().map_err(|e| bpf::program_error(name, &e))?;
+    bpf::verify(name, || program.load())?;
     let attached = dut.namespace.enter(|| {
         // Kernels before 6.6 need the qdisc that later ones do without.
         let _ = aya::programs::tc::qdisc_add_clsact(&dut.outside.name);

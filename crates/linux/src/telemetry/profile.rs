@@ -4,7 +4,7 @@
 use super::counting::{Counting, EVENTS as COUNTED, Values};
 use super::symbols::Symbols;
 use super::{Probe, count, map};
-use crate::bpf::{PROFILE, program_error};
+use crate::bpf::{PROFILE, program_error, verify};
 use crate::error::Error;
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData};
@@ -55,9 +55,8 @@ impl Sampler {
     /// No privilege.
     pub fn load(cpus: &[u32], frequency: u64) -> Result<Box<dyn Probe>, Error> {
         let mut ebpf = PROFILE.load(&[], &[], &[])?;
-        program(&mut ebpf)?
-            .load()
-            .map_err(|e| program_error("sample", &e))?;
+        let found = program(&mut ebpf)?;
+        verify("sample", || found.load())?;
         Ok(Box::new(Sampler {
             ebpf,
             cpus: cpus.to_vec(),
