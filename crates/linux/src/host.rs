@@ -5,6 +5,7 @@ pub mod autogroup;
 pub mod changes;
 pub mod cpu;
 pub mod programs;
+pub mod quota;
 pub mod turn;
 
 use crate::process::{Job, ProcessError};

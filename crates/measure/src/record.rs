@@ -316,6 +316,13 @@ pub struct Roles {
     pub control: Vec<u32>,
 }
 
+impl Roles {
+    /// The CPUs that a load occupies, those of several roles as often.
+    pub fn of_load(&self) -> Vec<u32> {
+        [&self.generator[..], &self.dut, &self.receiver].concat()
+    }
+}
+
 /// One thing that is measured: a variant with its traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slot {

@@ -3,7 +3,7 @@
 use super::port::{self, Allowed};
 use crate::args::{AtInterface, count, pkt_gen_rate};
 use crate::prelude::*;
-use linerate_linux::host::cpu;
+use linerate_linux::host::{cpu, quota};
 use linerate_linux::lab::addresses;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::{LinkStats, Route};
@@ -171,10 +171,10 @@ pub fn run(args: &Send) -> Exit {
 fn traffic(args: &Send) -> Result<Traffic> {
     let flows = match (&args.source, &args.destination) {
         (Some(source), Some(destination)) => {
-            FlowSpace::parse(source, destination).map_err(usage)?
+            FlowSpace::parse(source, destination).map_err(linerate_runner::messages::usage)?
         }
         _ => FlowSpace::benchmark(if args.ipv6 { Family::V6 } else { Family::V4 }, args.flows)
-            .map_err(usage)?,
+            .map_err(linerate_runner::messages::usage)?,
     };
     if (args.ipv6 && flows.family() == Family::V4) || (args.ipv4 && flows.family() == Family::V6) {
         bail_usage!(
@@ -199,7 +199,7 @@ fn traffic(args: &Send) -> Result<Traffic> {
         stamp_every: args.stamp_every,
         ..Traffic::new(frame, mix, flows)
     };
-    traffic.check().map_err(usage)?;
+    traffic.check().map_err(linerate_runner::messages::usage)?;
     Ok(traffic)
 }
 
@@ -243,7 +243,7 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Exit {
 
 fn cpus(args: &Send) -> Result<Vec<u32>> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
-    match &args.cpus {
+    let cpus = match &args.cpus {
         None if args.threads as usize > online.len() => {
             bail_usage!(
                 "-p {} threads want as many CPUs, and there are {}",
@@ -252,16 +252,18 @@ fn cpus(args: &Send) -> Result<Vec<u32>> {
             )
         }
         // From the last on: the first has the machine's interrupts.
-        None => Ok(online
+        None => online
             .into_iter()
             .rev()
             .take(args.threads as usize)
-            .collect()),
+            .collect(),
         Some(cpus) => match cpus.0.iter().find(|c| !online.contains(c)) {
             Some(cpu) => bail_usage!("CPU {cpu} is not online, or not allowed to this process"),
-            None => Ok(cpus.0.clone()),
+            None => cpus.0.clone(),
         },
-    }
+    };
+    quota::suffices_for(&cpus).map_err(linerate_runner::messages::usage)?;
+    Ok(cpus)
 }
 
 /// In a lab of ours the next hop is known; elsewhere the user must name it, because a wrong one floods a switch.

@@ -3,7 +3,7 @@
 use crate::error::{Doing, Error};
 use crate::host::autogroup::Ahead;
 use crate::host::changes::HostChanges;
-use crate::host::cpu;
+use crate::host::{cpu, quota};
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
@@ -299,15 +299,16 @@ fn cpus(wanted: &message::Port) -> Result<Vec<u32>, Fault> {
         let why = format!("CPU {cpu} is not online, or not allowed to the agent");
         return Err(fault(wanted, why, format!("this host has CPUs {online:?}")));
     }
-    match (wanted.cpus.is_empty(), &wanted.role) {
-        (false, _) => Ok(wanted.cpus.clone()),
+    let cpus: Vec<u32> = match (wanted.cpus.is_empty(), &wanted.role) {
+        (false, _) => wanted.cpus.clone(),
         (true, Role::Generator(_) | Role::Client { .. }) => {
-            Ok(online.last().copied().into_iter().collect())
+            online.last().copied().into_iter().collect()
         }
-        (true, Role::Receiver(_) | Role::Server) => {
-            Ok(online.first().copied().into_iter().collect())
-        }
-    }
+        (true, Role::Receiver(_) | Role::Server) => online.first().copied().into_iter().collect(),
+    };
+    quota::suffices_for(&cpus)
+        .map_err(|why| fault(wanted, why, "a load needs whole CPUs"))
+        .map(|()| cpus)
 }
 
 /// Both ends of the controller's connection to this host: test traffic must never be sent there, whatever the options. sshd sets it in

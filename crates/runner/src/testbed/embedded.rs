@@ -21,7 +21,7 @@ use linerate_linux::ports::Target;
 use linerate_linux::telemetry::switches::Switches;
 use linerate_linux::trial::{self, NOTHING_LEFT};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Connections, Direction, Mode, Roles, States};
+use linerate_measure::record::{Connections, Direction, Mode, States};
 use linerate_measure::trial::{Rates, Shape, Timing, rates};
 use linerate_plan::Backend;
 use linerate_plan::rules::own;
@@ -484,14 +484,7 @@ pub(super) fn targets(lab: &EmbeddedLab) -> Vec<Target> {
 
 /// The turn on the lab's CPUs, beside other linerates.
 pub(super) fn turn(prepared: &Prepared) -> Turn {
-    let Roles {
-        generator,
-        dut,
-        receiver,
-        ..
-    } = &prepared.roles;
-    let cpus = [&generator[..], dut, receiver].concat();
-    Turn::on(&cpus, interrupted, mention)
+    Turn::on(&prepared.roles.of_load(), interrupted, mention)
 }
 
 /// Loads of which no frame left, in succession, that end a campaign.

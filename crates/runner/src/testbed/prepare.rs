@@ -6,10 +6,9 @@ mod skipping;
 pub use addresses::origins;
 pub use skipping::{lacking_of_cells, with_reasons};
 
-use crate::messages::tell;
+use crate::messages::{tell, usage};
 use anyhow::{Context, Result, anyhow, bail};
-use linerate_linux::host::changes::Consent;
-use linerate_linux::host::cpu;
+use linerate_linux::host::{changes::Consent, cpu, quota};
 use linerate_linux::lab::{Setup, support};
 use linerate_measure::experiment::{Benchmark, Measure};
 use linerate_measure::record::{Direction, Mode, PathOf, Roles, Skipped, Slot};
@@ -106,6 +105,7 @@ pub fn prepare(
         (simulated && test == Benchmark::Reset).then(|| NO_EVENTS.into())
     })?;
     if !simulated {
+        quota::suffices_for(&prepared.roles.of_load()).map_err(usage)?;
         prepared.look_here(no_xdp);
     }
     let open: Vec<&str> = plan.open_loops().collect();
