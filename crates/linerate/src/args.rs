@@ -126,7 +126,7 @@ pub struct AtInterface {
     #[arg(short = 'w', long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=600))]
     pub wait_link: u64,
 
-    /// How frames leave or arrive [default: xdp; `send` takes af-packet where the card does not transmit frames of XDP]
+    /// How frames leave or arrive [default: xdp; `send` takes af-packet where the driver cannot transmit from XDP]
     #[arg(long, alias = "port", value_name = "BACKEND", value_parser = own_backend())]
     pub backend: Option<Backend>,
 
@@ -225,8 +225,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant is slower than the baseline by at least this share, such as 3%: its whole 95 % interval, or all
-    /// between a search's bounds. With 5 if only a part is, or without an interval
+    /// Exit with status 3 if a variant is slower than the baseline by at least this share (such as 3%) over its whole 95 % interval, or
+    /// over all between a search's bounds; with 5 if over a part of it only, or if there is no interval
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

@@ -47,7 +47,7 @@ pub enum Command {
     Search(Box<search::Search>),
     /// Which rule file, kernel or setting made a DUT slower?
     ///
-    /// The list is a folder of rule files, several kernels, or the levels of any factor of a plan, in their order. First linerate
+    /// Searches an ordered list: rule files, commits of one, kernels, or the levels of any factor of a plan. First linerate
     /// measures both ends of the list. If the last element is slower than the first, it looks for the first slow one: each
     /// candidate alternates with both ends, until its side is known, and the next candidate halves the rest. The result is the culprit
     /// with its probability, or undecided.
@@ -94,7 +94,7 @@ pub enum Command {
     /// loads nothing and is complete without its script.
     #[command(hide = true)]
     Report(report::Report),
-    /// A site of many campaigns, or of an archive
+    /// A web site of many campaigns, or of an archive
     ///
     /// Reads campaigns in subfolders at any depth, and folders laid out like the public archive. Every campaign has the page of
     /// `linerate show --format html`; each machine, card and topic has a page with its comparisons; time lines show where results changed. The

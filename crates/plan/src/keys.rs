@@ -69,7 +69,7 @@ pub(super) static LAB: Table = Table {
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
         key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link. It counts as 100 % in rates such as 50 % and in the loads of rfc2544. Default: what the hosts of a lab file report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
-            "How the embedded lab sends and receives frames (not the UDP ports). Default: xdp if this process may \
+            "How the embedded lab sends and receives frames. Default: xdp if this process may \
                 load XDP programs, otherwise af-packet.",
         ),
         key("batch", Kind::count(1, 256)).about(
@@ -126,7 +126,7 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: each connection is closed as soon as it has its answer.",
         ),
         key("close", Kind::Choice(&CLOSES)).about(
-            "Who closes connections that are kept open. Where it is given, the rate is that of connections closed a second. Default: the client, and the rate is that of connections opened a second.",
+            "Who closes connections that are kept open. If given, the rate counts the connections closed a second, otherwise those opened. Default: the client.",
         ),
         key("servers", Kind::count(1, SERVERS as u64))
             .about("Number of servers of the connections: 1, 2, 4, 8 or 16. Default: 16."),
@@ -135,7 +135,7 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: \"none\".",
         ),
         key("illegal", Kind::Form(&ILLEGAL)).about(
-            "The share of illegal attempts, mixed evenly with the connections: SYNs from the same clients to port 81 of the same servers. No server answers them. \
+            "Share of illegal attempts among all attempts, mixed evenly: SYNs from the same clients to port 81 of the same servers. No server answers them. \
                 At most 90 %. Default: \"none\".",
         ),
         key("size", Kind::Form(&SIZE))
@@ -151,11 +151,11 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: 1.",
         ),
         key("ports", Kind::Form(&SELECTION)).about(
-            "Ports of the flows: counted (1, 2, 3, ...) or random (RFC 4814, section 4.5). All trials have the same ports; \
+            "Ports of the flows: counted (from a fixed port on, as few as the flows need) or random (RFC 4814, section 4.5). All trials have the same ports; \
                 random:SEED selects another set. Default: counted.",
         ),
         key("addresses", Kind::Form(&SELECTION)).about(
-            "Host part of source and destination addresses: counted (1, 2, 3, ...) or random (RFC 4814, section 4.4). All trials \
+            "Host part of source and destination addresses: counted (one after another) or random (RFC 4814, section 4.4). All trials \
                 have the same addresses; random:SEED selects another set. Default: counted.",
         ),
         key("broadcast-every", Kind::count(0, 1_000_000)).about(
@@ -175,7 +175,7 @@ pub(super) static TRAFFIC: Table = Table {
                 21). Default: 0, evenly spaced.",
         ),
         key("rate", Kind::Form(&RATE)).about(
-            "Offered load of each direction: max, 500 kpps, 1 Gbit/s:l1 (with preamble and gap), 1 Gbit/s:l2, or 50 % (of the link speed). \
+            "Offered load of each direction: max, 500kpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2, or 50% (of the link speed). \
                 To load half of what the DUT forwards, measure max first, and give the rate in pps. Default: max.",
         ),
         key("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),

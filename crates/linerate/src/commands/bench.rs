@@ -41,7 +41,7 @@ impl Verb for Options {
             key("--rate", "traffic.rate", "RATE"),
             key("--direction", "traffic.direction", "DIRECTION"),
             key("--link-speed", "lab.link-speed", "SPEED").about(
-                "Link speed that counts as 100 %, the speed of the slower link; rates such as 50 % need this option",
+                "Link speed that counts as 100 %, the speed of the slower link; rates such as 50% need this option",
             ),
             key("--duration", "trials.duration", "TIME").about(
                 "How long one trial measures [default: 250ms; 1s with --http; 100ms where --rules adds the variant FILE-new]",
@@ -87,8 +87,8 @@ impl Verb for Options {
   linerate bench --simulate loss=1000            without packets: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing alone. It is the baseline. If you name it
-                       or a known-... variant, the first --variant is
+  forwarding           the kernel's routing alone. It is the baseline, unless you name it or a
+                       known-... variant: then the first --variant is the baseline
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
   nat                  nftables masquerade (`nft-nat` in the plans)

@@ -52,7 +52,8 @@ impl Verb for Options {
   sudo linerate bisect rules --over rules --variant nftables    the levels of a factor of a plan
   linerate bisect my.toml --over sysctl --lab LAB.toml              on the hosts of a real lab
   linerate run --resume DIR --budget 20min       continues where the time ran out
-  linerate bisect forwarding --over flows --simulate rate=20kpps,noise=1%,step=3%@3     a simulated DUT
+  linerate bisect forwarding --over flows \\
+      --simulate rate=20kpps,noise=1%,step=3%@3   a simulated DUT
 
 The first element of the list is the good end, the last one the bad end. In a folder, numbers in names count as numbers:
 r2.nft comes before r10.nft. An element that cannot be measured is passed over.

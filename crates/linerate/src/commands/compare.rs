@@ -50,8 +50,8 @@ pub struct Compare {
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
     confidence: Confidence,
 
-    /// Exit with status 3 if a campaign or variant is slower than the reference by at least this share, such as 3%: its whole interval. With
-    /// 5 if only a part is, or without an interval
+    /// Exit with status 3 if a campaign or variant is slower than the reference by at least this share (such as 3%) over its
+    /// whole interval; with 5 if over a part of it only, or if there is no interval
     #[arg(long, value_name = "SHARE")]
     fail_if_slower: Option<Share>,
 

@@ -64,7 +64,8 @@ impl Verb for Options {
   sudo linerate rfc2544 --quick --family 6           IPv6 (RFC 5180)
   sudo linerate rfc2544 --filters 25 --test throughput   with a condition of RFC 2544, section 11; others: --networks 256, --broadcast
   sudo linerate rfc2544 --addresses random --ports random --test throughput    1,000 random flows (RFC 4814)
-  sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput --sizes 128     IPv4 and IPv6 at once (RFC 5180)
+  sudo linerate rfc2544 --ipv6-share 0%,10%,50%,90% --test throughput \\
+      --sizes 128                                 IPv4 and IPv6 at once (RFC 5180)
   sudo linerate rfc2544 --test throughput --sizes 64 --bursts 16 --bursts 256
   sudo linerate rfc2544 --variant nft-stateful --test back-to-back --repeats 10
   sudo linerate rfc2544 --test reset --event forwarding-off=500ms --duration 5s

@@ -25,7 +25,7 @@ use linerate_runner::session::{Choice, Measured, Session};
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
   sudo linerate run my.toml --quiet --fail-if-slower 3%       for CI
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
-  linerate show linerate-results/TIME-NAME the tables again
+  linerate show linerate-results/TIME-NAME   the tables again
 
 Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
 1, unless the plan marks these variants `optional = true`. In the plans that come with linerate, each variant that
@@ -42,8 +42,8 @@ pub struct Run {
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     plan: Option<PathBuf>,
 
-    /// Continue the stopped campaign of `run`, `bench`, `search` or `rfc2544` in this directory: its trials are kept, and the rest follows
-    /// in the recorded order. If the time of a search or of RFC 2544's tests ran out, give a larger --budget
+    /// Continue the stopped campaign of `run`, `bench`, `search`, `bisect` or `rfc2544` in this directory: its trials are kept, and the rest follows
+    /// in the recorded order. If the time of a search, a bisection or RFC 2544's tests ran out, give a larger --budget
     #[arg(long, value_name = "DIR", value_parser = handle::folder, conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed"])]
     resume: Option<PathBuf>,
 

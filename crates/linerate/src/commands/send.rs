@@ -31,7 +31,8 @@ use linerate_wire::{
   linerate send --write frames.pcap -n 1000     the same frames into a file: no interface, no privileges
 
 linerate refuses an interface that has a default route or addresses outside 198.18.0.0/15 and 2001:2::/48,
-or that is outside linerate's own namespaces, unless --isolated-lab names it (RFC 6815)."
+or that is outside linerate's own namespaces, unless --isolated-lab names it (RFC 6815).
+Loopback is always refused."
 )]
 pub struct Send {
     #[command(flatten)]

@@ -50,8 +50,7 @@ const OPEN: &str = "inline, the load does not wait for the CPU that it hands fra
   sudo linerate tune my.toml --budget 10min  a plan of your own
   linerate tune my.toml --lab LAB.toml       on a real router (docs/lab-file.md)
   linerate show linerate-results/TIME-NAME   the verdict again
-  sudo linerate apply last                   make the changes that helped on this
-                                             machine
+  sudo linerate apply last                   make the changes that helped
 
 A tuning takes the plan's budget (or --budget), and the time to set up the DUTs: a few seconds in the \
 embedded lab; on real hosts, the reboots.

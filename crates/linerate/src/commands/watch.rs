@@ -63,7 +63,7 @@ pub struct Watch {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Print lines instead of the live view; text is the first line of the view
+    /// Print lines instead of the live view; text prints the first line of the view
     #[arg(long, value_name = "FORMAT", value_parser = form())]
     format: Option<Form>,
 
