@@ -4,7 +4,7 @@ use super::Look::By;
 use super::On::With;
 use super::Setting::{self, Asked};
 use super::Try::{InLab, Keys, Not};
-use super::hooks::many;
+use super::hooks::{TRACES, many};
 use super::path::SLOW_PATHS;
 use super::{Found, Looked, RULE, Rule, Try, Ways, cost, in_lab, joined, judged, percent};
 use crate::case::Case;
@@ -283,6 +283,7 @@ fn linear_rules(case: &Case<'_>) -> Looked {
         .flat_map(|(_, functions)| *functions)
         .chain(ROUTES)
         .chain(STATES)
+        .chain(TRACES)
         .copied();
     let apart: Vec<&str> = [LOGGING, SLOW_PATHS]
         .concat()
@@ -373,10 +374,6 @@ const EXPRESSIONS: &[(&str, &[&str])] = &[
     ),
     ("Limits and quotas", &["nft_limit_*", "nft_quota_*"]),
     ("Copies of frames", &["nft_dup_*", "nf_dup_*", "tee_tg*"]),
-    (
-        "Traces of rules",
-        &["nft_trace_*", "__nft_trace*", "nf_trace_*"],
-    ),
 ];
 
 fn expressions(case: &Case<'_>) -> Looked {

@@ -1,9 +1,9 @@
-//! What hangs at the hooks of a frame's way: chains without rules, copies by a bridge, tracing.
+//! What hangs at the hooks of a frame's way: chains without rules, traces of rules, copies by a bridge, tracing.
 
 use super::Look::{By, Cost};
 use super::On::Embedded;
 use super::Try::{InLab, Not};
-use super::{Looked, RULE, Rule, Setting, joined, judged};
+use super::{Looked, RULE, Rule, Setting, WHOLE_MACHINE, joined, judged};
 use crate::case::Case;
 use crate::extra::functions::is_called;
 
@@ -19,6 +19,19 @@ pub const RULES: &[Rule] = &[
             "(echo flush ruleset; cat OLD-RULES) | nft -f -",
         ]],
         otherwise: InLab(WITHOUT_CHAINS),
+        ..RULE
+    },
+    Rule {
+        cause: "rule-tracing",
+        look: Cost(TRACES, 0.02, Setting::None),
+        says: "Rules trace frames (nftrace, -j TRACE): this takes {share} of a frame's time.",
+        mechanism: "As long as one rule sets nftrace, also one of another network namespace, each chain and each rule asks whether it must report the frame. Frames with the mark are reported rule by rule.",
+        changes: &[[
+            "Linux (nftables, iptables), in each network namespace",
+            "nft -a list ruleset | grep nftrace, iptables-save | grep TRACE; nft delete rule FAMILY TABLE CHAIN handle N",
+            "(echo flush ruleset; cat OLD-RULES) | nft -f -",
+        ]],
+        otherwise: WHOLE_MACHINE,
         ..RULE
     },
     Rule {
@@ -78,6 +91,9 @@ pub const RULES: &[Rule] = &[
         ..RULE
     },
 ];
+
+/// Functions that ask whether a rule must be reported, and report it.
+pub const TRACES: &[&str] = &["nft_trace_*", "__nft_trace*", "nf_trace_*"];
 
 /// Takes the base chains out that have no rule and no policy but `accept`.
 const WITHOUT_CHAINS: &str = "nft list ruleset | awk '$1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2; rules = 0; base = 0; next } \

@@ -242,6 +242,7 @@ fn each_evidence_clears_its_own_causes() {
         "lock-contention",
         "entropy-harvest",
         "mitigations",
+        "rule-tracing",
         "bridge-flooding",
         "tracing",
         "connection-tracking",

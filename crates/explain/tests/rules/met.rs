@@ -241,4 +241,11 @@ fn tracing_is_found_by_its_functions() {
         let found = of_commands(&format!("WAY;{function};ring_buffer_lock_reserve 100"));
         assert_eq!(first(&found), Some("tracing"), "{:?}", found.findings);
     }
+    // Rules that are traced are no long list.
+    let rules = "WAY;nf_hook_slow;nft_do_chain";
+    let found = of_commands(&format!(
+        "{rules};nft_trace_init 200\n{rules};__nft_trace_packet 200"
+    ));
+    assert_eq!(first(&found), Some("rule-tracing"), "{:?}", found.findings);
+    assert_eq!(found.findings.len(), 1, "{:?}", found.findings);
 }
