@@ -1,7 +1,7 @@
 //! What hangs at the hooks of a frame's way: chains without rules, traces of rules, copies by a bridge, tracing.
 
 use super::Look::{By, Cost};
-use super::On::Embedded;
+use super::On::{Embedded, With};
 use super::Try::{InLab, Not};
 use super::{Looked, RULE, Rule, Setting, WHOLE_MACHINE, joined, judged};
 use crate::case::Case;
@@ -13,11 +13,24 @@ pub const RULES: &[Rule] = &[
         look: By(chains),
         says: "Many base chains hang at the hooks of a frame's way, most of them without rules.",
         mechanism: "Each base chain is called for each frame, also where it has no rule that decides. Tables of programs that manage containers, virtual machines and firewalls add up.",
-        changes: &[[
-            "Linux (nftables)",
-            "nft delete chain FAMILY TABLE CHAIN for base chains without rules; one base chain for each hook, which jumps to other chains",
-            "(echo flush ruleset; cat OLD-RULES) | nft -f -",
-        ]],
+        changes: &[
+            [
+                "Linux (nftables)",
+                "nft delete chain FAMILY TABLE CHAIN for base chains without rules; one base chain for each hook, which jumps to other chains",
+                "(echo flush ruleset; cat OLD-RULES) | nft -f -",
+            ],
+            [
+                "Linux (iptables-legacy), tables without rules",
+                "rmmod iptable_raw iptable_mangle iptable_nat iptable_security",
+                "modprobe -a iptable_raw iptable_mangle iptable_nat iptable_security",
+            ],
+        ],
+        tries: &[(
+            With("legacy"),
+            Not(
+                "tables of iptables-legacy are modules of the kernel: unload them by hand, and measure again",
+            ),
+        )],
         otherwise: InLab(WITHOUT_CHAINS),
         ..RULE
     },
@@ -105,8 +118,8 @@ const NO_FLOOD: &str = "for port in /sys/class/net/*/brport; do dev=${port%/brpo
 
 /// The base chains of a frame's way in words, if they are many and have few rules.
 pub fn many(case: &Case<'_>) -> Result<Option<String>, String> {
-    /// A system with a firewall, containers and virtual machines has some at each hook.
-    const MANY: usize = 10;
+    /// A system with a firewall, containers and virtual machines has some at each hook; the five tables of iptables-legacy have 8.
+    const MANY: usize = 8;
     let other = if case.slot.family == "IPv6" {
         "ip"
     } else {
@@ -128,15 +141,19 @@ pub fn many(case: &Case<'_>) -> Result<Option<String>, String> {
 }
 
 fn chains(case: &Case<'_>) -> Looked {
+    const LEAST: f64 = 0.05;
     let many = many(case);
     if matches!(many, Ok(None)) {
         return Ok(None);
     }
-    let spent = case.spent_usually(&["nft_do_chain*"], &["nf_conntrack_*", "nf_nat_*"]);
+    let spent = |functions| case.spent_usually(functions, &["nf_conntrack_*", "nf_nat_*"]);
+    let tables = ["ipt_do_table", "ip6t_do_table"];
+    let legacy = spent(&tables).is_ok_and(|spent| spent.is_clear(LEAST));
+    let spent = spent(&["nft_do_chain*", tables[0], tables[1]]);
     // Without the number of chains, their time tells nothing.
     match many {
         Err(why) if spent.is_ok() => Err(why),
-        many => judged(spent, 0.05, many),
+        many => Ok(judged(spent, LEAST, many)?.map(|found| found.when(legacy, "legacy"))),
     }
 }
 

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 /// The way of all frames.
 const WAY: &str = "do_softirq;net_rx_action;veth_poll;ip_rcv;ip_forward";
 
-/// Explains a DUT with these settings of the plan and these answers about nft, beside plain forwarding.
-fn beside_plain(stacks: &str, settings: &Value, nft: Option<&str>) -> Explanation {
+/// Explains a DUT with these settings of the plan and this answer to one of the questions, beside plain forwarding.
+fn beside_plain(stacks: &str, settings: &Value, answer: Option<(&str, &str)>) -> Explanation {
     let lane = |settings: &Value| json!({ "settings": settings });
     let plan = json!({
         "cells": [{ "lane": 0 }, { "lane": 1 }],
@@ -49,13 +49,13 @@ fn beside_plain(stacks: &str, settings: &Value, nft: Option<&str>) -> Explanatio
     let interfaces = ["in0", "out0"].map(String::from);
     let answers = questions(Kernel::Linux, &interfaces);
     let answers = answers.iter().map(|argv| label(argv)).map(|command| {
-        let output = Ok(match command.as_str() {
-            "nft" => nft.unwrap_or_default().to_string(),
-            _ => String::new(),
-        });
-        Collected { command, output }
+        let given = answer.filter(|(of, _)| *of == command);
+        Collected {
+            command,
+            output: Ok(given.map_or(String::new(), |(_, text)| text.into())),
+        }
     });
-    made.facts.extend(nft.map(|_| SlotFacts {
+    made.facts.extend(answer.map(|_| SlotFacts {
         kernel: Kernel::Linux.name().into(),
         interfaces: interfaces.to_vec(),
         answers: answers.collect(),
@@ -202,7 +202,7 @@ fn chains_without_rules_are_told_from_long_lists() {
         beside_plain(
             stacks,
             &json!({ "dut": "forwarding", "commands": [1] }),
-            Some(&table),
+            Some(("nft", &table)),
         )
     };
     let many = of(40);
@@ -212,6 +212,33 @@ fn chains_without_rules_are_told_from_long_lists() {
     let few = of(2);
     assert_eq!(first(&few), Some("linear-rules"), "{:?}", few.findings);
     assert!(few.absent.contains(&"many-chains".into()));
+    // All tables of iptables-legacy, which no plan can unload.
+    let tables = [
+        ("raw", &["PREROUTING"][..]),
+        ("mangle", &["PREROUTING", "FORWARD", "POSTROUTING"]),
+        ("nat", &["PREROUTING", "POSTROUTING"]),
+        ("filter", &["FORWARD"]),
+        ("security", &["FORWARD"]),
+    ];
+    let of = |tables: &[(&str, &[&str])]| {
+        let table = |(table, chains): &(&str, &[&str])| {
+            let chain = |name: &&str| format!(":{name} ACCEPT [0:0]\n");
+            let chains: String = chains.iter().map(chain).collect();
+            format!("*{table}\n{chains}COMMIT\n")
+        };
+        let saved: String = tables.iter().map(table).collect();
+        let saved = format!("==> ip <==\n{saved}");
+        beside_plain(
+            "WAY;nf_hook_slow;ipt_do_table 200",
+            &json!({ "dut": "forwarding", "commands": [1] }),
+            Some(("iptables", &saved)),
+        )
+    };
+    let all = of(&tables);
+    assert_eq!(first(&all), Some("many-chains"), "{:?}", all.findings);
+    let proof = serde_json::to_string(&all.findings[0]).unwrap();
+    assert!(proof.contains("unload them by hand"), "{proof}");
+    assert_eq!(of(&tables[..3]).findings, []);
 }
 
 #[test]
