@@ -31,7 +31,7 @@ const OF_THE_MACHINE: [&str; 5] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 31] = [
+const SAYS: [(&str, &str); 32] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -56,6 +56,7 @@ const SAYS: [(&str, &str); 31] = [
     ("rule-expressions-rates", "Updates of sets"),
     ("rule-expressions-limits", "Limits and quotas"),
     ("rule-expressions-copies", "Copies of frames"),
+    ("rule-expressions-headers", "Changes of headers"),
     ("payload-match", "(string_mt)"),
     ("payload-match-u32", "(u32_mt)"),
     ("socket-match", "(nft_socket_eval)"),

@@ -374,6 +374,10 @@ const EXPRESSIONS: &[(&str, &[&str])] = &[
     ),
     ("Limits and quotas", &["nft_limit_*", "nft_quota_*"]),
     ("Copies of frames", &["nft_dup_*", "nf_dup_*", "tee_tg*"]),
+    (
+        "Changes of headers",
+        &["nft_payload_set_*", "dscp_tg*", "tos_tg*", "ttl_tg*"],
+    ),
 ];
 
 fn expressions(case: &Case<'_>) -> Looked {

@@ -80,7 +80,13 @@ fn expressions_of_rules_are_told_from_long_lists() {
         meters.findings[0].statement.starts_with("Updates of sets"),
         "{meters:?}"
     );
-    let long = explained(&[], &format!("{FORWARDING}{chain};nft_payload_eval 300\n"));
+    let of = |below: &str| explained(&[], &format!("{FORWARDING}{chain};{below} 300\n"));
+    for (below, says) in [("nft_payload_set_eval;skb_store_bits", "Changes of headers")] {
+        let found = of(below);
+        assert_eq!(first(&found), Some("rule-expressions"), "{found:?}");
+        assert!(found.findings[0].statement.starts_with(says), "{found:?}");
+    }
+    let long = of("nft_payload_eval");
     assert_eq!(first(&long), Some("linear-rules"), "{long:?}");
 }
 
