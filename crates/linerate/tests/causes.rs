@@ -31,7 +31,7 @@ const OF_THE_MACHINE: [&str; 5] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 32] = [
+const SAYS: [(&str, &str); 33] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -55,7 +55,8 @@ const SAYS: [(&str, &str); 32] = [
     ("rule-expressions-sets", "Look-ups in sets"),
     ("rule-expressions-rates", "Updates of sets"),
     ("rule-expressions-limits", "Limits and quotas"),
-    ("rule-expressions-copies", "Copies of frames"),
+    ("rule-expressions-copies", "Copies and redirections"),
+    ("rule-expressions-mirror", "Copies and redirections"),
     ("rule-expressions-headers", "Changes of headers"),
     ("payload-match", "(string_mt)"),
     ("payload-match-u32", "(u32_mt)"),

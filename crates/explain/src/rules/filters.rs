@@ -373,7 +373,16 @@ const EXPRESSIONS: &[(&str, &[&str])] = &[
         &["nft_dynset_*", "hashlimit_mt*", "recent_mt*"],
     ),
     ("Limits and quotas", &["nft_limit_*", "nft_quota_*"]),
-    ("Copies of frames", &["nft_dup_*", "nf_dup_*", "tee_tg*"]),
+    (
+        "Copies and redirections of frames",
+        &[
+            "nft_dup_*",
+            "nf_dup_*",
+            "nft_fwd_*",
+            "nf_do_netdev_egress",
+            "tee_tg*",
+        ],
+    ),
     (
         "Changes of headers",
         &["nft_payload_set_*", "dscp_tg*", "tos_tg*", "ttl_tg*"],

@@ -81,7 +81,10 @@ fn expressions_of_rules_are_told_from_long_lists() {
         "{meters:?}"
     );
     let of = |below: &str| explained(&[], &format!("{FORWARDING}{chain};{below} 300\n"));
-    for (below, says) in [("nft_payload_set_eval;skb_store_bits", "Changes of headers")] {
+    for (below, says) in [
+        ("nft_payload_set_eval;skb_store_bits", "Changes of headers"),
+        ("nf_do_netdev_egress;__dev_queue_xmit", "Copies and redir"),
+    ] {
         let found = of(below);
         assert_eq!(first(&found), Some("rule-expressions"), "{found:?}");
         assert!(found.findings[0].statement.starts_with(says), "{found:?}");
