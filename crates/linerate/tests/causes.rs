@@ -31,7 +31,7 @@ const OF_THE_MACHINE: [&str; 5] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 33] = [
+const SAYS: [(&str, &str); 34] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -69,6 +69,7 @@ const SAYS: [(&str, &str); 33] = [
     ("connection-helper", "(sip_help_udp)"),
     ("macvlan", "(macvlan_start_xmit)"),
     ("tunnel", "(vxlan_xmit)"),
+    ("tunnel-segments", "(seg6_input_core)"),
     ("unknown-extra-time", "into time_mt, in a hook"),
     ("unknown-extra-address", "into addrtype_mt"),
 ];

@@ -57,7 +57,12 @@ const ONLY_FIRST: &str = "ct state established,related accept before the rule, s
 const OF_AUTHOR: &str = "only the author of the rules knows which frames must come to this rule";
 
 /// Where a device hands received frames on.
-const RECEIVED: &[&str] = &["__netif_receive_skb*", "netif_receive_skb*", "ip_rcv*"];
+const RECEIVED: &[&str] = &[
+    "__netif_receive_skb*",
+    "netif_receive_skb*",
+    "ip_rcv*",
+    "ip_forward",
+];
 
 /// Takes the filters out that copy frames and do nothing else.
 const WITHOUT_MIRRORS: &str = "for dev in {in} {out}; do for way in ingress egress; do tc filter show dev $dev $way | awk '/^filter/ { pref = 0; for (i = 1; i < NF; i++) if ($i == \"pref\") pref = $(i + 1) } \
@@ -268,6 +273,7 @@ const COMMENTS: &[Comment] = &[
             "wg_*",
             "tun_*",
             "iptunnel_*",
+            "seg6_*",
         ],
         onward: RECEIVED,
         rule: Rule {

@@ -87,6 +87,11 @@ fn comments_name_the_cause_of_an_extra() {
         ),
         (&*format!("{hook};nf_queue"), "user-space-queue", "NFQUEUE"),
         (
+            "WAY;lwtunnel_input;seg6_input_core;ip6_output",
+            "tunnel",
+            "(seg6_input_core)",
+        ),
+        (
             &*format!("{rules};string_mt;bm_find"),
             "payload-match",
             "(string_mt)",
