@@ -31,7 +31,7 @@ const OF_THE_MACHINE: [&str; 5] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 34] = [
+const SAYS: [(&str, &str); 41] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -44,6 +44,7 @@ const SAYS: [(&str, &str); 34] = [
     ),
     ("frames-dropped-blackhole", "is one that drops"),
     ("frames-dropped-unreachable", "is one that drops"),
+    ("frames-dropped-prohibit", "is one that drops"),
     ("frames-dropped-policy", "a rule of the firewall drops them"),
     ("frames-dropped-limit", "a rule of the firewall drops them"),
     (
@@ -57,16 +58,22 @@ const SAYS: [(&str, &str); 34] = [
     ("rule-expressions-limits", "Limits and quotas"),
     ("rule-expressions-copies", "Copies and redirections"),
     ("rule-expressions-mirror", "Copies and redirections"),
+    ("rule-expressions-connlimit", "Counts of connections"),
     ("rule-expressions-headers", "Changes of headers"),
+    ("rule-expressions-ipset", "Look-ups in sets"),
+    ("rule-expressions-meters", "Updates of sets"),
+    ("rule-expressions-recent", "Updates of sets"),
     ("payload-match", "(string_mt)"),
     ("payload-match-u32", "(u32_mt)"),
     ("socket-match", "(nft_socket_eval)"),
     ("hash-expression", "(nft_jhash_eval)"),
     ("hash-expression-random", "(nft_ng_random_eval)"),
+    ("hash-expression-statistic", "(statistic_mt)"),
     ("bpf-program", "program look (tag"),
     ("bpf-program-driver", "program look (tag"),
     ("bpf-program-route", "program look (tag"),
     ("connection-helper", "(sip_help_udp)"),
+    ("connection-helper-iptables", "(sip_help_udp)"),
     ("macvlan", "(macvlan_start_xmit)"),
     ("tunnel", "(vxlan_xmit)"),
     ("tunnel-segments", "(seg6_input_core)"),
@@ -133,7 +140,7 @@ fn campaign(text: &str, profile: &str, more: &[&str]) -> (Vec<Explained>, Vec<St
     let ended = linerate(["run", "plan.toml", "--out", "records"])
         .args(more)
         .dir(scratch.path())
-        .within(300)
+        .within(600)
         .run()
         .no_panic();
     // Status 1: a variant drops all frames.
