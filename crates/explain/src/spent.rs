@@ -28,6 +28,8 @@ struct Claim {
     functions: Vec<String>,
     /// Functions below them whose time is not counted.
     apart: Vec<String>,
+    /// Functions above them that are another cause: nothing below is counted.
+    outside: Vec<String>,
     /// Whether the time of functions below them that no usual firewall calls is not counted either.
     usual: bool,
 }
@@ -38,6 +40,7 @@ impl Claim {
         Claim {
             functions: names(functions),
             apart: names(apart),
+            outside: Vec::new(),
             usual,
         }
     }
@@ -46,6 +49,9 @@ impl Claim {
     fn of<'s>(&self, stack: &'s str) -> Option<&'s str> {
         let is_of = |name: &str, all: &[String]| all.iter().any(|wanted| is_called(name, wanted));
         let is_apart = |name: &str| is_of(name, &self.apart) || self.usual && !is_usual(name);
+        if stack.split(';').any(|name| is_of(name, &self.outside)) {
+            return None;
+        }
         let found = stack.split(';').find(|name| is_of(name, &self.functions))?;
         let mut below = stack
             .rsplit(';')
@@ -117,6 +123,23 @@ impl Case<'_> {
     /// The slot was not profiled.
     pub(crate) fn spent_apart(&self, functions: &[&str], apart: &[&str]) -> Result<Spent, String> {
         self.spent_on(Claim::new(functions, apart, false))
+    }
+
+    /// As [`Case::spent_apart`], without the time below functions of another cause.
+    ///
+    /// # Errors
+    /// The slot was not profiled.
+    pub(crate) fn spent_outside(
+        &self,
+        functions: &[&str],
+        apart: &[&str],
+        outside: &[&str],
+    ) -> Result<Spent, String> {
+        let outside = outside.iter().map(|name| name.to_string()).collect();
+        self.spent_on(Claim {
+            outside,
+            ..Claim::new(functions, apart, false)
+        })
     }
 
     /// As [`Case::spent_apart`], without the time of functions that no usual firewall calls.

@@ -12,7 +12,7 @@ use crate::extra::functions::is_called;
 use crate::spent::Spent;
 use linerate_hosts::configuration::{Card, Configuration};
 use linerate_measure::experiment::System::{FreeBsd, Linux, OpenBsd};
-use linerate_measure::record::Strength;
+use linerate_measure::record::{Met, Strength};
 use serde_json::{Value, json};
 
 pub const RULES: &[Rule] = &[
@@ -354,12 +354,6 @@ fn queueing(case: &Case<'_>) -> Looked {
             ))
         })
     });
-    // The time in the driver is none of it, and waiting for locks is a cause of its own.
-    let apart = [&["dev_hard_start_xmit"], SLOW_PATHS].concat();
-    let spent = case.spent_apart(
-        &["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"],
-        &apart,
-    );
     let named = case.configuration().map_or(Vec::new(), |found| {
         let cards = found.cards.iter();
         let slow = cards.filter(|card| {
@@ -368,6 +362,17 @@ fn queueing(case: &Case<'_>) -> Looked {
         });
         slow.map(|card| in_lab(&card.name)).collect()
     });
+    // The time in the driver is none of it, and waiting for locks is a cause of its own.
+    let apart = [&["dev_hard_start_xmit"], SLOW_PATHS].concat();
+    // An ifb has a queue of its own: a part of the copy, unless a discipline was set there.
+    let is_set = case.configuration().is_ok_and(|found| {
+        let (met, _) = found.on_path(&[]);
+        met.iter()
+            .any(|item| item.kind == Met::QueueingDiscipline && !USUAL.contains(&&*item.word))
+    });
+    let copies: &[&str] = if is_set { &[] } else { &["tcf_mirred_*"] };
+    let functions = ["__dev_xmit_skb", "sch_direct_xmit", "__qdisc_run", "altq_*"];
+    let spent = case.spent_outside(&functions, &apart, copies);
     let found = cost(case, spent, 0.02, setting)?;
     Ok(found.map(|found| match named[..] {
         [] => found,

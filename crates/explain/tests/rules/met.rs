@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 /// The way of all frames.
 const WAY: &str = "do_softirq;net_rx_action;veth_poll;ip_rcv;ip_forward";
 
-/// Explains a DUT with these settings of the plan and this answer to one of the questions, beside plain forwarding.
-fn beside_plain(stacks: &str, settings: &Value, answer: Option<(&str, &str)>) -> Explanation {
+/// Explains a DUT with these settings of the plan and these answers to questions, beside plain forwarding.
+fn beside_plain(stacks: &str, settings: &Value, given: &[(&str, &str)]) -> Explanation {
     let lane = |settings: &Value| json!({ "settings": settings });
     let plan = json!({
         "cells": [{ "lane": 0 }, { "lane": 1 }],
@@ -49,13 +49,13 @@ fn beside_plain(stacks: &str, settings: &Value, answer: Option<(&str, &str)>) ->
     let interfaces = ["in0", "out0"].map(String::from);
     let answers = questions(Kernel::Linux, &interfaces);
     let answers = answers.iter().map(|argv| label(argv)).map(|command| {
-        let given = answer.filter(|(of, _)| *of == command);
+        let given = given.iter().find(|(of, _)| *of == command);
         Collected {
             command,
-            output: Ok(given.map_or(String::new(), |(_, text)| text.into())),
+            output: Ok(given.map_or(String::new(), |(_, text)| text.to_string())),
         }
     });
-    made.facts.extend(answer.map(|_| SlotFacts {
+    made.facts.extend(given.first().map(|_| SlotFacts {
         kernel: Kernel::Linux.name().into(),
         interfaces: interfaces.to_vec(),
         answers: answers.collect(),
@@ -72,7 +72,7 @@ fn beside_plain(stacks: &str, settings: &Value, answer: Option<(&str, &str)>) ->
 fn of_commands(stacks: &str) -> Explanation {
     let commands = json!([{ "run": "some", "undo": "true" }]);
     let settings = json!({ "dut": "forwarding", "commands": commands });
-    beside_plain(stacks, &settings, None)
+    beside_plain(stacks, &settings, &[])
 }
 
 #[test]
@@ -158,6 +158,23 @@ fn functions_with_one_comment_are_one_finding_and_the_way_on_is_no_part_of_it() 
     let on = "do_softirq;tasklet_action_common;ifb_ri_tasklet";
     let further = of_commands(&format!("{on};netif_receive_skb;ip_rcv 900\n{on} 10"));
     assert_eq!(further.findings, []);
+    // The queue of an ifb is a part of the copy, until a discipline is set there.
+    let queued = "WAY;tc_run;tcf_classify;tcf_action_exec;tcf_mirred_act;__dev_queue_xmit;sch_direct_xmit 200";
+    let of = |kind: &str| {
+        let tc =
+            format!("==> qdisc <==\n[{{\"kind\":\"{kind}\",\"dev\":\"in0\",\"root\":true}}]\n");
+        let commands = json!({ "dut": "forwarding", "commands": [1] });
+        let links = r#"[{"ifindex":2,"ifname":"in0"}]"#;
+        beside_plain(
+            queued,
+            &commands,
+            &[("ip -d -j addr show", links), ("tc", &tc)],
+        )
+    };
+    let copied = of("pfifo_fast");
+    assert_eq!(first(&copied), Some("mirroring"), "{:?}", copied.findings);
+    assert!(copied.absent.contains(&"queueing-discipline".into()));
+    assert_eq!(first(&of("tbf")), Some("queueing-discipline"));
 }
 
 #[test]
@@ -187,7 +204,7 @@ fn tracking_is_told_by_what_it_does() {
     assert_eq!(cause(&opened).as_deref(), Some("new-connections"));
     // A firewall of the plan is what the plan asks about.
     let firewall = json!({ "dut": "forwarding", "rules": { "kind": "stateful" } });
-    assert_eq!(beside_plain(&opened, &firewall, None).findings, []);
+    assert_eq!(beside_plain(&opened, &firewall, &[]).findings, []);
     // A helper is one of its own.
     let helped = format!("{hook};nf_confirm;sip_help_udp 100");
     assert_eq!(cause(&helped).as_deref(), Some("connection-helper"));
@@ -207,7 +224,7 @@ fn chains_without_rules_are_told_from_long_lists() {
         beside_plain(
             stacks,
             &json!({ "dut": "forwarding", "commands": [1] }),
-            Some(("nft", &table)),
+            &[("nft", &table)],
         )
     };
     let many = of(40);
@@ -236,7 +253,7 @@ fn chains_without_rules_are_told_from_long_lists() {
         beside_plain(
             "WAY;nf_hook_slow;ipt_do_table 200",
             &json!({ "dut": "forwarding", "commands": [1] }),
-            Some(("iptables", &saved)),
+            &[("iptables", &saved)],
         )
     };
     let all = of(&tables);
