@@ -243,22 +243,10 @@ fn drops(case: &Case<'_>) -> Looked {
             .iter()
             .find(|reason| frequent().any(|(name, _)| reason.is_of(name)))
     });
+    // An event of the plan breaks what rules would blame.
+    let event = case.trials.iter().find_map(|trial| trial.event.as_ref());
+    let known = known.filter(|_| event.is_none());
     let noun = case.records.campaign.noun();
-    let counted = losses.iter().take(4).map(|loss| {
-        format!(
-            "{}: {} {noun}s ({})",
-            loss.place,
-            loss.frames,
-            percent(case.of_sent(loss.frames))
-        )
-    });
-    let counted = counted.chain(case.loads());
-    let of_kernel = reasons.iter().take(4).map(|(name, part)| {
-        format!(
-            "the kernel's reason: {name}, {} of the {noun}s",
-            percent(*part)
-        )
-    });
     let part = percent(share);
     let (what, passed) = match noun {
         "connection" | "request" => (format!("{part} of the {noun}s fail at the DUT"), "carried"),
@@ -274,15 +262,39 @@ fn drops(case: &Case<'_>) -> Looked {
             percent(share / (1.0 - share))
         ),
     };
-    let found = Found::observed(share, counted.chain(of_kernel))
+    let found = Found::observed(share, places_and_reasons(case, &losses, &reasons))
         .with("gain", gain)
         .with("what", what);
     let found = found.with(
         "why",
-        known.map_or(String::new(), |reason| format!(": {}", reason.why)),
+        match (event, known) {
+            (Some(event), _) => format!(", in trials in which {} happened to it", event.what),
+            (None, Some(reason)) => format!(": {}", reason.why),
+            (None, None) => String::new(),
+        },
     );
     Ok(Some(Found {
         instead: known.map(|reason| reason.ways),
         ..found
     }))
+}
+
+/// Where frames were lost, at which loads, and the kernel's reasons: evidence.
+fn places_and_reasons(case: &Case<'_>, losses: &[&Loss], reasons: &[(&str, f64)]) -> Vec<String> {
+    let noun = case.records.campaign.noun();
+    let counted = losses.iter().take(4).map(|loss| {
+        format!(
+            "{}: {} {noun}s ({})",
+            loss.place,
+            loss.frames,
+            percent(case.of_sent(loss.frames))
+        )
+    });
+    let of_kernel = reasons.iter().take(4).map(|(name, part)| {
+        format!(
+            "the kernel's reason: {name}, {} of the {noun}s",
+            percent(*part)
+        )
+    });
+    counted.chain(case.loads()).chain(of_kernel).collect()
 }

@@ -3,7 +3,7 @@
 use super::{FORWARDING, counted, explanation, first};
 use crate::common::Made;
 use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::record::{Events, Finding, SlotProfile};
+use linerate_measure::record::{DutEvent, EventClass, Events, Finding, SlotProfile};
 use linerate_plan::campaign::Kind;
 
 #[test]
@@ -46,8 +46,8 @@ fn counters_tell_of_tables_and_budgets() {
     assert_eq!(first(&counted(&[], FORWARDING, &even)), None);
 }
 
-/// A DUT that drops half of the frames, for these reasons of its kernel.
-fn dropping(reasons: &[&str]) -> Finding {
+/// A DUT that drops half of the frames, for these reasons of its kernel, while an event happens to it or none.
+fn dropping(reasons: &[&str], event: Option<&DutEvent>) -> Finding {
     let place = Loss {
         place: "in the DUT".into(),
         side: Side::Dut,
@@ -58,6 +58,7 @@ fn dropping(reasons: &[&str]) -> Finding {
         for trial in trials {
             trial.receiver.frames = 500_000;
             trial.losses = vec![place.clone()];
+            trial.event = event.cloned();
         }
     });
     let events = Events {
@@ -79,23 +80,42 @@ fn dropping(reasons: &[&str]) -> Finding {
 
 #[test]
 fn freebsd_tells_why_it_drops() {
-    let found = dropping(&[
+    let reasons = [
         "drop ips_cantforward in ip_tryforward",
         "drop ips_noroute in ip_tryforward",
-    ]);
+    ];
+    let found = dropping(&reasons, None);
     assert!(found.statement.contains("no route"), "{found:?}");
     assert_eq!(found.changes[0].system, "FreeBSD");
 }
 
 #[test]
 fn routes_that_drop_are_a_reason() {
-    let found = dropping(&["drop NOT_SPECIFIED in ip_error"]);
+    let found = dropping(&["drop NOT_SPECIFIED in ip_error"], None);
     assert!(found.statement.contains("blackhole"), "{found:?}");
     assert!(
         found.changes[0]
             .commands
             .starts_with("ip route del blackhole")
     );
+}
+
+#[test]
+fn what_an_event_of_the_plan_breaks_is_no_setting_of_the_dut() {
+    let event = DutEvent {
+        what: "link-down".into(),
+        class: EventClass::Interruption,
+        began_ns: 1_000_000,
+        ended_ns: 2_000_000,
+        ran: Vec::new(),
+    };
+    let found = dropping(&["drop NOT_SPECIFIED in ip_error"], Some(&event));
+    assert!(
+        found.statement.contains("link-down happened to it")
+            && !found.statement.contains("blackhole"),
+        "{found:?}"
+    );
+    assert!(found.changes.is_empty(), "{found:?}");
 }
 
 #[test]
