@@ -15,8 +15,8 @@ use std::fs::File;
   linerate ruleset ipf --stateless --rules 1000           a thousand rules before the last
   linerate ruleset pf --stateless --table 99999 --plain   the set \"100000\" of netbenches: it has 99,999 entries
   linerate ruleset nftables --stateless --table 1M --entries hosts --seed 7
-  linerate ruleset pf --stateful --states 10M --part loader  /boot/loader.conf
-  linerate ruleset iptables --stateless --table 10k --part ipset  the ipsets
+  linerate ruleset pf --stateful --states 10M --part loader   /boot/loader.conf
+  linerate ruleset iptables --stateless --table 10k --part ipset   the ipsets
   linerate ruleset pf --nat --interface ix1
   sudo linerate lab up
   linerate ruleset nftables --stateful --rules 1k | sudo ip netns exec linerate-dut0 nft -f -
