@@ -13,6 +13,7 @@ use linerate_plan::settings::Dut;
 use linerate_runner::fault;
 use linerate_runner::kept::{clear_remains, describe, keep};
 use linerate_runner::testbed::hosts::{Site, read};
+use std::time::{Duration, Instant};
 
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Args)]
@@ -296,12 +297,18 @@ fn check(args: &LabCheck) -> Exit {
     })
 }
 
+/// How long a killed linerate's session may still be held by a program that it was about to start.
+const LET_GO: Duration = Duration::from_secs(30);
+
 fn restore(args: &LabRestore) -> Exit {
     if args.succeeds {
         fault::succeed().context("waiting for the linerate at fault")?;
     }
     if args.priority {
-        autogroup::restore_remains();
+        let began = Instant::now();
+        while !autogroup::restore_remains() && began.elapsed() < LET_GO {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         return DONE;
     }
     if args.lab.is_none() && !userns::may_administer_networks() {

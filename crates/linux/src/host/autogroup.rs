@@ -111,13 +111,15 @@ pub fn standing(ahead: &Result<Option<Ahead>, Error>) -> Result<String, String> 
     }
 }
 
-/// Puts sessions back whose linerate was killed.
-pub fn restore_remains() {
-    restore_below(Path::new(DEFAULT_ROOT));
+/// Puts sessions back whose linerate was killed. Whether no session is held any more: by another linerate, or by a program that the
+/// killed one was about to start, until it begins.
+pub fn restore_remains() -> bool {
+    restore_below(Path::new(DEFAULT_ROOT))
 }
 
 /// `state`: the folder of the files.
-pub fn restore_below(state: &Path) {
+pub fn restore_below(state: &Path) -> bool {
+    let mut free = true;
     for kept in fs::read_dir(state).into_iter().flatten().flatten() {
         let name = kept.file_name().to_string_lossy().into_owned();
         if !name.starts_with(PREFIX) {
@@ -126,13 +128,14 @@ pub fn restore_below(state: &Path) {
         let Ok(file) = File::open(kept.path()) else {
             continue;
         };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && is_at(&file, &kept.path())
-        {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            free = false;
+        } else if is_at(&file, &kept.path()) {
             // A session without a process has no value.
             let _ = put_back(&kept.path(), &member(&name).unwrap_or_default());
         }
     }
+    free
 }
 
 /// A lock on the file, which has the value from before. Several processes may hold it.
@@ -272,7 +275,7 @@ mod tests {
         let Some(killed) = Ahead::below(&state, session.0.id(), FIRST).unwrap() else {
             return;
         };
-        restore_below(&state);
+        assert!(!restore_below(&state));
         assert_eq!(session.nice(), FIRST, "it still runs");
         // The end of the thread closes its descriptors.
         let Ahead { lock, .. } = &killed;
@@ -286,7 +289,7 @@ mod tests {
         };
         flock(&killed.lock, FlockOperation::Unlock).unwrap();
         std::mem::forget(killed);
-        restore_below(&state);
+        assert!(restore_below(&state));
         assert_eq!(
             (session.nice(), fs::read_dir(&state).unwrap().count()),
             (0, 0)
