@@ -48,11 +48,11 @@ fn limits(root: &Path, mounts: &str, unified: bool, group: &Path) -> Vec<(f64, P
         let (part, at) = (mount.next()?, mount.next()?);
         let mut words = file_system.split(' ');
         let (kind, options) = (words.next()?, words.nth(1).unwrap_or_default());
-        let is_it = match unified {
+        let has_limits = match unified {
             true => kind == "cgroup2",
             false => kind == "cgroup" && options.split(',').any(|option| option == "cpu"),
         };
-        is_it.then(|| (Path::new(part), at.trim_start_matches('/')))
+        has_limits.then(|| (Path::new(part), at.trim_start_matches('/')))
     });
     let Some((part, at)) = mounted else {
         return Vec::new();
@@ -64,7 +64,7 @@ fn limits(root: &Path, mounts: &str, unified: bool, group: &Path) -> Vec<(f64, P
     folders
         .filter_map(|folder| {
             let read = |name: &str| fs::read_to_string(root.join(&folder).join(name)).ok();
-            let (quota, period) = match unified {
+            let (quota, period): (f64, f64) = match unified {
                 true => {
                     let text = read("cpu.max")?;
                     let (quota, period) = text.trim().split_once(' ')?;
@@ -76,7 +76,6 @@ fn limits(root: &Path, mounts: &str, unified: bool, group: &Path) -> Vec<(f64, P
                 }
             };
             // -1 is no limit, as is the word max.
-            let (quota, period): (f64, f64) = (quota, period);
             (quota > 0.0 && period > 0.0).then(|| (quota / period, Path::new("/").join(folder)))
         })
         .collect()

@@ -244,7 +244,7 @@ fn ctrl_c_ends_iperf3_at_both_ends() {
     let before = frames_in(&lab, 2, "r0");
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
-            // iperf3 may count those that it sends now.
+            // The interrupt comes under load: after 100 frames of iperf3.
             let sends = || frames_in(&lab, 2, "r0") >= before + 100;
             crate::sshd::wait_until("the load", Duration::from_secs(60), sends);
             stop.store(true, Ordering::Relaxed);

@@ -305,7 +305,7 @@ mod tests {
         let rates: Vec<f64> = rates.collect();
         let spread = linerate_stats::coefficient_of_variation(&rates);
         assert!((0.018..0.022).contains(&spread), "{spread}");
-        // A resumed campaign goes on with new random numbers, and each seed has its own.
+        // A resumed campaign continues the sequence of random numbers, and each seed has another sequence.
         noisy.trials = 3;
         assert!(noisy.share(0, 7) == rates[3] && noisy.share(0, 8) != rates[3]);
     }
