@@ -291,7 +291,7 @@ fn bisected(scratch: &Scratch, line: &str, seconds: u64) -> (Value, String) {
 fn a_rule_file_that_halves_the_rate_is_found() {
     let scratch = Scratch::new();
     series(scratch.path(), 11, 10, 200);
-    let (found, page) = bisected(&scratch, "--duration 50ms --budget 2min", 150);
+    let (found, page) = bisected(&scratch, "--duration 20ms --budget 2min", 150);
     // Twice as long for each frame: no noise hides that.
     let [slot, after] = ["slot", "after"].map(|of| level(scratch.path(), &found["culprit"][of]));
     assert_eq!((slot, after), (10, 9), "{found:#}");

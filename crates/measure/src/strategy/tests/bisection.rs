@@ -115,7 +115,7 @@ fn culprit(done: &Done) -> Option<usize> {
 }
 
 /// Seeds of which all but one in twenty must be right; the counts that are printed are of more.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 40;
 
 #[test]
 fn a_step_of_three_percent_is_found_among_64() {
@@ -279,7 +279,7 @@ fn a_design_without_levels_ends_at_once() {
 }
 
 /// Lists on a busy machine.
-const BUSY: u64 = 30;
+const BUSY: u64 = 20;
 
 /// Beside builds, one trial in five loses a fifth of its rate: it takes longer, and elements far from the step are not asked.
 #[test]
