@@ -388,8 +388,8 @@ impl Campaign {
     }
 
     /// The rule set of a lane; see [`RuleSet::for_frames`].
-    pub fn rule_set(&self, lane: usize, outside: Option<&str>) -> Option<RuleSet> {
+    pub fn rule_set(&self, lane: usize, ends: Option<[&str; 2]>) -> Option<RuleSet> {
         let rules = self.lanes[lane].settings.rules.as_ref()?;
-        Some(rules.for_frames(self.experiment.system, &self.families(lane), outside))
+        Some(rules.for_frames(self.experiment.system, &self.families(lane), ends))
     }
 }

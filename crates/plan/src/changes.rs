@@ -258,6 +258,9 @@ impl List {
         if let Some(entries) = rules.table {
             to += &format!(", a table of {} entries", grouped(entries));
         }
+        if rules.flow_table {
+            to += ", with a flow table";
+        }
         if !rules.optimize {
             to += ", without pf making a table of the rules";
         }

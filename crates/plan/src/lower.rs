@@ -51,6 +51,7 @@ fn rules(tree: &Tree) -> Option<RuleSet> {
         table: tree.read("table"),
         states: tree.read("states"),
         hash_sized: tree.text("hash") != Some("default"),
+        flow_table: tree.read("flow-table").unwrap_or(false),
         optimize: tree.read("optimize").unwrap_or(true),
         ..RuleSet::new(tree.read("tool")?, tree.read("filter")?)
     })

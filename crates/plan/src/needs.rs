@@ -121,6 +121,15 @@ pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> 
 }
 
 fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
+    // nf_flow_table_inet has the flow tables of IPv4 and IPv6, too.
+    if settings
+        .rules
+        .as_ref()
+        .is_some_and(|rules| rules.flow_table)
+    {
+        let modules = ["nft_flow_offload", "nf_flow_table_inet"];
+        needs.extend(modules.map(|name| Requirement::Module(name.into())));
+    }
     let link = match settings.dut {
         Dut::Bridge | Dut::RoutedBridge => Some("bridge"),
         Dut::Macvlan => Some("macvlan"),

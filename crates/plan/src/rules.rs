@@ -175,7 +175,13 @@ pub struct RuleSet {
     /// Whether the hash is to be sized for these states.
     #[serde(default = "yes")]
     pub hash_sized: bool,
-    /// The interface of translated frames towards the receiver; `None` for the embedded lab's.
+    /// Whether established connections pass by the rules in a flow table of both interfaces (nftables).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flow_table: bool,
+    /// The interface towards the generator, for a flow table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
+    /// The interface towards the receiver, for translated frames and for a flow table; `None` for the embedded lab's.
     pub interface: Option<String>,
     /// This interface's IPv6 address, where it is known: its name means link-local addresses to pf, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,6 +212,8 @@ impl RuleSet {
             hit: false,
             states: None,
             hash_sized: true,
+            flow_table: false,
+            inside: None,
             interface: None,
             address6: None,
             optimize: true,
@@ -222,13 +230,13 @@ impl RuleSet {
         })
     }
 
-    /// The rule set for a system. `families`: the IP versions of the traffic, for rules and tables; `outside`: the interface
-    /// towards the receiver, for address translation (default: the embedded lab's).
+    /// The rule set for a system. `families`: the IP versions of the traffic, for rules and tables; `ends`: the interfaces
+    /// towards the generator and the receiver, for address translation and flow tables (default: the embedded lab's).
     pub fn for_frames(
         &self,
         system: System,
         families: &[Family],
-        outside: Option<&str>,
+        ends: Option<[&str; 2]>,
     ) -> RuleSet {
         // nft would store networks as intervals in a tree; this measures a hash of this many entries.
         let in_hash = self.firewall.is_linux() && self.table.is_some();
@@ -248,9 +256,12 @@ impl RuleSet {
             } else {
                 self.entries
             },
-            interface: outside
-                .filter(|_| self.kind == Kind::Nat)
-                .map(str::to_string),
+            inside: ends
+                .filter(|_| self.flow_table)
+                .map(|[inside, _]| inside.to_string()),
+            interface: ends
+                .filter(|_| self.flow_table || self.kind == Kind::Nat)
+                .map(|[_, outside]| outside.to_string()),
             // The archive's script starts a program for each entry: 20,000 of them take minutes.
             ipfw_format: match self.firewall {
                 Firewall::Ipfw => IpfwFormat::Commands,
@@ -396,6 +407,9 @@ impl fmt::Display for RuleSet {
         }
         if let Some(seed) = self.seed {
             write!(f, ", seed {seed}")?;
+        }
+        if self.flow_table {
+            f.write_str("+flow table")?;
         }
         if let Some(states) = self.states {
             write!(

@@ -488,7 +488,7 @@ fn a_lane_has_the_rule_set_of_its_system_and_of_its_traffic() {
     ] {
         let campaign = plan.campaign(system, false).unwrap();
         assert_eq!(campaign.families(0), [Family::V4, Family::V6]);
-        let set = campaign.rule_set(0, Some("ix1")).unwrap();
+        let set = campaign.rule_set(0, Some(["ix0", "ix1"])).unwrap();
         assert_eq!(
             (set.firewall, set.families, set.rules_before),
             (firewall, Some(Families::Both), 3)

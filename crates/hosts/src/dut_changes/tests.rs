@@ -436,7 +436,7 @@ fn events_are_steps_that_are_undone() {
         let rules = settings
             .rules
             .as_ref()
-            .map(|rules| rules.for_frames(system, &[Family::V4], Some("ix1")));
+            .map(|rules| rules.for_frames(system, &[Family::V4], Some(["ix0", "ix1"])));
         let event = serde_json::from_value(event).unwrap();
         let steps = super::event(
             &event,

@@ -73,6 +73,15 @@ pub struct Rules {
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 
+    /// nftables: a flow table of these two interfaces, by which established connections pass the rules
+    #[arg(
+        long,
+        value_name = "IN,OUT",
+        value_delimiter = ',',
+        conflicts_with = "interface"
+    )]
+    flow_table: Option<Vec<String>>,
+
     /// pf: do not let pfctl turn rules into a table
     #[arg(long)]
     no_optimization: bool,
@@ -119,6 +128,7 @@ impl Rules {
             (_, true) => Kind::Nat,
             _ => Kind::Stateless,
         };
+        let [inside, outside] = [0, 1].map(|end| self.flow_table.as_ref()?.get(end).cloned());
         RuleSet {
             families: self.family,
             rules_before: self.rules.unwrap_or(0),
@@ -127,7 +137,9 @@ impl Rules {
             seed: self.seed,
             hit: self.hit,
             states: self.states,
-            interface: self.interface.clone(),
+            flow_table: self.flow_table.is_some(),
+            inside,
+            interface: self.interface.clone().or(outside),
             optimize: !self.no_optimization,
             ipfw_format: if self.commands {
                 IpfwFormat::Commands

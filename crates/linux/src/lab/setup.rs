@@ -86,10 +86,10 @@ impl Setup {
             ..c.clone()
         };
         // Rules for other IP versions would stand in the way of each frame.
-        let rules = settings
-            .rules
-            .as_ref()
-            .map(|rules| rules.for_frames(System::Linux, families, None));
+        let rules = settings.rules.as_ref().map(|rules| {
+            let ends = rules.flow_table.then_some([inside.as_str(), &outside]);
+            rules.for_frames(System::Linux, families, ends)
+        });
         if let Some(fault) = rules.iter().flat_map(RuleSet::faults).next() {
             return Err(fault.to_string());
         }

@@ -245,6 +245,10 @@ static RULES: Table = Table {
         key("states", Kind::count(1, MAX_STATES)).about("Number of connections that the state table must hold."),
         key("hash", Kind::Choice(&HASHES))
             .about("Whether the state table's hash is sized for that many connections. Default: sized."),
+        key("flow-table", Kind::Flag).about(
+            "nftables: whether frames of established connections pass by the rules in a flow table of both interfaces. \
+                Default: false.",
+        ),
         key("optimize", Kind::Flag).about(
             "pf: whether pf may turn rules that differ only in their addresses into a table. \
                 Default: true.",

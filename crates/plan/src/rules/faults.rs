@@ -19,7 +19,7 @@ impl RuleSet {
     }
 
     /// Features that the firewall or the kind of rules has not.
-    fn lacking(&self) -> [Option<Diagnostic>; 5] {
+    fn lacking(&self) -> [Option<Diagnostic>; 6] {
         let (ipf, ipfw) = (
             self.firewall == Firewall::Ipf,
             self.firewall == Firewall::Ipfw,
@@ -49,6 +49,12 @@ impl RuleSet {
                 "ask for IPv4, or for pf",
             ),
             fault(stateless && has_states, "states", no_states, stateful),
+            fault(
+                self.flow_table && (stateless || self.firewall != Firewall::Nftables),
+                "flow-table",
+                "only nftables with connection tracking has a flow table",
+                "ask for a stateful set of nftables or for its address translation, or leave the flow table out",
+            ),
         ]
     }
 
@@ -106,7 +112,22 @@ impl RuleSet {
     fn interface_fault(&self) -> Option<Diagnostic> {
         let firewall = self.firewall;
         let translates = self.kind == Kind::Nat && firewall != Firewall::Ipf;
-        let (wrong, message, help) = match self.interface.as_deref() {
+        let form =
+            "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest";
+        let interface = self.interface.as_deref();
+        if self.flow_table {
+            // A device of a flow table has no '*' before Linux 6.16.
+            let named = |end: Option<&str>| {
+                end.is_some_and(|end| is_interface(end, firewall) && !end.contains('*'))
+            };
+            return fault(
+                !(named(self.inside.as_deref()) && named(interface)),
+                "interface",
+                "a flow table needs the names of both interfaces",
+                "in0 and out0, say",
+            );
+        }
+        let (wrong, message, help) = match interface {
             None => (
                 translates && !firewall.is_linux(),
                 format!(
@@ -117,7 +138,7 @@ impl RuleSet {
             Some(name) if translates => (
                 !is_interface(name, firewall),
                 format!("'{name}' is not an interface name"),
-                "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest",
+                form,
             ),
             Some(_) => (
                 true,

@@ -20,7 +20,8 @@ pub(super) fn nftables(set: &RuleSet, out: &mut impl Write) -> Result<()> {
             "table {table} linerate\ndelete table {table} linerate\n"
         )?;
     }
-    let filters = set.kind != Kind::Nat || set.table.is_some() || set.rules_before > 0;
+    let filters =
+        set.kind != Kind::Nat || set.flow_table || set.table.is_some() || set.rules_before > 0;
     for version in set.versions() {
         writeln!(out, "table {} linerate {{", ADDRESS[version])?;
         if filters {
@@ -28,6 +29,7 @@ pub(super) fn nftables(set: &RuleSet, out: &mut impl Write) -> Result<()> {
             if set.table.is_some() {
                 elements(set, version, out)?;
             }
+            flow_table(set, out)?;
             forward(set, version, out)?;
         }
         if set.kind == Kind::Nat {
@@ -64,11 +66,25 @@ fn elements(set: &RuleSet, version: usize, out: &mut impl Write) -> Result<()> {
     out.write_all(if any { b"\n    }\n  }\n" } else { b"  }\n" })
 }
 
+/// Frames of its connections leave where they arrive, before routing and rules.
+fn flow_table(set: &RuleSet, out: &mut impl Write) -> Result<()> {
+    let (Some(inside), Some(outside)) = (&set.inside, &set.interface) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "  flowtable fast {{\n    hook ingress priority filter\n    devices = {{ \"{inside}\", \"{outside}\" }}\n  }}"
+    )
+}
+
 fn forward(set: &RuleSet, version: usize, out: &mut impl Write) -> Result<()> {
     let address = ADDRESS[version];
     out.write_all(
         b"  chain forward {\n    type filter hook forward priority filter; policy accept;\n",
     )?;
+    if set.flow_table {
+        out.write_all(b"    ct state established flow add @fast\n")?;
+    }
     if set.kind != Kind::Stateless {
         out.write_all(b"    ct state established,related accept\n")?;
     }
@@ -277,6 +293,73 @@ mod tests {
             ..set(Kind::Stateless)
         };
         assert!(!text(&v4).contains("table ip6 linerate {"));
+    }
+
+    #[test]
+    fn flow_tables_take_established_connections() {
+        let fast = RuleSet {
+            families: Some(Families::Ipv4),
+            flow_table: true,
+            inside: Some("in0".into()),
+            interface: Some("out0".into()),
+            ..set(Kind::Stateful)
+        };
+        let table = "  flowtable fast {
+    hook ingress priority filter
+    devices = { \"in0\", \"out0\" }
+  }
+";
+        let slow = text(&RuleSet {
+            flow_table: false,
+            inside: None,
+            interface: None,
+            ..fast.clone()
+        });
+        let expected = slow
+            .replace("  chain forward", &format!("{table}  chain forward"))
+            .replace(
+                "    ct state established,",
+                "    ct state established flow add @fast\n    ct state established,",
+            );
+        assert_eq!(text(&fast), expected);
+        let nat = text(&RuleSet {
+            kind: Kind::Nat,
+            ..fast.clone()
+        });
+        let lines = ["flow add @fast\n", "oifname \"out0\" masquerade\n", table];
+        assert!(lines.iter().all(|line| nat.contains(line)), "{nat}");
+        for (wrong, of) in [
+            (
+                RuleSet {
+                    kind: Kind::Stateless,
+                    ..fast.clone()
+                },
+                "flow-table",
+            ),
+            (
+                RuleSet {
+                    firewall: Firewall::Iptables,
+                    ..fast.clone()
+                },
+                "flow-table",
+            ),
+            (
+                RuleSet {
+                    inside: None,
+                    ..fast.clone()
+                },
+                "interface",
+            ),
+            (
+                RuleSet {
+                    interface: Some("out*".into()),
+                    ..fast
+                },
+                "interface",
+            ),
+        ] {
+            assert_eq!(wrong.faults()[0].subject.as_deref(), Some(of));
+        }
     }
 
     #[test]

@@ -293,12 +293,13 @@ prop_compose! {
         firewall in 0usize..6, kind in 0usize..3, families in families(), rules_before in 0u32..50,
         table in proptest::option::of(0u32..50), hosts: bool, seed: Option<u64>, hit: bool,
         states in proptest::option::of(0u64..1_000_000), hash_sized: bool,
-        interface in proptest::option::of("[a-z]{1,8}[0-9*]?"), optimize: bool, commands: bool,
+        interface in proptest::option::of("[a-z]{1,8}[0-9*]?"), inside in proptest::option::of("[a-z]{1,8}"), optimize: bool, commands: bool,
     ) -> RuleSet {
         RuleSet {
             firewall: Firewall::all().nth(firewall).unwrap(),
             kind: [Kind::Stateless, Kind::Stateful, Kind::Nat][kind],
-            families, rules_before, table, seed, hit, states, hash_sized, interface, optimize, address6: None,
+            families, rules_before, table, seed, hit, states, hash_sized, optimize, address6: None,
+            flow_table: inside.is_some(), inside, interface,
             entries: if hosts { EntryKind::Hosts } else { EntryKind::Networks },
             ipfw_format: if commands { IpfwFormat::Commands } else { IpfwFormat::Script },
         }
@@ -316,6 +317,7 @@ fn sound_set() -> impl Strategy<Value = RuleSet> {
             (set.table, set.states) = (None, None);
         }
         set.states = set.states.filter(|_| set.kind != Kind::Stateless);
+        set.flow_table &= set.firewall == Firewall::Nftables && set.kind != Kind::Stateless;
         set.hit &= set.table.is_some_and(|n| n > 0) && set.entries == EntryKind::Networks;
         set
     })

@@ -12,7 +12,7 @@ fn with_rules(system: System, firewall: Firewall, kind: Kind) -> Steps {
     let set = settings.rules.as_ref().unwrap().for_frames(
         system,
         &[Family::V4],
-        Some(&target.outside.name),
+        Some([&target.inside.name, &target.outside.name]),
     );
     steps(&settings, Some(&set), &target).unwrap()
 }

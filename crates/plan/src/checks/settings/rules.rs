@@ -11,7 +11,15 @@ use linerate_measure::experiment::System;
 use std::collections::BTreeMap;
 
 /// Keys that apply only to a rule set that linerate writes.
-const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "optimize"];
+const OF_WRITTEN: [&str; 7] = [
+    "filter",
+    "before",
+    "table",
+    "states",
+    "hash",
+    "flow-table",
+    "optimize",
+];
 
 /// Where each trial is to begin without states, the firewall must be able to forget them.
 fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagnostic> {
@@ -85,11 +93,11 @@ pub(super) fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnosti
     }
     let set = lower::settings(tree)
         .rules
-        .map(|rules| rules.for_frames(place.system, &[place.family], Some("out")));
+        .map(|rules| rules.for_frames(place.system, &[place.family], Some(["in", "out"])));
     for fault in set.iter().flat_map(RuleSet::faults) {
         let key = match fault.subject.as_deref() {
             Some("rules-before") => "before",
-            Some(key @ ("table" | "states" | "hit" | "seed" | "optimize")) => key,
+            Some(key @ ("table" | "states" | "hit" | "seed" | "flow-table" | "optimize")) => key,
             _ => "filter",
         };
         let span = rules

@@ -328,8 +328,10 @@ pub fn lane_steps(
 
 /// The rules of a lane on the DUT.
 fn rules(plan: &Campaign, lane: usize, settings: &Settings, target: &Target) -> Option<RuleSet> {
-    let outside = dut_changes::routes_by(settings.dut, target.system, 1, &target.outside.name);
-    plan.rule_set(lane, Some(&outside))
+    let ports = [&target.inside, &target.outside];
+    let [inside, outside] = [0, 1]
+        .map(|end| dut_changes::routes_by(settings.dut, target.system, end, &ports[end].name));
+    plan.rule_set(lane, Some([&inside, &outside]))
 }
 
 fn not_a_baseline(settings: &Settings) -> Result<(), Vec<String>> {
