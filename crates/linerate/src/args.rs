@@ -225,8 +225,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant is slower than the baseline by at least this share (such as 3%) over its whole 95 % interval, or
-    /// over all between a search's bounds; with 5 if over a part of it only, or if there is no interval
+    /// Exit with status 3 if a variant is certainly slower than the baseline by this share, such as 3% (its whole 95 % interval is, or both
+    /// bounds of a search); with 5 if that is undecided (a part of the interval is, or there is none)
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
@@ -242,7 +242,7 @@ pub struct CampaignArgs {
     pub quiet: bool,
 
     /// Simulate the DUT in memory; variants then differ in name only. WHAT is `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
-    /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts), noise=SHARE (scatter of the rates),
+    /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts), noise=SHARE (with rate=: scatter of the rates),
     /// step=SHARE@N (slower from the N-th level of a factor on). Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
@@ -265,6 +265,7 @@ impl CampaignArgs {
             profile: self.profile,
             keep: self.keep,
             simulate: self.simulate.clone(),
+            kernels: Vec::new(),
             emulated: self.emulated,
         }
     }

@@ -1,7 +1,8 @@
 //! Kernels in guests of QEMU, which emulates the CPUs: nothing is said of rates.
 
-use crate::common::{Scratch, linerate, wait_for};
+use crate::common::{Scratch, campaign, linerate, wait_for};
 use linerate_measure::record::{Campaign, Guests, TrialRecord};
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
@@ -127,6 +128,37 @@ fn whoever_is_killed_leaves_nothing() {
     running.wait();
     wait_for("the end of QEMU", || (!is_qemu(&qemu)).then_some(()));
     assert!(!Path::new(&out).exists());
+}
+
+#[test]
+#[cfg_attr(
+    not(kernel),
+    ignore = "needs QEMU and a kernel's package: scripts/setup test"
+)]
+fn takes_minutes_plans_measure_in_a_guest_what_this_kernel_may_lack() {
+    let (kernel, files) = (kernel(), Scratch::new());
+    for (plan, slots) in [("flow-table", 6), ("shaping", 5)] {
+        let out = files.file(plan);
+        let words = ["run", plan, "--quick", "--emulated"];
+        let ended = linerate(
+            words
+                .into_iter()
+                .chain(["--kernel", &kernel, "--out", &out]),
+        )
+        .run();
+        let trials = campaign::trials(Path::new(&out));
+        for slot in 0..slots {
+            let carried = |trial: &&Value| {
+                trial["slot"] == slot
+                    && trial["audit"]["unlocated"] == 0
+                    && trial["receiver"]["frames"] != 0
+            };
+            assert!(
+                trials.iter().any(|trial| carried(&trial)),
+                "{plan}, slot {slot}: {ended:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub struct Wanted {
     pub keep: bool,
     /// The simulated DUT, in the words of the arguments.
     pub simulate: Option<String>,
+    /// Kernels that alternate, each in a guest, instead of the plan's.
+    pub kernels: Vec<String>,
     /// Whether guests may be emulated: their figures are of no real machine.
     pub emulated: bool,
 }
@@ -77,6 +79,15 @@ impl Wanted {
         }
         if let Some(seed) = self.seed {
             plan.set("--seed", &["trials", "seed"], seed);
+        }
+        self.set_kernels(plan);
+    }
+
+    fn set_kernels(&self, plan: &mut Source) {
+        if !self.kernels.is_empty() {
+            plan.set("--kernel", &["factors", "kernel", "sets"], "kernel");
+            let levels = self.kernels.as_slice();
+            plan.set("--kernel", &["factors", "kernel", "levels"], levels);
         }
     }
 }
@@ -118,7 +129,10 @@ impl Session {
             bail_usage!("a plan that is carried out is a file: resuming it needs its place");
         }
         let simulated = wanted.simulate.is_some();
-        let (mut plan, site) = chosen(choice, file, simulated, |_| Ok(()))?;
+        let (mut plan, site) = chosen(choice, file, simulated, |plan| {
+            wanted.set_kernels(plan);
+            Ok(())
+        })?;
         if wanted.profile && site.is_none() {
             plan = plain::with_plain(plan, choice, file, simulated);
         }

@@ -12,7 +12,7 @@ use linerate_measure::record::States;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::rules::own::{Meaning, RuleFile, recognised};
 use linerate_plan::{Keyed, Plan, Source, parse_cpus};
-use linerate_runner::session::{Session, told};
+use linerate_runner::session::{Session, Wanted, told};
 use linerate_wire::FrameMix;
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ impl Verb for Options {
             key("--illegal", "traffic.illegal", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
             key("--flows", "traffic.flows", "N").about(
-                "Number of flows, which differ in addresses or ports; with --http, concurrent connections [default: 2000; 64 with --http; for the variant FILE-new of --rules as many as the connection table takes, at most 200,000]",
+                "Number of flows, which differ in addresses or ports; with --http, concurrent connections [default: 2000; 64 with --http; for the variant FILE-new of --rules three quarters of what the connection table takes, at most 200,000]",
             ),
             key("--order", "traffic.order", "ORDER"),
         ],
@@ -91,7 +91,7 @@ Variants:
                        known-... variant: then the first --variant is the baseline
   nft-stateless        nftables filter without connection tracking
   nft-stateful         nftables filter with connection tracking; its first rule accepts established connections
-  nat                  nftables masquerade (`nft-nat` in the plans)
+  nat                  nftables masquerade (the plans of linerate call it nft-nat)
   bridge               a bridge instead of a router
   routed-bridge        a router; its inside interface is the only port of a bridge, and the bridge has the address
   macvlan, vlan        a router with macvlan or 802.1Q VLAN interfaces on top of its two links
@@ -123,7 +123,7 @@ Exit status: 0 measured; 1 an error, or some variant has no result: it could not
 was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 no variant
 can be measured here; 5 --fail-if-slower is undecided; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
-    /// Variant of the DUT (see below); may be repeated. A variant that is given twice is compared with itself
+    /// Variant of the DUT (see below); may be repeated. `forwarding` twice shows how much two equal DUTs differ
     #[arg(long = "variant", value_name = "VARIANT")]
     variants: Vec<BuiltIn>,
 
@@ -250,14 +250,6 @@ fn source(args: &Bench) -> Result<Source> {
         plan.set("--no-udp-checksum", &["traffic", "checksum"], false);
     }
     let variants = variants(args, &mut plan)?;
-    if !args.kernels.is_empty() {
-        plan.set("--kernel", &["factors", "kernel", "sets"], "kernel");
-        plan.set(
-            "--kernel",
-            &["factors", "kernel", "levels"],
-            args.kernels.as_slice(),
-        );
-    }
     // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
     let varied = [
         "family",
@@ -290,7 +282,11 @@ fn source(args: &Bench) -> Result<Source> {
     if !trials {
         plan.set("", &["trials", "budget"], DEFAULT_BUDGET);
     }
-    args.campaign.wanted().set(&mut plan);
+    let wanted = Wanted {
+        kernels: args.kernels.clone(),
+        ..args.campaign.wanted()
+    };
+    wanted.set(&mut plan);
     Ok(plan)
 }
 

@@ -4,14 +4,14 @@ use super::slower::{UNDECIDED, status, told};
 use crate::prelude::*;
 use linerate_linux::records::head;
 use linerate_measure::experiment::{Interest, Judgement, Measure, Order, System, Trials};
-use linerate_measure::record::BisectionVerdict;
+use linerate_measure::record::{BisectionVerdict, LabKind};
 use linerate_measure::slower::{Slowdown, of_variants};
 use linerate_plan::Source;
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_runner::campaign::Finished;
 use linerate_runner::plans::shipped;
 use linerate_runner::progress::{self};
-use linerate_runner::session::{Choice, Measured, Session};
+use linerate_runner::session::{Choice, Measured, Session, Wanted};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -21,10 +21,10 @@ use linerate_runner::session::{Choice, Measured, Session};
   sudo linerate run firewalls
   sudo linerate run my.toml                a plan of your own
   linerate run lab/tuning --lab LAB.toml   on the hosts of a real lab, over ssh (docs/lab-file.md)
-  sudo linerate run last                   carries out the plan of the newest campaign again (of another campaign: linerate run DIR)
+  sudo linerate run last                   carries out the plan of the newest campaign again (of another one: linerate run DIR)
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
   sudo linerate run my.toml --quiet --fail-if-slower 3%       for CI
-  linerate run my.toml --simulate ok       no packets at all: a simulated DUT
+  linerate run my.toml --simulate ok       no packets at all: a simulated DUT, all of whose variants are equally fast
   linerate show linerate-results/TIME-NAME   the tables again
 
 Variants that this machine cannot run are skipped, with the reason, and the rest is measured. The exit status is then
@@ -50,6 +50,10 @@ pub struct Run {
     /// For its message: other verbs have it.
     #[arg(long, alias = "size", hide = true)]
     sizes: Option<String>,
+
+    /// Measure each variant in a guest of QEMU that runs this kernel, as `linerate bench --kernel` does; may be repeated
+    #[arg(long = "kernel", value_name = "KERNEL", conflicts_with_all = ["simulate", "resume"])]
+    kernels: Vec<String>,
 
     #[command(flatten)]
     which: Which,
@@ -103,12 +107,22 @@ pub fn run(args: &Run) -> Exit {
         );
     }
     begin(&args.campaign);
-    let (choice, wanted) = (args.which.choice(), args.campaign.wanted());
+    let choice = args.which.choice();
+    let wanted = Wanted {
+        kernels: args.kernels.clone(),
+        ..args.campaign.wanted()
+    };
     let mut campaign = args.campaign.clone();
     let session = match (&args.resume, &args.plan) {
         (Some(directory), _) => Session::resumed(&choice, &wanted, directory)?,
         (None, Some(file)) => match recorded(file) {
             Some((folder, before)) => {
+                if before.asked.lab == LabKind::Simulated && wanted.simulate.is_none() {
+                    bail_usage!(
+                        "{} was simulated: add --simulate ok to simulate it again. To measure this machine, name its plan, or repeat its command without --simulate",
+                        folder.display()
+                    );
+                }
                 // The name of a folder has the time when its campaign began.
                 campaign.name.get_or_insert(before.name.clone());
                 Session::of_file(&again(choice, &before), &wanted, &folder)?

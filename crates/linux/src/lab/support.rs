@@ -27,6 +27,10 @@ const LINKS: [(&str, &str); 5] = [
     ("vxlan", "VXLAN (CONFIG_VXLAN)"),
 ];
 
+/// The remedy where the kernel lacks something.
+const OTHER: &str =
+    "`run PLAN --kernel` and `bench --kernel` measure in a guest with another kernel";
+
 /// How long a tool may take to show that it works.
 const TOOL_WITHIN: Duration = Duration::from_secs(10);
 
@@ -238,7 +242,7 @@ fn missing_link(kind: &str, error: &Error) -> String {
         .find(|(name, _)| *name == kind)
         .map_or(kind, |(_, option)| option);
     match error.errno() {
-        Some(libc::EOPNOTSUPP) => format!("this kernel has no {option}"),
+        Some(libc::EOPNOTSUPP) => format!("this kernel has no {option}; {OTHER}"),
         _ => format!("{option}: {error}"),
     }
 }
@@ -320,13 +324,15 @@ pub fn is_present(name: &str) -> Result<bool, String> {
     }
     if !Path::new("/proc/modules").exists() {
         return Err(format!(
-            "this kernel loads no modules (CONFIG_MODULES is not set), and {name} is not part of it as far as can be seen"
+            "this kernel loads no modules (CONFIG_MODULES is not set), and {name} is not part of it as far as can be seen; {OTHER}"
         ));
     }
     let look = Job::new("modprobe", &["-n", "-q", name]).within(TOOL_WITHIN);
     match look.run(|path| Command::new(path), None) {
         Ok(_) => Ok(false),
-        Err(ProcessError::Failed(_)) => Err(format!("there is no module {name} for this kernel")),
+        Err(ProcessError::Failed(_)) => Err(format!(
+            "there is no module {name} for this kernel; {OTHER}"
+        )),
         Err(e) => Err(e.to_string()),
     }
 }
