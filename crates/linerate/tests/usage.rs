@@ -450,6 +450,29 @@ fn examples_of_the_help_work() {
 }
 
 #[test]
+fn examples_of_calculators_work() {
+    let mut ran = 0;
+    let all = linerate_line("calc --help").run().ok().stdout;
+    let (_, commands) = all.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    // The lines of a long description are further right.
+    for line in commands.filter(|line| !line.starts_with("   ") && !line.contains(" help ")) {
+        let name = line.split_whitespace().next().unwrap();
+        let help = linerate_line(&format!("calc {name} --help")).run().ok();
+        for line in help.stdout.lines().map(str::trim) {
+            // The first words, before what the example is for; a word in quotes has a blank.
+            let command = line.strip_prefix("linerate ").unwrap_or_default();
+            let command = command.split("   ").next().unwrap();
+            if command.starts_with("calc ") && !command.contains('\'') {
+                linerate_line(command).run().ok();
+                ran += 1;
+            }
+        }
+    }
+    assert!(ran > 20, "{ran}");
+}
+
+#[test]
 fn the_documents_of_make_install_are_written() {
     let scratch = Scratch::new();
     linerate(["documents", scratch.path().to_str().unwrap()])
@@ -566,6 +589,8 @@ fn messages_name_what_there_is_and_what_to_do() {
     let [plain, option] =
         ["80ms", "--rtt 80ms"].map(|rtt| run(&format!("calc bdp 1G {rtt}")).ok().stdout);
     assert_eq!(plain, option);
+    run("bench --family 4 --trials 1 --simulate ok --out simulated").ok();
+    run("run simulated").fails(2, &["simulated was simulated", "--simulate ok"]);
     let item = run("advise saved --release 7.8 --item linux-rps");
     item.fails(2, &["linux-rps", "it is for Linux"]);
     let folder = run("advise fact.invalid");

@@ -115,18 +115,18 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: none.",
         ),
         key("http", Kind::Choice(&HTTP)).about(
-            "Measure HTTP/1.1 requests a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64 without `flows`). Embedded lab and IPv4 only. Default: none.",
+            "Measure HTTP/1.1 requests a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64, unless flows are given). Embedded lab and IPv4 only. Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_HTTP_OBJECT)).about(
-            "Bytes of the server's answer: on each connection at most 1,440, by default 6, which fill the shortest frame; to each request of HTTP at most 67,108,864, by default 1,024.",
+            "Bytes of the server's answer. Of a connection: at most 1,440; default: 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default: 1,024.",
         ),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
             "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \
                 N is at most 1,048,576 for each server (64 clients with 16,384 ports each), so 16,777,216 with 16 servers. \
-                Default: each connection is closed as soon as it has its answer.",
+                Default: connections are not kept open.",
         ),
         key("close", Kind::Choice(&CLOSES)).about(
-            "Who closes connections that are kept open. If given, the rate counts the connections closed a second, otherwise those opened. Default: the client.",
+            "Who closes the connections that are kept open at the same time. If given, the rate counts the connections closed a second, otherwise those opened. Default: the client.",
         ),
         key("servers", Kind::count(1, SERVERS as u64))
             .about("Number of servers of the connections: 1, 2, 4, 8 or 16. Default: 16."),
@@ -135,7 +135,7 @@ pub(super) static TRAFFIC: Table = Table {
                 Default: \"none\".",
         ),
         key("illegal", Kind::Form(&ILLEGAL)).about(
-            "Share of illegal attempts among all attempts, mixed evenly: SYNs from the same clients to port 81 of the same servers. No server answers them. \
+            "Share of illegal attempts (RFC 3511: the firewall should refuse them) among all attempts, mixed evenly: SYNs from the same clients to port 81 of the same servers. No server answers them. \
                 At most 90 %. Default: \"none\".",
         ),
         key("size", Kind::Form(&SIZE))

@@ -58,6 +58,14 @@ impl Opt {
         }
     }
 
+    /// The option takes one value, as the key does.
+    pub const fn one(self) -> Opt {
+        Opt {
+            takes: Takes::One,
+            ..self
+        }
+    }
+
     /// The option may be repeated.
     pub const fn many(self) -> Opt {
         Opt {

@@ -21,7 +21,7 @@ use linerate_report::format::FORMATS;
   linerate advise --role endhost --rtt 80ms   TCP buffers for such a path
   linerate advise ./router --format shell   a script that makes the changes
   linerate advise --format diff             for patch -d / -p1
-  linerate advise --item linux-rps          this recommendation alone
+  linerate advise --item linux-rps          this recommendation alone, by a name that `linerate advise` has printed
   linerate advise --role router --format plan >p.toml
                                             a plan: sudo linerate tune p.toml
 
@@ -30,7 +30,7 @@ named with their source. Gains from machines with your CPU and card are the most
 playbook and a diff, recommendations that must be measured first are comments, unless --item names them. \
 docs/advise.md has all recommendations.
 
-Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
+Exit status: 0 done; 1 the host cannot be read; 2 no such folder, or bad arguments; 130 Ctrl-C.")]
 pub struct Advise {
     #[command(flatten)]
     source: Source,

@@ -28,7 +28,7 @@ use std::sync::Arc;
 #[command(mut_arg("sudo", |arg| arg.help("Read and change the settings of the host with `sudo -n`")))]
 #[command(after_help = "Examples:
   sudo linerate apply --all --dry-run         what would change, in which file
-  sudo linerate apply --item linux-backlog    shows this change, asks you, and makes it
+  sudo linerate apply --item linux-backlog    shows this change (a name that `linerate advise` has printed), asks you, and makes it
   linerate apply root@router --all --yes      on a host over ssh, without asking you
   linerate apply root@router --revert         everything as it was before
   sudo linerate apply --revert --list         what can be taken back

@@ -23,7 +23,13 @@ impl Verb for Options {
             key("--flows", "traffic.flows", "N"),
             key("--direction", "traffic.direction", "DIRECTION"),
         ],
-        &HEADERS,
+        &[
+            HEADERS[0],
+            HEADERS[1],
+            HEADERS[2],
+            HEADERS[3].one(),
+            HEADERS[4].one(),
+        ],
         &[
             key("--duration", "trials.duration", "TIME")
                 .about("How long one trial measures [default: 100ms, or the plan's]"),
@@ -52,7 +58,7 @@ impl Verb for Options {
   sudo linerate bisect rules --over rules --variant nftables    the levels of a factor of a plan
   linerate bisect my.toml --over sysctl --lab LAB.toml              on the hosts of a real lab
   linerate run --resume DIR --budget 20min       continues where the time ran out
-  linerate bisect forwarding --over flows \\
+  linerate bisect flows --over flows \\
       --simulate rate=20kpps,noise=1%,step=3%@3   a simulated DUT
 
 The first element of the list is the good end, the last one the bad end. In a folder, numbers in names count as numbers:

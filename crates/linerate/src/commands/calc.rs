@@ -226,10 +226,10 @@ A router's rate counts the frames that it forwards in both directions together."
         /// Speed of the link: 10G
         #[arg(value_name = "SPEED", value_parser = parse_link_speed)]
         speed: Option<f64>,
-        /// Round-trip time, without its option: 80ms
+        /// Round-trip time, as --rtt: 80ms
         #[arg(value_name = "TIME", value_parser = duration, conflicts_with = "rtt")]
         after: Option<Duration>,
-        /// Speed of the link, as an option
+        /// Speed of the link, as SPEED
         #[arg(long, value_name = "SPEED", value_parser = parse_link_speed, conflicts_with = "speed")]
         link: Option<f64>,
         /// Round-trip time: 80ms
@@ -326,7 +326,7 @@ impl Table {
   linerate calc rss --queues 6 --slots 64                         over 6 queues of a table of 64
   linerate calc rss --src 66.9.149.187:2794 --dst 161.142.100.80:1766     hash and queue of one flow
   linerate calc rss --src 198.18.10.1-20 --dst 198.19.10.1-100 --fields addresses     the papers' flows
-  linerate calc rss --key 6d:5a:... --table 0,1,2,3,0,1,2,3       key and table of ethtool -x
+  linerate calc rss --key symmetric --table 0,1,2,3,0,1,2,3    a table as ethtool -x prints it
   linerate calc rss --queues 8 --even                             flows that spread evenly")]
 struct RssArgs {
     /// Sources, in pkt-gen's form: 198.18.10.1:2001-198.18.10.20:2010
@@ -507,12 +507,13 @@ fn asked(difference: Option<Share>, number: Option<u32>) -> trials::Asked {
     }
 }
 
-/// A negative number on the command line of `calc`, which clap would take for an option.
+/// A negative number on the command line of `calc`, which clap would take for an option. -6 is the option for IPv6.
 pub fn negative() -> Option<String> {
     let mut words = std::env::args().skip(1);
     let is = |word: &String| {
         word.strip_prefix('-')
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+            && word != "-6"
     };
     if words.next()? == "calc" {
         words.find(is)

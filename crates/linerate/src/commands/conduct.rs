@@ -30,7 +30,8 @@ for beside the test, then in the working directory. linerate uses the system's s
 the hosts need not run Conductor's player. If chosen, the reset phase always runs, even after Ctrl-C.
 docs/conductor.md describes the format and the differences from Conductor.
 
-Exit status: 0 all steps of all trials succeeded, or were shown; 1 a step failed, or a host was lost or not reached;
+Exit status: 0 all steps of all trials succeeded, or were shown; 1 a step failed, a host was lost or not
+reached, or the test cannot be read;
 2 the test has faults, or bad arguments (nothing is run); 130 interrupted.")]
 pub struct Conduct {
     /// The test: its main file, with [Test] and [Clients] or [Workers]

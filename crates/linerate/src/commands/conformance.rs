@@ -27,8 +27,8 @@ conditionally compliant if every MUST is met, else not compliant, with the rows 
 without a result, or with disturbed trials, makes no claim. docs/conformance.md lists the rows that linerate never
 meets, with the reasons.
 
-Exit status: 0 every claim is at least conditional; 1 no such campaign, or one that claims no standard; 2 bad
-arguments; 3 a test is not compliant, or makes no claim: a cell has no result, trials were disturbed, the DUT is
+Exit status: 0 every claim is at least conditional; 1 a campaign that claims no standard; 2 no such campaign,
+or bad arguments; 3 a test is not compliant, or makes no claim: a cell has no result, trials were disturbed, the DUT is
 simulated.")]
 pub struct Conformance {
     /// The campaign: its directory, last, last-1, or a name that `linerate list` shows

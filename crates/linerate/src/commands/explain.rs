@@ -40,7 +40,7 @@ any machine but the measured one. It runs no experiment that changes settings of
 
 Exit status: 0 explained; 1 an error; 2 bad arguments; 5 with --prove: no experiment was run; 130 interrupted.")]
 pub struct Explain {
-    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them. A variant with several cells needs a cell: the beginning of its name
+    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them; a variant with several cells then needs a cell: the beginning of its name
     /// ('X:forwarding IPv6'), or its number in `linerate show --full` (X:2). A campaign is a folder, last, last-1, or a name that `linerate
     /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
@@ -51,7 +51,7 @@ pub struct Explain {
     /// As --full, and also the causes that were looked for and are absent
     #[arg(long)]
     pub all: bool,
-    /// Run the experiments of the findings in the embedded lab (some 20 s each; --budget sets the time of their trials), and say which findings
+    /// Run the experiments of the findings in the embedded lab (some 20 s each: trials of 10 s, see --budget, and the set-up), and say which findings
     /// are proven
     #[arg(long)]
     pub prove: bool,

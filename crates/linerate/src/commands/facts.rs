@@ -23,7 +23,7 @@ commands (sysctl-a.txt, ifconfig-a.txt, pfctl-si.txt), or a file system tree (et
 sys/class/net). Nothing on a host is changed. It asks for no passwords or keys, and lines of answers that may \
 hold one are left out. docs/advise.md lists the commands of each system, with the names of their files.
 
-Exit status: 0 done; 1 the host or the folder cannot be read; 2 bad arguments; 130 Ctrl-C.")]
+Exit status: 0 done; 1 the host cannot be read; 2 no such folder, or bad arguments; 130 Ctrl-C.")]
 pub struct Facts {
     #[command(flatten)]
     source: Source,

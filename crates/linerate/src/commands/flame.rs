@@ -24,7 +24,7 @@ use std::fs;
 Reads call graphs of pmcstat -G, stacks of DTrace's stack(), btrace, bpftrace and
 perf script, tables of lockstat, and folded stacks. docs/profiles.md explains them.
 
-Exit status: 0 printed; 1 a file cannot be read or has no stacks; 2 bad arguments.")]
+Exit status: 0 printed; 1 a file has no stacks; 2 no such file or campaign, or bad arguments.")]
 pub struct Flame {
     /// Output of a profiler; - is standard input. Or a campaign with a profile, or CAMPAIGN:VARIANT; a campaign is a folder, last,
     /// last-1, or a name of `linerate list`

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:
   sudo linerate lab up --variant nft-stateful     interfaces: g0 and r0 are joined directly, g1 and r1 through the DUT
   sudo ip netns exec linerate-dut0 nft list ruleset
-  sudo linerate receive --namespace linerate-receiver -i r1 -n 1000 &
-  sudo linerate send --namespace linerate-generator -i g1 -n 1000
+  sudo linerate receive --namespace linerate-receiver -i r1 -n 1000 --duration 20s &
+  sleep 1; sudo linerate send --namespace linerate-generator -i g1 -n 1000
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
   linerate lab example three-hosts > LAB.toml     generator, DUT and receiver on a host each

@@ -74,7 +74,7 @@ impl Verb for Options {
   linerate rfc2544 --quick --simulate rate=10kpps    without packets: a simulated DUT
 
 All tests but frame-loss and forwarding-rate need the throughput, so linerate searches for it first. If the DUT is unstable
-(it loses frames at 1 %, 10 % or 50 % of its rate), linerate refuses the tests that need the throughput. The whole suite takes
+(six successive trials at 1 %, 10 % or 50 % of its rate lose frames), linerate refuses the tests that need the throughput. The whole suite takes
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods. For a report to print or a PDF:
 linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html

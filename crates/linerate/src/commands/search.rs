@@ -22,7 +22,9 @@ impl Verb for Options {
     const OPTIONS: &'static [&'static [Opt]] = &[
         &[
             key("--connections", "traffic.connections", "KIND").alone("request"),
-            key("--object", "traffic.object", "BYTES"),
+            key("--object", "traffic.object", "BYTES").about(
+                "Bytes of the server's answer on each connection: at most 1,440 [default: 6, a frame of 64 bytes]",
+            ),
             key("--flood", "traffic.flood", "RATE"),
             key("--sizes", "traffic.size", "SIZE"),
             key("--flows", "traffic.flows", "N"),
@@ -82,8 +84,8 @@ is too high if the trials that lost more than LOSS last longer, together, than E
 
 So the NDR is not free of loss: together, the trials that lose frames may make up half of SUM.
 
-Before a search, trials of at most 1 s tell whether the DUT loses frames at 1 %, 10 % or 50 % of the rate that it
-forwards at the highest load. A DUT that does so in six successive trials at one of these loads is unstable: linerate then
+First, trials of at most 1 s load the DUT with 1 %, 10 % and 50 % of the rate that it forwards at the highest
+load. A DUT that loses frames in six successive trials at one of these loads is unstable: linerate then
 refuses goals with LOSS 0, and advises pdr.
 
 A search uses the threaded lab, where the load does not wait for the DUT. docs/search.md has the method.

@@ -61,7 +61,7 @@ pub struct Send {
     #[arg(short = 'D', long, value_name = "MAC")]
     destination_mac: Option<MacAddr>,
 
-    /// Frames to send, all threads together [default: until --duration is over]
+    /// Frames to send, all threads together [default: until --duration is over; 1000 with --write]
     #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     count: Option<u64>,
 

@@ -66,7 +66,7 @@ Every change is undone; with --keep, those that help stay on the router of a rea
 apply --revert`. The folder of the records also has kept.toml, a plan that compares the DUT as it is with the tuned DUT.
 
 Exit status: 0 measured, whether or not a change helps; 1 an error; 2 bad arguments, or a plan that names no \
-changes; 4 this machine cannot run the plan; 130 interrupted.")]
+changes; 4 this machine cannot run the plan; 130 interrupted (a tuning cannot be continued).")]
 pub struct Tune {
     /// The plan: a file (docs/tuning.md), or a name that `linerate plan list` shows
     #[arg(value_name = "PLAN")]

@@ -20,7 +20,7 @@ use std::io::BufReader;
   sudo linerate watch                                 a live view of this machine
   sudo linerate watch eth0 eth1 --namespace router    two interfaces of a network namespace
   linerate watch root@router cxl0                     a FreeBSD or Linux host, over ssh
-  linerate watch --host r1 --format nic-queue-usage   one line a second: frames of each receive queue
+  linerate watch --host r1 --format nic-queue-usage   one line a second: frames of each receive queue, as this script of the BSD Router Project prints them
   linerate watch --format netstat --count 5           totals as netstat -ihw 1 prints them
   linerate watch --json --for 10s | jq .limits        for programs: a JSON object on each line
   linerate watch --record busy.jsonl                  keep all counters, and watch them again:

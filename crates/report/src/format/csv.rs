@@ -54,7 +54,9 @@ fn table(section: &str, table: &Table) -> String {
     let mut figure = String::new();
     let mut heads = vec!["section".into()];
     for column in &table.columns {
-        let unit = when(column.cells.iter().any(is_time), " ns");
+        let figures = column.cells.iter().filter(|cell| is_figure(cell));
+        let times = figures.clone().any(is_time) && figures.clone().all(is_time);
+        let unit = when(times, " ns");
         let head = format!("{}{unit}", column.title());
         // A column that is called an interval is that of the figure before it.
         let of = if head.contains("interval") {
@@ -104,6 +106,11 @@ fn parts(column: &Column) -> &'static [&'static str] {
         (true, false) => &[" low", " high"],
         (true, true) => &["", " low", " high"],
     }
+}
+
+/// Whether it is a number that needs a unit: 0 needs none.
+fn is_figure(cell: &Cell) -> bool {
+    matches!(cell, Cell::Number { value, .. } if *value != 0.0)
 }
 
 /// Whether its text has a unit of time: then its value is in nanoseconds.

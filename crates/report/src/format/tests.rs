@@ -453,6 +453,10 @@ fn rows_and_columns_of_csv_say_what_they_are() {
         .column("differ-", "ence", |(_, share, _)| {
             Cell::number(*share, "6.7")
         })
+        .column("mixed", "", |(_, share, ns)| match *ns {
+            0.0 => Cell::number(*share, "7 cycles"),
+            ns => Cell::number(ns, "2.2 us"),
+        })
         .column("p50", "", |(.., ns)| {
             Cell::number(*ns, crate::pages::numbers::time(*ns))
         }),
@@ -461,9 +465,9 @@ fn rows_and_columns_of_csv_say_what_they_are() {
         .render(&page, Style::default())
         .replace('\r', "");
     let rows = [
-        "section,cell,difference,p50 ns",
-        ",2 forwarding,6.72,2200",
-        ",2 forwarding: simple IMIX,70,0",
+        "section,cell,difference,mixed,p50 ns",
+        ",2 forwarding,6.72,2200,2200",
+        ",2 forwarding: simple IMIX,70,70,0",
     ];
     assert_eq!(text, format!("{}\n", rows.join("\n")));
 }
