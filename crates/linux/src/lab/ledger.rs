@@ -134,6 +134,10 @@ pub fn account(
     [sent, received]: [&[PortCounters]; 2],
 ) -> Vec<Account> {
     let mut reasons = Reasons::between(before, after);
+    // Of two directions, each leaves by the interface that the other comes by.
+    if sent.len() > 1 {
+        reasons.returned = 0;
+    }
     let mut accounts: Vec<Account> = Vec::new();
     for (way, (sent, received)) in WAYS.iter().zip(sent.iter().zip(received)) {
         let snapshots = [&way.of(before), &way.of(after)];
@@ -244,6 +248,8 @@ struct Reasons {
     /// Frames that did not get from one interface inside the DUT to the next. A drop of the stack may be among them.
     links: BTreeMap<String, u64>,
     known_drops: u64,
+    /// Frames that left by the inside interface, without the DUT's own messages.
+    returned: u64,
 }
 
 impl Reasons {
@@ -251,6 +257,7 @@ impl Reasons {
         let (Some(b), Some(a)) = (&before.dut, &after.dut) else {
             return Reasons::default();
         };
+        let left_by_inside = grown(&b.inside, &a.inside).tx_packets;
         let grown = procnet::grown(&b.counters, &a.counters);
         let known_drops = a.known_drops - b.known_drops;
         let those = |is: &dyn Fn(&str) -> bool| {
@@ -260,6 +267,9 @@ impl Reasons {
                 .map(|(name, n)| (name.clone(), *n))
                 .collect()
         };
+        let messages = ["Icmp.OutMsgs", "Icmp6.OutMsgs"];
+        let messages: u64 = messages.iter().filter_map(|name| grown.get(*name)).sum();
+        let returned = left_by_inside.saturating_sub(messages);
         let (left, links) = (
             those(&|name| is_reason(name, known_drops > 0)),
             those(&|name| is_link(name, &a.cards)),
@@ -269,6 +279,7 @@ impl Reasons {
             links,
             grown,
             known_drops,
+            returned,
         }
     }
 }
@@ -282,6 +293,9 @@ fn is_link(counter: &str, cards: &[String; 2]) -> bool {
         .and_then(|name| name.strip_suffix(".tx_dropped"));
     interface.is_some_and(|name| !cards.iter().any(|card| card == name))
 }
+
+/// Where frames are that a router sends to where they came from.
+const RETURNED: &str = "DUT: sent back by the interface that they came by";
 
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 
@@ -433,6 +447,12 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut 
         left -= frames;
         *explains -= frames;
         dropped_inside(account, format!("DUT: {reason}"), frames, cause);
+    }
+    // A few are questions for the addresses of neighbours.
+    let returned = reasons.returned.min(left);
+    if returned * 100 > left {
+        left -= returned;
+        dropped_inside(account, RETURNED.into(), returned, Cause::Dropped);
     }
     dropped_inside(account, UNEXPLAINED.into(), left, Cause::Unexplained);
 }

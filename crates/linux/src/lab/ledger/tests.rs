@@ -219,6 +219,37 @@ fn frames_lost_between_interfaces_inside_a_dut_are_found_there() {
 }
 
 #[test]
+fn frames_that_a_router_sends_back_are_told_from_those_that_it_drops() {
+    let after = |back: u64, messages: u64| Snapshot {
+        generator: stats(0, 1000, 0),
+        receiver: stats(300, 0, 0),
+        dut: Some(DutSnapshot {
+            inside: stats(1000, back, 0),
+            outside: stats(0, 300, 0),
+            counters: [("Icmp.OutMsgs".to_string(), messages)].into(),
+            ..DutSnapshot::default()
+        }),
+    };
+    let before = Snapshot {
+        dut: Some(DutSnapshot::default()),
+        ..Snapshot::default()
+    };
+    let lost = |back, messages| {
+        let after = after(back, messages);
+        let (g, r) = ports(1000, 300);
+        let setup = Setup::of(Dut::Forwarding);
+        let a = forward(&setup, false, [&before, &after], [&g, &r]);
+        assert!(valid(&a, g, r));
+        let places = a.losses.iter().map(|l| (l.place.clone(), l.frames));
+        places.collect::<Vec<_>>()
+    };
+    let (returned, other) = (RETURNED.to_string(), UNEXPLAINED.to_string());
+    assert_eq!(lost(600, 0), [(returned, 600), (other.clone(), 100)]);
+    // Errors that the DUT sends, and a question for an address, are no frames of the test.
+    assert_eq!(lost(600, 598), [(other, 700)]);
+}
+
+#[test]
 fn a_receiver_that_is_overrun_is_the_testers_fault() {
     let after = Snapshot {
         generator: stats(0, 900, 100),
