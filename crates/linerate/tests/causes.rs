@@ -22,8 +22,9 @@ const PLANS_OF_CAUSES: [&str; 8] = [
 ];
 
 /// Findings about the machine, which are true when tests or compilers run beside the campaign.
-const OF_THE_MACHINE: [&str; 5] = [
+const OF_THE_MACHINE: [&str; 6] = [
     "other-programs",
+    "timer-interrupts",
     "tracing",
     "steal",
     "mitigations",

@@ -59,6 +59,20 @@ pub const RULES: &[Rule] = &[
         ..RULE
     },
     Rule {
+        cause: "timer-interrupts",
+        look: By(timers),
+        says: "CPU {cpu}, which forwards, is interrupted by its timer {number} times a second.",
+        mechanism: "Each interrupt stops the frame at hand, and a virtual machine may leave the CPU to its hypervisor meanwhile. Profilers that sample at a high frequency, and programs that sleep for very short times, set such timers.",
+        changes: &[[
+            "Linux",
+            "end profilers (perf record -F, perf top) and programs with short sleeps; perf record -e timer:hrtimer_start -g names who sets the timers",
+            "start the program again",
+        ]],
+        gain: "not known: profiles do not see interrupts",
+        otherwise: PROGRAM,
+        ..RULE
+    },
+    Rule {
         cause: "hand-over",
         look: By(hand_over),
         says: "Frames are handed over to another CPU by {by}, and {share} of them find its queue full.{inline}",
@@ -257,6 +271,33 @@ fn held(case: &Case<'_>) -> Option<Found> {
             .with("cpu", cpu)
             .with("more", more(case, share)),
     )
+}
+
+/// Interrupts of the timers of CPUs that send and forward.
+fn timers(case: &Case<'_>) -> Looked {
+    /// A kernel has up to 1,000 ticks a second, and labs on busy machines had up to 4,000 interrupts.
+    const LEAST: f64 = 10_000.0;
+    let counted = case.counters(|name| name.ends_with(": interrupt LOC"))?;
+    let senders = || case.trials.iter().flat_map(|trial| &trial.senders);
+    if senders().next().is_none() {
+        return Err("the time of the threads that send was not recorded".into());
+    }
+    let each = case.forwarding_cpus().into_iter().filter_map(|cpu| {
+        let n = counted.get(format!("CPU{cpu}: interrupt LOC").as_str())?;
+        let ns: u64 = senders()
+            .filter(|time| time.cpu == cpu)
+            .map(|time| time.load_ns)
+            .sum();
+        (ns > 0).then(|| (cpu, *n as f64 * 1e9 / ns as f64))
+    });
+    let Some((cpu, number)) = each.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return Ok(None);
+    };
+    let shown = format!("CPU{cpu}: interrupt LOC: {number:.0} a second of the load");
+    let found = Found::new(Strength::Inferred, 0.05, [shown])
+        .with("cpu", cpu)
+        .with("number", format!("{number:.0}"));
+    Ok((number >= LEAST).then_some(found))
 }
 
 /// The name of another linerate: the own time of a campaign is left out.

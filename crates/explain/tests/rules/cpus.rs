@@ -103,7 +103,7 @@ fn the_limit_of_a_search_is_what_the_trials_above_it_lost() {
 }
 
 /// A DUT of a lab of hosts with its answers to some questions.
-fn configured(made: &mut Made, answers: &[(&str, &str)]) {
+pub fn configured(made: &mut Made, answers: &[(&str, &str)]) {
     let kernel = Kernel::Linux;
     let interfaces = ["in0", "out0"].map(String::from);
     let commands = questions(kernel, &interfaces)
@@ -355,6 +355,21 @@ fn only_linux_tells_of_a_hypervisor() {
 
 /// A lab whose thread that sends waited while these had its CPU for so many of 100 ms each.
 fn held(others: &[(&str, bool, u64)]) -> Option<linerate_measure::record::Finding> {
+    waited(
+        others,
+        others.iter().map(|(_, _, ms)| ms).sum(),
+        0,
+        "other-programs",
+    )
+}
+
+/// The finding of a cause in a lab whose thread waited for so many ms by the kernel's scheduler, with interrupts by timers.
+fn waited(
+    others: &[(&str, bool, u64)],
+    ms: u64,
+    interrupts: u64,
+    cause: &str,
+) -> Option<linerate_measure::record::Finding> {
     let made = Made::new(&[1e6], |campaign, trials| {
         campaign.asked.mode = Mode::Inline;
         campaign.asked.lab = LabKind::Namespaces;
@@ -365,7 +380,7 @@ fn held(others: &[(&str, bool, u64)]) -> Option<linerate_measure::record::Findin
             of_kernel: *of_kernel,
             ns: ms * 1_000_000,
         };
-        let waited_ns = others.iter().map(|(_, _, ms)| ms * 1_000_000).sum();
+        let waited_ns = ms * 1_000_000;
         let sender = SenderTime {
             cpu: 1,
             load_ns: 100_000_000,
@@ -377,6 +392,7 @@ fn held(others: &[(&str, bool, u64)]) -> Option<linerate_measure::record::Findin
         };
         for trial in trials {
             trial.senders = vec![sender.clone()];
+            trial.dut.insert("CPU1: interrupt LOC".into(), interrupts);
             trial.cpus = vec![CpuShare {
                 // By ticks, a tenth: what was counted says more.
                 others: Some(0.1),
@@ -385,7 +401,29 @@ fn held(others: &[(&str, bool, u64)]) -> Option<linerate_measure::record::Findin
         }
     });
     let found = explanation(&made).findings.into_iter();
-    found.clone().find(|of| of.cause == "other-programs")
+    found.clone().find(|of| of.cause == cause)
+}
+
+/// A thread that goes on in a softirq after another was woken ran on, whatever the scheduler says.
+#[test]
+fn a_sender_did_not_wait_longer_than_others_had_its_cpu() {
+    let evidence = waited(&[("timers", false, 8)], 50, 0, "other-programs")
+        .unwrap()
+        .evidence;
+    assert_eq!(
+        evidence[0],
+        "the thread that sends, on CPU 1, ran for 92 % of the load's time and waited for 8.0 % of it"
+    );
+}
+
+#[test]
+fn frequent_interrupts_by_timers_are_told() {
+    let says = |n| waited(&[], 0, n, "timer-interrupts").map(|found| found.statement);
+    assert_eq!(says(100), None);
+    assert_eq!(
+        says(2_000).unwrap(),
+        "CPU 1, which forwards, is interrupted by its timer 20000 times a second."
+    );
 }
 
 #[test]

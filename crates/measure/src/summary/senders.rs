@@ -64,9 +64,16 @@ impl Sending {
         let mut others: Vec<Holder> = others.collect();
         others.sort_by(|a, b| b.share.total_cmp(&a.share));
         let share = |ns: u64| ns as f64 / all as f64;
-        (all > 0).then(|| Sending {
-            ran: share(ran),
-            waited: share(waited),
+        let (mut ran, mut waited) = (share(ran), share(waited));
+        // A thread may go on in a softirq after another was woken: the kernel's scheduler counts this as waiting.
+        if counted_ns > 0 {
+            let held: f64 = others.iter().map(|other| other.share).sum();
+            let ran_on = (waited - held).max(0.0);
+            (ran, waited) = (ran + ran_on, waited - ran_on);
+        }
+        (all > 0).then_some(Sending {
+            ran,
+            waited,
             is_counted: counted_ns > 0,
             others,
         })
