@@ -32,7 +32,7 @@ const OF_THE_MACHINE: [&str; 6] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 41] = [
+const SAYS: [(&str, &str); 49] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -52,6 +52,17 @@ const SAYS: [(&str, &str); 41] = [
         "frames-dropped-shaper",
         "the queue of a queueing discipline",
     ),
+    ("frames-dropped-returned", "are sent back"),
+    (
+        "frames-dropped-local",
+        "destination is an address of the DUT",
+    ),
+    ("frames-dropped-source", "source is an address of the DUT"),
+    ("frames-dropped-ethernet", "Ethernet destination"),
+    ("frames-dropped-ipsec", "an IPsec policy blocks them"),
+    ("frames-dropped-refused", "a routing rule refuses them"),
+    ("frames-dropped-queue", "rules queue them for a program"),
+    ("frames-dropped-port", "the bridge does not forward"),
     ("rule-expressions", "Updates of sets"),
     ("rule-expressions-count", "Counts of connections"),
     ("rule-expressions-sets", "Look-ups in sets"),

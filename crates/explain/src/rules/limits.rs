@@ -104,7 +104,10 @@ impl Reason {
 
 const FORMER: &str = "put the former value back";
 const NO_ROUTE: &str = "there is no route to their destination";
+const DROPPING_ROUTE: &str =
+    "the route to their destination is one that drops (blackhole, unreachable, prohibit)";
 const MISSING_ROUTE: Try = Not("linerate does not know which route is missing");
+const RETURNED: &str = "sent back by the interface that they came by";
 const NOT_FORWARDED: &str = "the DUT does not forward, or their destination is not for it";
 
 /// All reasons. Without a route, FreeBSD counts both of its own.
@@ -171,7 +174,7 @@ const REASONS: &[Reason] = &[
         ),
     },
     Reason {
-        parts: &["XDP", "xdp_generic"],
+        parts: &["XDP", "xdp_generic", "_xdp_drops"],
         why: "an XDP program drops them",
         ways: (
             &[["Linux", "ip link set IF xdp off", FORMER]],
@@ -182,7 +185,7 @@ const REASONS: &[Reason] = &[
     },
     Reason {
         parts: &["in ip_error", "in ip6_pkt_prohibit", "in dst_discard"],
-        why: "the route to their destination is one that drops (blackhole, unreachable, prohibit)",
+        why: DROPPING_ROUTE,
         ways: (
             &[[
                 "Linux",
@@ -190,6 +193,104 @@ const REASONS: &[Reason] = &[
                 "ip route add blackhole NETWORK",
             ]],
             MISSING_ROUTE,
+        ),
+    },
+    Reason {
+        parts: &["in nf_queue", "in __nf_queue", "in nfqnl_"],
+        why: "rules queue them for a program (NFQUEUE), and none listens or its queue is full",
+        ways: (
+            &[[
+                "Linux",
+                "start the program; bypass (--queue-bypass) where none listens; a longer queue, or several (queue num 0-3 fanout)",
+                FORMER,
+            ]],
+            Not(
+                "the program behind the queue decides about frames: only its author knows which it must see",
+            ),
+        ),
+    },
+    Reason {
+        parts: &[RETURNED],
+        why: "the route to their destination leads there",
+        ways: (
+            &[[
+                "Linux",
+                "ip route get ADDRESS from SOURCE iif IF shows the route; ip route replace NETWORK via GATEWAY, by the interface that they are to leave by",
+                FORMER,
+            ]],
+            MISSING_ROUTE,
+        ),
+    },
+    Reason {
+        parts: &["drop NO_SOCKET"],
+        why: "their destination is an address of the DUT itself, where no program takes them",
+        ways: (
+            &[[
+                "Linux",
+                "ip route get ADDRESS says local: ip addr del ADDRESS dev IF, or ip route del local NETWORK",
+                FORMER,
+            ]],
+            Not("linerate does not know which address or route is wrong"),
+        ),
+    },
+    Reason {
+        parts: &["IP_LOCAL_SOURCE"],
+        why: "their source is an address of the DUT itself",
+        ways: (
+            &[[
+                "Linux",
+                "ip addr shows the address: ip addr del ADDRESS dev IF",
+                FORMER,
+            ]],
+            Not("linerate does not know which of the two has the wrong address"),
+        ),
+    },
+    Reason {
+        parts: &["drop OTHERHOST"],
+        why: "their Ethernet destination is not the address of the DUT's interface",
+        ways: (
+            &[[
+                "Linux",
+                "ip link set IF address ADDRESS, with the address that the senders know; or ip neigh flush at the senders",
+                FORMER,
+            ]],
+            Not("linerate does not know which of the two addresses is right"),
+        ),
+    },
+    Reason {
+        parts: &["XFRM_POLICY"],
+        why: "an IPsec policy blocks them, or demands that they are encrypted",
+        ways: (
+            &[[
+                "Linux",
+                "ip xfrm policy; ip xfrm policy del for the policy, or for one of dir fwd",
+                "ip xfrm policy add with the former policy",
+            ]],
+            InLab("ip xfrm policy flush"),
+        ),
+    },
+    Reason {
+        parts: &["in br_handle_frame", "BRIDGE_"],
+        why: "the bridge does not forward between these ports",
+        ways: (
+            &[[
+                "Linux",
+                "bridge -d link show: a port needs the state forwarding, and two isolated ports exchange no frames (bridge link set dev IF state 3, isolated off)",
+                "bridge link set dev IF state OLD, isolated on",
+            ]],
+            Not("a port may be blocked or isolated on purpose"),
+        ),
+    },
+    Reason {
+        parts: &["drop TC_INGRESS", "drop TC_EGRESS"],
+        why: "a filter of tc, or an eBPF program there, drops them",
+        ways: (
+            &[[
+                "Linux",
+                "tc -s filter show dev IF ingress; tc -s filter show dev IF egress; bpftool net",
+                FORMER,
+            ]],
+            Not("a filter drops on purpose: only its author knows whether it should"),
         ),
     },
     Reason {
@@ -235,14 +336,11 @@ fn drops(case: &Case<'_>) -> Looked {
     {
         return Ok(None);
     }
-    let most = reasons.first().map_or(0.0, |(_, part)| 0.9 * part);
-    let frequent = || reasons.iter().filter(|(_, part)| *part >= most);
-    let known = REASONS.iter().find(|reason| reason.is_of(&first.place));
-    let known = known.or_else(|| {
-        REASONS
-            .iter()
-            .find(|reason| frequent().any(|(name, _)| reason.is_of(name)))
-    });
+    let known = reason(&first.place, &reasons);
+    // A rule of routing may refuse them as well.
+    let refusing = known
+        .filter(|reason| [NO_ROUTE, DROPPING_ROUTE].contains(&reason.why))
+        .and_then(|_| refusing_rule(case));
     // An event of the plan breaks what rules would blame.
     let event = case.trials.iter().find_map(|trial| trial.event.as_ref());
     let known = known.filter(|_| event.is_none());
@@ -250,6 +348,13 @@ fn drops(case: &Case<'_>) -> Looked {
     let part = percent(share);
     let (what, passed) = match noun {
         "connection" | "request" => (format!("{part} of the {noun}s fail at the DUT"), "carried"),
+        _ if first.place.ends_with(RETURNED) => (
+            format!(
+                "{} of the frames are {RETURNED}",
+                percent(case.of_sent(first.frames))
+            ),
+            "forwarded",
+        ),
         _ => (
             format!("The DUT drops {part} of the frames that it takes in"),
             "forwarded",
@@ -269,14 +374,53 @@ fn drops(case: &Case<'_>) -> Looked {
         "why",
         match (event, known) {
             (Some(event), _) => format!(", in trials in which {} happened to it", event.what),
-            (None, Some(reason)) => format!(": {}", reason.why),
+            (None, Some(reason)) => match refusing {
+                Some(rule) => format!(": {}, or a routing rule refuses them ({rule})", reason.why),
+                None => format!(": {}", reason.why),
+            },
             (None, None) => String::new(),
         },
     );
     Ok(Some(Found {
-        instead: known.map(|reason| reason.ways),
+        instead: known.map(|reason| refusing.map_or(reason.ways, |_| REFUSED)),
         ..found
     }))
+}
+
+/// The reason of losses at this place, by the counter there or by the kernel's reasons with their shares, the largest first.
+fn reason(place: &str, reasons: &[(&str, f64)]) -> Option<&'static Reason> {
+    let most = reasons.first().map_or(0.0, |(_, part)| 0.9 * part);
+    let frequent = || reasons.iter().filter(|(_, part)| *part >= most);
+    let of_kernel = |reason: &&Reason| frequent().any(|(name, _)| reason.is_of(name));
+    // IPv6 counts the frames of such a route as those without a route.
+    let prohibits = frequent().any(|(name, _)| name.ends_with("in ip6_pkt_prohibit"));
+    let known = REASONS.iter().find(|reason| match prohibits {
+        true => reason.parts.contains(&"in ip6_pkt_prohibit"),
+        false => reason.is_of(place),
+    });
+    known.or_else(|| REASONS.iter().find(of_kernel))
+}
+
+/// Where a routing rule may refuse frames.
+const REFUSED: Ways = (
+    &[[
+        "Linux",
+        "ip rule del pref N, for a rule that refuses these frames; ip route add NETWORK via GATEWAY, where they have no route",
+        "ip rule add with the former rule",
+    ]],
+    MISSING_ROUTE,
+);
+
+/// The first of the DUT's routing rules that refuses frames.
+fn refusing_rule<'a>(case: &'a Case<'_>) -> Option<&'a str> {
+    let rules = &case.configuration().ok()?.path.rules;
+    let refuses = |rule: &&String| {
+        let kinds = ["unreachable", "prohibit", "blackhole"];
+        kinds
+            .iter()
+            .any(|kind| rule.contains(&format!("action {kind}")))
+    };
+    rules.iter().find(refuses).map(String::as_str)
 }
 
 /// Where frames were lost, at which loads, and the kernel's reasons: evidence.

@@ -198,7 +198,7 @@ pub const RULES: &[Rule] = &[
         mechanism: "A packet that does not fit is cut into several, or refused if it must not be fragmented. Each fragment is a frame with a cost of its own.",
         changes: &[[
             "Linux, FreeBSD",
-            "the same MTU on all links: ip link set IF mtu N, ifconfig IF mtu N; or clamp the MSS of TCP",
+            "the same MTU on all links: ip link set IF mtu N, ifconfig IF mtu N; no mtu in the route (ip route get ADDRESS); or clamp the MSS of TCP",
             "the former MTU",
         ]],
         gain: "up to {share} of a frame's time",
@@ -462,10 +462,10 @@ fn fragments(case: &Case<'_>) -> Looked {
         .any(|place| case.setting(place).is_some());
     let what = match refused {
         true => {
-            "Frames are longer than the MTU of the link that they are to leave by, and must not be fragmented: the DUT drops them."
+            "Frames are longer than the MTU of the link or route that they are to leave by, and must not be fragmented: the DUT drops them."
         }
         false => {
-            "Frames are fragmented: they are longer than the MTU of the link that they leave by."
+            "Frames are fragmented: they are longer than the MTU of the link or route that they leave by."
         }
     };
     Ok(Some(

@@ -1,5 +1,6 @@
 //! Causes that the counters of the DUT show, and the reasons of its kernel to drop frames.
 
+use super::cpus::configured;
 use super::{FORWARDING, counted, explanation, first};
 use crate::common::Made;
 use linerate_measure::audit::{Cause, Loss, Side};
@@ -48,8 +49,23 @@ fn counters_tell_of_tables_and_budgets() {
 
 /// A DUT that drops half of the frames, for these reasons of its kernel, while an event happens to it or none.
 fn dropping(reasons: &[&str], event: Option<&DutEvent>) -> Finding {
+    dropping_at("in the DUT", reasons, event)
+}
+
+/// One that loses them at this place.
+fn dropping_at(place: &str, reasons: &[&str], event: Option<&DutEvent>) -> Finding {
+    dropping_with(place, reasons, event, &[])
+}
+
+/// One with these answers about its configuration.
+fn dropping_with(
+    place: &str,
+    reasons: &[&str],
+    event: Option<&DutEvent>,
+    answers: &[(&str, &str)],
+) -> Finding {
     let place = Loss {
-        place: "in the DUT".into(),
+        place: place.into(),
         side: Side::Dut,
         cause: Cause::Dropped,
         frames: 500_000,
@@ -73,6 +89,7 @@ fn dropping(reasons: &[&str], event: Option<&DutEvent>) -> Finding {
         events: Some(events),
         ..SlotProfile::default()
     });
+    configured(&mut made, answers);
     let mut found = explanation(&made);
     assert_eq!(first(&found), Some("frames-dropped"));
     found.findings.remove(0)
@@ -97,6 +114,83 @@ fn routes_that_drop_are_a_reason() {
         found.changes[0]
             .commands
             .starts_with("ip route del blackhole")
+    );
+}
+
+#[test]
+fn each_reason_of_the_kernel_is_told() {
+    let reasons = [
+        (
+            "drop NO_SOCKET in __udp4_lib_rcv",
+            "an address of the DUT itself, where no program",
+        ),
+        ("drop OTHERHOST in ip_rcv_core", "Ethernet destination"),
+        (
+            "drop IP_LOCAL_SOURCE in ip_rcv_finish_core",
+            "their source is an address of the DUT",
+        ),
+        (
+            "drop XFRM_POLICY in ip_forward",
+            "an IPsec policy blocks them",
+        ),
+        (
+            "drop TC_INGRESS in __netif_receive_skb_core.constprop.0",
+            "a filter of tc",
+        ),
+        (
+            "drop NOT_SPECIFIED in br_handle_frame_finish",
+            "the bridge does not forward",
+        ),
+        (
+            "drop NOT_SPECIFIED in nf_queue",
+            "rules queue them for a program",
+        ),
+    ];
+    for (reason, says) in reasons {
+        let found = dropping(&[reason], None);
+        assert!(found.statement.contains(says), "{reason}: {found:?}");
+    }
+}
+
+#[test]
+fn routing_rules_that_refuse_frames_are_told() {
+    let policy = "==> ip -j rule show <==\n[{\"priority\":100,\"src\":\"all\",\"iif\":\"in0\",\"action\":\"unreachable\"}]\n";
+    let reasons = ["drop IP_INNOROUTES in ip_error"];
+    let answers = [("policy", policy)];
+    let found = dropping_with("DUT: IpExt.InNoRoutes", &reasons, None, &answers);
+    assert!(
+        found.statement.ends_with(
+            "no route to their destination, or a routing rule refuses them (100: action unreachable iif in0 src all)."
+        ),
+        "{found:?}"
+    );
+    assert!(
+        found.changes[0].commands.starts_with("ip rule del"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_program_of_xdp_that_fails_drops_as_one_that_decides_to() {
+    let found = dropping_at("DUT: in0.ethtool.rx_queue_0_xdp_drops", &[], None);
+    assert!(found.statement.contains("an XDP program"), "{found:?}");
+}
+
+#[test]
+fn ipv6_counts_frames_of_routes_that_prohibit_as_without_a_route() {
+    let says = |reason| dropping_at("DUT: Ip6.InNoRoutes", &[reason], None).statement;
+    let found = says("drop IP_INNOROUTES in ip6_pkt_prohibit");
+    assert!(found.contains("one that drops"), "{found}");
+    let found = says("drop IP_INNOROUTES in ip6_pkt_discard");
+    assert!(found.contains("no route"), "{found}");
+}
+
+#[test]
+fn what_is_sent_back_is_not_dropped() {
+    let place = "DUT: sent back by the interface that they came by";
+    assert_eq!(
+        dropping_at(place, &[], None).statement,
+        "50 % of the frames are sent back by the interface that they came by: the route to their destination leads there."
     );
 }
 

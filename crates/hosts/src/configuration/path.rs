@@ -22,7 +22,7 @@ pub struct Path {
     /// The ways of the addresses that were asked for.
     ways: Vec<Way>,
     /// Policy rules that the system does not have from the start, in words.
-    rules: Vec<String>,
+    pub rules: Vec<String>,
     /// IPsec policies by direction, and `states`.
     ipsec: BTreeMap<String, u64>,
     devices: Vec<Device>,
