@@ -5,10 +5,10 @@ mod comments;
 pub(crate) mod functions;
 
 use crate::case::{Case, PROGRAM};
-use crate::rules::{Found, RULE, Rule, Try, percent};
+use crate::rules::{Found, RULE, Rule, Try, percent, up_to};
 use crate::spent::Spent;
 use comments::{Comment, is_program, ways_of_program};
-use functions::{ANY_WAY, DISPATCHERS, ERRORS, PLACES, any, is_called, is_usual};
+use functions::{ANY_WAY, DISPATCHERS, ERRORS, LEAST, PLACES, any, is_called, is_usual};
 use linerate_profile::{Profile, works_on_frames};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -33,9 +33,6 @@ static EXTRA: Rule = Rule {
 pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
     comments::rules().chain([&EXTRA])
 }
-
-/// Least part of a frame's time.
-const LEAST: f64 = 0.05;
 
 /// Functions with one comment, or one without, and their callers.
 #[derive(Default)]
@@ -105,7 +102,11 @@ fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<Ex
         // A function that hangs at a dispatcher gives the name, if it is unknown as well.
         let named = |name: &&str| !is_known(name) && !any(DISPATCHERS, name);
         let at = functions.iter().position(named);
-        let at = at.unwrap_or(functions.len() - 1);
+        // What a program takes is its own, wherever a function runs it.
+        let own = functions
+            .iter()
+            .position(|name| program(name).is_some() && !is_known(name));
+        let at = own.or(at).unwrap_or(functions.len() - 1);
         if is_known(functions[at]) {
             continue;
         }
@@ -158,10 +159,7 @@ fn found(function: &str, extra: &Extra, spent: &Spent) -> Found {
         .with("restore", restore)
         .with("tag", tag)
         .with("what", words(function))
-        .with(
-            "cost",
-            format!("up to {} of a frame's time", percent(spent.share)),
-        )
+        .with("cost", up_to(spent.share))
         .with("place", place)
         .with("command", command)
 }
@@ -184,11 +182,12 @@ fn place(above: &str, function: &str) -> (&'static str, &'static str) {
     /// Callers that tell: those farther away are of all frames.
     const NEAR: usize = 4;
     let near = above.split(';').chain([function]).rev().take(NEAR);
-    if above
-        .rsplit(';')
-        .next()
-        .is_some_and(|caller| is_called(caller, "__netif_receive_skb*"))
-    {
+    let caller = above.rsplit(';').next().unwrap_or_default();
+    // Programs of tcx have no function between them and these two.
+    if is_program(function) && any(&["__netif_receive_skb*", "__dev_queue_xmit"], caller) {
+        return ("the tcx hook of an interface", "bpftool net");
+    }
+    if is_called(caller, "__netif_receive_skb*") {
         return ("a receive handler of an interface", "ip -d link show");
     }
     let found = near.into_iter().find_map(|name| {

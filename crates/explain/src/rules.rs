@@ -299,6 +299,23 @@ impl Setting {
     }
 }
 
+/// The setting of the reverse-path filter that is on.
+fn rp_filter(case: &Case<'_>) -> Result<Option<String>, String> {
+    let setting = Setting::Asked(&["sysctl"], |found| {
+        let names = found
+            .cards
+            .first()
+            .map(|card| card.name.as_str())
+            .into_iter()
+            .chain(["all"]);
+        let on = names
+            .map(|name| format!("net.ipv4.conf.{name}.rp_filter"))
+            .find(|name| found.number(name) > Some(0))?;
+        Some(format!("{on} = {}", found.sysctls[&on].trim()))
+    });
+    setting.of(case)
+}
+
 /// An offload of a card that is on, or off.
 fn offload(case: &Case<'_>, names: [&str; 2], on: bool) -> Result<Option<String>, String> {
     let cards = &case.configuration()?.cards;
@@ -332,8 +349,7 @@ fn judged(
     match (spent, setting) {
         (Ok(spent), setting) if spent.is_clear(least) => {
             let evidence = std::iter::once(spent.evidence()).chain(setting.ok().flatten());
-            let cost = format!("up to {} of a frame's time", percent(spent.share));
-            let found = Found::observed(spent.share, evidence).with("cost", cost);
+            let found = Found::observed(spent.share, evidence).with("cost", up_to(spent.share));
             Ok(Some(Found {
                 spent: Some(spent),
                 ..found
@@ -349,6 +365,11 @@ fn judged(
         }
         (Err(why), Err(why_not)) => Err(format!("{why}, and {why_not}")),
     }
+}
+
+/// The gain from a share of the time.
+pub(crate) fn up_to(share: f64) -> String {
+    format!("up to {} of a frame's time", percent(share))
 }
 
 /// `12.3 %`

@@ -1,7 +1,7 @@
 //! The time that functions of a profile take, with all that they call.
 
 use crate::case::Case;
-use crate::extra::functions::{is_called, is_usual};
+use crate::extra::functions::{LEAST, is_called, is_usual};
 use linerate_profile::Profile;
 use std::collections::BTreeMap;
 
@@ -30,33 +30,33 @@ struct Claim {
     apart: Vec<String>,
     /// Functions above them that are another cause: nothing below is counted.
     outside: Vec<String>,
-    /// Whether the time of functions below them that no usual firewall calls is not counted either.
-    usual: bool,
 }
 
 impl Claim {
-    fn new(functions: &[&str], apart: &[&str], usual: bool) -> Claim {
+    fn new(functions: &[&str], apart: &[&str]) -> Claim {
         let names = |all: &[&str]| all.iter().map(|name| name.to_string()).collect();
         Claim {
             functions: names(functions),
             apart: names(apart),
             outside: Vec::new(),
-            usual,
         }
     }
 
     /// The outermost of the functions on a stack whose time is counted.
     fn of<'s>(&self, stack: &'s str) -> Option<&'s str> {
         let is_of = |name: &str, all: &[String]| all.iter().any(|wanted| is_called(name, wanted));
-        let is_apart = |name: &str| is_of(name, &self.apart) || self.usual && !is_usual(name);
         if stack.split(';').any(|name| is_of(name, &self.outside)) {
             return None;
         }
         let found = stack.split(';').find(|name| is_of(name, &self.functions))?;
-        let mut below = stack
-            .rsplit(';')
-            .take_while(|name| !is_of(name, &self.functions));
-        (!below.any(is_apart)).then_some(found)
+        let is_apart = |name: &str| is_of(name, &self.apart);
+        (!self.below(stack).any(is_apart)).then_some(found)
+    }
+
+    /// What the last of the functions on a stack calls, the innermost first.
+    fn below<'s>(&self, stack: &'s str) -> impl Iterator<Item = &'s str> {
+        let is_own = |name: &&str| self.functions.iter().any(|own| is_called(name, own));
+        stack.rsplit(';').take_while(move |name| !is_own(name))
     }
 }
 
@@ -122,7 +122,7 @@ impl Case<'_> {
     /// # Errors
     /// The slot was not profiled.
     pub(crate) fn spent_apart(&self, functions: &[&str], apart: &[&str]) -> Result<Spent, String> {
-        self.spent_on(Claim::new(functions, apart, false))
+        self.spent_on(Claim::new(functions, apart))
     }
 
     /// As [`Case::spent_apart`], without the time below functions of another cause.
@@ -138,20 +138,28 @@ impl Case<'_> {
         let outside = outside.iter().map(|name| name.to_string()).collect();
         self.spent_on(Claim {
             outside,
-            ..Claim::new(functions, apart, false)
+            ..Claim::new(functions, apart)
         })
     }
 
-    /// As [`Case::spent_apart`], without the time of functions that no usual firewall calls.
-    ///
-    /// # Errors
-    /// The slot was not profiled.
+    /// As [`Case::spent_apart`], without the time of functions that no usual firewall calls, each of which takes enough to be a finding.
     pub(crate) fn spent_usually(
         &self,
         functions: &[&str],
         apart: &[&str],
     ) -> Result<Spent, String> {
-        self.spent_on(Claim::new(functions, apart, true))
+        let profile = self.profile()?;
+        let claim = Claim::new(functions, apart);
+        let mut unusual: BTreeMap<&str, u64> = BTreeMap::new();
+        for (stack, samples) in profile.stacks() {
+            let first = claim.below(stack).filter(|name| !is_usual(name)).last();
+            if let Some(name) = first.filter(|_| claim.of(stack).is_some()) {
+                *unusual.entry(name).or_default() += samples;
+            }
+        }
+        unusual.retain(|_, samples| self.part(*samples, profile).is_clear(LEAST));
+        let apart: Vec<&str> = apart.iter().copied().chain(unusual.into_keys()).collect();
+        self.spent_on(Claim::new(functions, &apart))
     }
 
     fn spent_on(&self, claim: Claim) -> Result<Spent, String> {

@@ -32,7 +32,7 @@ const OF_THE_MACHINE: [&str; 6] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 49] = [
+const SAYS: [(&str, &str); 51] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -91,6 +91,8 @@ const SAYS: [(&str, &str); 49] = [
     ("tunnel-segments", "(seg6_input_core)"),
     ("unknown-extra-time", "into time_mt, in a hook"),
     ("unknown-extra-address", "into addrtype_mt"),
+    ("unknown-extra-estimators", "into xt_rateest_tg"),
+    ("unknown-extra-hours", "into nft_meta_get_eval_time"),
 ];
 
 /// A variant and the findings about it: cause and statement, the first first.

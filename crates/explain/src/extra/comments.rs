@@ -201,6 +201,34 @@ const COMMENTS: &[Comment] = &[
         },
     },
     Comment {
+        functions: &[
+            "nf_ct_deliver_cached_events",
+            "nf_conntrack_eventmask_report",
+            "__nf_conntrack_eventmask_report",
+            "ctnetlink_conntrack_event",
+        ],
+        onward: &[],
+        rule: Rule {
+            cause: "connection-events",
+            says: "A program follows the connections of the DUT: messages to it take {share} of a frame's time.",
+            mechanism: "As long as a program listens (conntrackd, conntrack -E, an exporter of flows), the kernel writes a message for each connection that opens, changes or ends.",
+            changes: &[
+                [
+                    "Linux",
+                    "end the program, or let it follow fewer events or connections (conntrack -E -e DESTROY; Filter in conntrackd.conf)",
+                    "start the program again",
+                ],
+                [
+                    "Linux (no events at all)",
+                    "sysctl net.netfilter.nf_conntrack_events=0",
+                    "sysctl net.netfilter.nf_conntrack_events=2",
+                ],
+            ],
+            otherwise: Keys(r#"{"sysctls": {"net.netfilter.nf_conntrack_events": 0}}"#),
+            ..RULE
+        },
+    },
+    Comment {
         functions: &["string_mt*", "u32_mt*", "bpf_mt*"],
         onward: &[],
         rule: Rule {
@@ -242,7 +270,7 @@ const COMMENTS: &[Comment] = &[
             "nft_ng_*",
             "statistic_mt*",
             "hmark_tg*",
-            "cluster_mt*",
+            "xt_cluster_mt*",
         ],
         onward: &[],
         rule: Rule {

@@ -1,5 +1,8 @@
 //! The names of functions: of those that are no extra, of functions that hand frames on, and of the places where functions hang.
 
+/// The least part of a frame's time that an extra takes.
+pub(crate) const LEAST: f64 = 0.05;
+
 pub(super) fn any(names: &[&str], name: &str) -> bool {
     names.iter().any(|wanted| match wanted.strip_prefix('*') {
         Some(ending) => name.ends_with(ending),
@@ -179,7 +182,13 @@ const OF_FIREWALLS: &[&str] = &[
     "nf_hook_slow*",
     "nf_hook*",
     "nft_do_chain*",
-    "nft_meta_*",
+    "nft_meta_get_eval",
+    "nft_meta_get_fast_eval",
+    "nft_meta_get_eval_kind",
+    "nft_meta_get_eval_pkttype_lo",
+    "nft_meta_set_eval",
+    "nft_meta_bridge_*",
+    "nft_meta_store_*",
     "nft_payload*",
     "nft_cmp*",
     "nft_range*",
@@ -266,7 +275,10 @@ const OF_FIREWALLS: &[&str] = &[
     "__nf_nat_*",
     "nf_xfrm_me_harder",
     "__xfrm_decode_session",
-    "xt_*",
+    "xt_snat_*",
+    "xt_dnat_*",
+    "xt_nat_*",
+    "xt_ct_*",
     "masquerade_tg*",
     "get_unique_tuple",
     "find_appropriate_src",
@@ -332,6 +344,11 @@ pub(super) const PLACES: &[(&[&str], &str, &str)] = &[
         ],
         "a filter or action of tc",
         "tc filter show dev IF ingress; tc filter show dev IF egress; bpftool net",
+    ),
+    (
+        &["bpf_flow_dissect"],
+        "the flow dissector of a network namespace",
+        "bpftool net",
     ),
     (
         &["lwtunnel_*", "seg6_*", "mpls_*", "ioam6_*"],

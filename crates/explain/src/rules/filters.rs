@@ -6,7 +6,9 @@ use super::Setting::{self, Asked};
 use super::Try::{InLab, Keys, Not};
 use super::hooks::{TRACES, many};
 use super::path::SLOW_PATHS;
-use super::{Found, Looked, RULE, Rule, Try, Ways, cost, in_lab, joined, judged, percent};
+use super::{
+    Found, Looked, RULE, Rule, Try, Ways, cost, in_lab, joined, judged, percent, rp_filter,
+};
 use crate::case::Case;
 use linerate_hosts::configuration::Card;
 use linerate_measure::record::Strength;
@@ -218,7 +220,7 @@ fn logging(case: &Case<'_>) -> Looked {
         Some(passed) if passed.logging == 0 => Ok(None),
         _ => setting.of(case),
     };
-    judged(case.spent(LOGGING), 0.01, setting)
+    judged(case.spent_outside(LOGGING, &[], TRACES), 0.01, setting)
 }
 
 /// Functions that write log entries.
@@ -531,20 +533,9 @@ const MORE_ADDRESSES: Ways = (
 );
 
 fn reverse_path(case: &Case<'_>) -> Looked {
-    let setting = Asked(&["sysctl"], |found| {
-        let names = found
-            .cards
-            .first()
-            .map(|card| card.name.as_str())
-            .into_iter()
-            .chain(["all"]);
-        let on = names
-            .map(|name| format!("net.ipv4.conf.{name}.rp_filter"))
-            .find(|name| found.number(name) > Some(0))?;
-        Some(format!("{on} = {}", found.sysctls[&on].trim()))
-    });
+    let setting = rp_filter(case);
     // With routing rules, the kernel looks the source up without the filter as well: `policy-routing`.
-    let is_off = matches!(setting.of(case), Ok(None));
+    let is_off = matches!(setting, Ok(None));
     // Not the look-ups of a type of address.
     let functions = [
         "rpfilter_mt",
@@ -553,8 +544,7 @@ fn reverse_path(case: &Case<'_>) -> Looked {
         "ip6t_rpfilter*",
         "__fib_validate_source",
     ];
-    cost(
-        case,
+    judged(
         case.spent(&functions[..if is_off { 4 } else { 5 }]),
         0.005,
         setting,

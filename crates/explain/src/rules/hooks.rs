@@ -3,9 +3,11 @@
 use super::Look::{By, Cost};
 use super::On::{Embedded, With};
 use super::Try::{InLab, Not};
-use super::{Looked, RULE, Rule, Setting, WHOLE_MACHINE, joined, judged};
+use super::{Found, Looked, RULE, Rule, Setting, WHOLE_MACHINE, joined, judged, up_to};
 use crate::case::Case;
 use crate::extra::functions::is_called;
+use linerate_measure::experiment::System::Linux;
+use linerate_measure::record::Strength;
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -69,6 +71,19 @@ pub const RULES: &[Rule] = &[
         ..RULE
     },
     Rule {
+        cause: "second-pass",
+        look: By(passes),
+        says: "Each frame passes the DUT's IP stack {passes} times.",
+        mechanism: "A pair of virtual interfaces, a tunnel or a program hands the frame to the stack again: it is received, filtered, routed and sent once more.",
+        changes: &[[
+            "Linux",
+            "ip -s link show has the interfaces that send and receive as many frames as come in; ip route replace NETWORK via GATEWAY dev IF, for networks whose frames need not pass these",
+            "ip route replace NETWORK with the former route",
+        ]],
+        otherwise: Not("only the network's author knows which frames need the other interfaces"),
+        ..RULE
+    },
+    Rule {
         cause: "tracing",
         look: Cost(
             &[
@@ -106,7 +121,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Functions that ask whether a rule must be reported, and report it.
-pub const TRACES: &[&str] = &["nft_trace_*", "__nft_trace*", "nf_trace_*"];
+pub const TRACES: &[&str] = &["nft_trace_*", "__nft_trace*", "nf_trace_*", "nf_log_trace"];
 
 /// Takes the base chains out that have no rule and no policy but `accept`.
 const WITHOUT_CHAINS: &str = "nft list ruleset | awk '$1 == \"table\" { table = $2 \" \" $3 } $1 == \"chain\" { chain = $2; rules = 0; base = 0; next } \
@@ -155,6 +170,35 @@ fn chains(case: &Case<'_>) -> Looked {
         Err(why) if spent.is_ok() => Err(why),
         many => Ok(judged(spent, LEAST, many)?.map(|found| found.when(legacy, "legacy"))),
     }
+}
+
+/// Frames that the stack receives more often than the tester sends them.
+fn passes(case: &Case<'_>) -> Looked {
+    /// Some frames of the DUT's own are no second pass.
+    const LEAST: f64 = 1.5;
+    let received = case.counters(|name| ["Ip.InReceives", "Ip6.InReceives"].contains(&name))?;
+    if received.is_empty() && case.system() != Linux {
+        return Err("the DUT does not tell how many frames its IP stack received".into());
+    }
+    let passes = case.of_sent(received.values().sum());
+    if passes < LEAST {
+        return Ok(None);
+    }
+    let counted = format!("the DUT's IP stack received each frame {passes:.2} times");
+    // Where frames are steered to other CPUs, the first pass begins there as well.
+    let spent = case.spent(&["process_backlog", "gro_cell_poll"]);
+    let spent = spent.ok().filter(|spent| spent.is_clear(0.02));
+    let spent = spent.filter(|_| case.setting("/inside/rps").is_none());
+    let found = match spent {
+        // The time contains that of all that frames meet then.
+        Some(spent) => Found {
+            spent: None,
+            ..Found::observed(0.5 * spent.share, [counted, spent.evidence()])
+                .with("cost", up_to(spent.share))
+        },
+        None => Found::new(Strength::Inferred, 0.1, [counted]).with("cost", "not known"),
+    };
+    Ok(Some(found.with("passes", format!("{passes:.1}"))))
 }
 
 fn flooding(case: &Case<'_>) -> Looked {

@@ -4,9 +4,8 @@ use super::Look::{By, Cost};
 use super::On::{Embedded, System, With};
 use super::Setting::{Asked, Offload, Unasked};
 use super::Try::{InLab, Keys, Not};
-use super::{
-    Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try, cost, in_lab, joined, percent,
-};
+use super::{Found, Looked, MORE_QUEUES, PROGRAM, RULE, Rule, Setting, Try};
+use super::{cost, in_lab, joined, percent, rp_filter};
 use crate::case::Case;
 use crate::extra::functions::is_called;
 use crate::spent::Spent;
@@ -534,8 +533,14 @@ fn mitigations(case: &Case<'_>) -> Looked {
 
 /// A kernel that has had one routing rule goes on looking rules up, in a namespace for good: only a DUT that never has one is without them.
 fn policies(case: &Case<'_>) -> Looked {
+    let functions = ["fib_rules_lookup", "__fib_validate_source"];
+    // With rules, the kernel also needs the route of each source: `reverse-path-filter`, where that is on.
+    let spent = match case.spent(&functions[..1]) {
+        Ok(own) if own.is_clear(0.02) && rp_filter(case) == Ok(None) => case.spent(&functions),
+        own => own,
+    };
     let setting = Unasked("linerate does not read the DUT's routing rules");
-    let found = cost(case, case.spent(&["fib_rules_lookup"]), 0.02, setting)?;
+    let found = cost(case, spent, 0.02, setting)?;
     let commands = case.setting("/commands").and_then(Value::as_array);
     let adds = |command: &Value| only_adds_rules(command["run"].as_str().unwrap_or_default());
     let own = commands.is_some_and(|all| !all.is_empty() && all.iter().all(adds));

@@ -4,7 +4,7 @@ use super::cpus::configured;
 use super::{FORWARDING, counted, explanation, first};
 use crate::common::Made;
 use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::record::{DutEvent, EventClass, Events, Finding, SlotProfile};
+use linerate_measure::record::{DutEvent, EventClass, Events, Finding, SlotProfile, Strength};
 use linerate_plan::campaign::Kind;
 
 #[test]
@@ -191,6 +191,24 @@ fn what_is_sent_back_is_not_dropped() {
     assert_eq!(
         dropping_at(place, &[], None).statement,
         "50 % of the frames are sent back by the interface that they came by: the route to their destination leads there."
+    );
+}
+
+#[test]
+fn frames_that_the_stack_receives_twice_are_told() {
+    let found = |n| counted(&[], FORWARDING, &[("Ip.InReceives", n)]).findings;
+    assert_eq!(found(1_100_000), []);
+    let twice = &found(2_000_000)[0];
+    assert_eq!(
+        twice.statement,
+        "Each frame passes the DUT's IP stack 2.0 times."
+    );
+    assert_eq!(twice.strength, Strength::Inferred);
+    let again = format!("{FORWARDING}ip_output;veth_xmit;do_softirq;process_backlog;ip_rcv 400\n");
+    let seen = &counted(&[], &again, &[("Ip.InReceives", 2_000_000)]).findings[0];
+    assert_eq!(
+        (seen.cause.as_str(), seen.strength),
+        ("second-pass", Strength::Observed)
     );
 }
 

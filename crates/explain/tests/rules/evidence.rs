@@ -212,6 +212,7 @@ fn each_evidence_clears_its_own_causes() {
         "fragmentation",
         "budget-squeezes",
         "neighbour-table",
+        "second-pass",
     ];
     assert_eq!(cleared(&counters), of_counters);
     let cpus = Made::new(&[1e6], |_, trials| {

@@ -132,6 +132,36 @@ fn comments_name_the_cause_of_an_extra() {
             "(macvlan_start_xmit)",
         ),
         (
+            &*format!("{hook};nf_confirm;nf_ct_deliver_cached_events;ctnetlink_conntrack_event"),
+            "connection-events",
+            "A program follows the connections",
+        ),
+        (
+            "WAY;ip_route_input_slow;fib_multipath_hash;__skb_flow_dissect;bpf_flow_dissect;bpf_prog_1f_look",
+            "bpf-program",
+            "the eBPF program look (tag 1f), in the flow dissector of a network namespace",
+        ),
+        (
+            "WAY;__netif_receive_skb_core.constprop.0;bpf_prog_1f_look",
+            "bpf-program",
+            "in the tcx hook of an interface",
+        ),
+        (
+            &*format!("{rules};xt_cluster_mt"),
+            "hash-expression",
+            "(xt_cluster_mt)",
+        ),
+        (
+            &*format!("{hook};nft_do_chain;nft_target_eval_xt;xt_rateest_tg"),
+            "unknown-extra",
+            "into xt_rateest_tg, in a hook of netfilter",
+        ),
+        (
+            &*format!("{hook};nft_do_chain;nft_meta_get_eval_time;time64_to_tm"),
+            "unknown-extra",
+            "into nft_meta_get_eval_time",
+        ),
+        (
             "WAY;ip_options_compile",
             "unknown-extra",
             "into ip_options_compile",
@@ -190,6 +220,22 @@ fn programs_are_taken_out_where_they_hang() {
     assert!(commands.contains("without encap bpf") && undo.contains("encap bpf out"));
     let (commands, undo) = remedy("do_softirq;net_rx_action;veth_xdp_rcv_skb");
     assert!(commands.starts_with("ip link set IF xdp off") && undo.contains("xdp obj"));
+}
+
+#[test]
+fn with_routing_rules_the_look_up_of_sources_belongs_to_them() {
+    let stacks = "WAY;fib_rules_lookup 200\nWAY;fib_validate_source;__fib_validate_source 100";
+    let settings = json!({ "dut": "forwarding", "commands": [1] });
+    let asked = questions(Kernel::Linux, &["in0", "out0"].map(String::from));
+    let mut asked = asked.iter().map(|argv| label(argv));
+    let sysctl = asked.find(|of| of.starts_with("sysctl -e")).unwrap();
+    let sysctls = |on| format!("net.ipv4.conf.all.rp_filter={on}\n");
+    let causes = |on| {
+        let found = beside_plain(stacks, &settings, &[(&*sysctl, &sysctls(on))]).findings;
+        found.into_iter().map(|of| of.cause).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(0), ["policy-routing"]);
+    assert_eq!(causes(1), ["policy-routing", "reverse-path-filter"]);
 }
 
 #[test]

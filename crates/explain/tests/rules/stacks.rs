@@ -91,6 +91,21 @@ fn expressions_of_rules_are_told_from_long_lists() {
     }
     let long = of("nft_payload_eval");
     assert_eq!(first(&long), Some("linear-rules"), "{long:?}");
+    // Many kinds of comparisons, none of which takes much, are a long list; one that takes much is a finding of its own.
+    let kinds = ["mac_mt", "ecn_mt4", "dscp_mt", "length_mt", "ttl_mt"];
+    let mixed = kinds
+        .map(|of| format!("{chain};nft_match_eval;{of} 40\n"))
+        .concat();
+    let mixed = explained(&[], &format!("{FORWARDING}{mixed}"));
+    assert_eq!(first(&mixed), Some("linear-rules"), "{mixed:?}");
+    let one = of("nft_match_eval;time_mt");
+    assert!(one.absent.contains(&"linear-rules".into()), "{one:?}");
+    let traced = explained(
+        &[],
+        &format!("{FORWARDING}nf_hook_slow;ipt_do_table;nf_log_trace;nf_log_packet 90\n"),
+    );
+    assert_eq!(first(&traced), Some("rule-tracing"), "{traced:?}");
+    assert!(traced.absent.contains(&"logging".into()), "{traced:?}");
 }
 
 #[test]
