@@ -32,7 +32,7 @@ const OF_THE_MACHINE: [&str; 6] = [
 ];
 
 /// Parts of a statement, by variant.
-const SAYS: [(&str, &str); 51] = [
+const SAYS: [(&str, &str); 52] = [
     ("connection-table-ports", "no free port"),
     ("fragmentation", "must not be fragmented"),
     ("frames-dropped-not-forwarding", "does not forward"),
@@ -53,6 +53,7 @@ const SAYS: [(&str, &str); 51] = [
         "the queue of a queueing discipline",
     ),
     ("frames-dropped-returned", "are sent back"),
+    ("frames-dropped-elsewhere", "leave the DUT by silent"),
     (
         "frames-dropped-local",
         "destination is an address of the DUT",

@@ -4,10 +4,10 @@ use super::Look::By;
 use super::Try::{InLab, Keys, Not};
 use super::filters::NO_FILTER;
 use super::path::NO_QUEUE;
-use super::{Found, Looked, RULE, Rule, Try, Ways, percent};
+use super::{Found, Looked, RULE, Rule, Try, Ways, in_lab, percent};
 use crate::case::Case;
 use linerate_measure::audit::{Cause, Loss};
-use linerate_measure::record::{LabKind, Limit, Mode, Strength};
+use linerate_measure::record::{LabKind, Limit, Met, Mode, Strength};
 
 pub const RULES: &[Rule] = &[
     Rule {
@@ -210,15 +210,28 @@ const REASONS: &[Reason] = &[
         ),
     },
     Reason {
-        parts: &[RETURNED],
-        why: "the route to their destination leads there",
+        parts: &["CPU_BACKLOG"],
+        why: "the queue of the CPU that they are steered to is full",
         ways: (
             &[[
                 "Linux",
-                "ip route get ADDRESS from SOURCE iif IF shows the route; ip route replace NETWORK via GATEWAY, by the interface that they are to leave by",
+                "echo 0 > /sys/class/net/IF/queues/rx-N/rps_cpus; or a longer queue: sysctl net.core.netdev_max_backlog=N",
                 FORMER,
             ]],
-            MISSING_ROUTE,
+            Not("linerate does not know which interface steers them"),
+        ),
+    },
+    Reason {
+        parts: &[RETURNED],
+        why: "the route to their destination leads there",
+        ways: OTHER_WAY,
+    },
+    Reason {
+        parts: &["_xdp_tx_errors"],
+        why: "an XDP program sends them back, and their sender does not take them",
+        ways: (
+            &[["Linux", "ip link set IF xdp off", FORMER]],
+            InLab("for dev in {in} {out}; do ip link set $dev xdp off; done; true"),
         ),
     },
     Reason {
@@ -337,6 +350,13 @@ fn drops(case: &Case<'_>) -> Looked {
         return Ok(None);
     }
     let known = reason(&first.place, &reasons);
+    // Some counters and functions are the same for routes that drop and for none.
+    let known = match known {
+        Some(reason) if reason.why == NO_ROUTE && has_dropping_route(case) => {
+            REASONS.iter().find(|reason| reason.why == DROPPING_ROUTE)
+        }
+        known => known,
+    };
     // A rule of routing may refuse them as well.
     let refusing = known
         .filter(|reason| [NO_ROUTE, DROPPING_ROUTE].contains(&reason.why))
@@ -345,20 +365,17 @@ fn drops(case: &Case<'_>) -> Looked {
     let event = case.trials.iter().find_map(|trial| trial.event.as_ref());
     let known = known.filter(|_| event.is_none());
     let noun = case.records.campaign.noun();
-    let part = percent(share);
-    let (what, passed) = match noun {
-        "connection" | "request" => (format!("{part} of the {noun}s fail at the DUT"), "carried"),
-        _ if first.place.ends_with(RETURNED) => (
-            format!(
-                "{} of the frames are {RETURNED}",
-                percent(case.of_sent(first.frames))
-            ),
-            "forwarded",
-        ),
-        _ => (
-            format!("The DUT drops {part} of the frames that it takes in"),
-            "forwarded",
-        ),
+    // The kernel gives a reason for each frame that it frees, where it was asked.
+    let asked = case.looked().is_some_and(|looked| looked.events.is_some());
+    let told: f64 = reasons.iter().map(|(_, part)| part).sum();
+    let unseen =
+        asked && known.is_none() && first.cause == Cause::Unexplained && 2.0 * told < share;
+    let device = Some(())
+        .filter(|()| unseen)
+        .and_then(|()| elsewhere(case, share));
+    let passed = match noun {
+        "connection" | "request" => "carried",
+        _ => "forwarded",
     };
     let gain = match share {
         0.999.. => format!("all {noun}s"),
@@ -369,7 +386,7 @@ fn drops(case: &Case<'_>) -> Looked {
     };
     let found = Found::observed(share, places_and_reasons(case, &losses, &reasons))
         .with("gain", gain)
-        .with("what", what);
+        .with("what", what(case, first, share, unseen, device));
     let found = found.with(
         "why",
         match (event, known) {
@@ -381,10 +398,47 @@ fn drops(case: &Case<'_>) -> Looked {
             (None, None) => String::new(),
         },
     );
+    let ways = known.map(|reason| refusing.map_or(reason.ways, |_| REFUSED));
     Ok(Some(Found {
-        instead: known.map(|reason| refusing.map_or(reason.ways, |_| REFUSED)),
+        instead: ways.or(device.map(|_| OTHER_WAY)),
         ..found
     }))
+}
+
+/// What became of the lost frames. `device`: that they left by.
+fn what(case: &Case<'_>, first: &Loss, share: f64, unseen: bool, device: Option<&str>) -> String {
+    let noun = case.records.campaign.noun();
+    let part = percent(share);
+    match (noun, device) {
+        ("connection" | "request", _) => format!("{part} of the {noun}s fail at the DUT"),
+        (_, Some(device)) => format!(
+            "{part} of the frames leave the DUT by {device}, which does not lead to the receiver"
+        ),
+        _ if first.place.ends_with(RETURNED) => {
+            let part = percent(case.of_sent(first.frames));
+            format!("{part} of the frames are {RETURNED}")
+        }
+        _ if unseen => format!("{part} of the frames that the DUT takes in are not seen again"),
+        _ => format!("The DUT drops {part} of the frames that it takes in"),
+    }
+}
+
+/// The device that sent at least this share of the frames, and not the tester's: no other device received them again.
+fn elsewhere<'a>(case: &'a Case<'_>, share: f64) -> Option<&'a str> {
+    let of = |ending: &'static str| {
+        let all = case.counters(|name| name.ends_with(ending)).ok()?;
+        let devices = all.into_iter().filter_map(move |(name, n)| {
+            let device = name.strip_suffix(ending)?;
+            let is_card = device.contains(' ') || in_lab(device).contains('{');
+            (!is_card).then_some((device, case.of_sent(n)))
+        });
+        Some(devices.collect::<Vec<_>>())
+    };
+    let sent = of(".tx_packets")?
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let again: f64 = of(".rx_packets")?.iter().map(|(_, part)| part).sum();
+    (sent.1 >= 0.99 * share && 2.0 * again < share).then_some(sent.0)
 }
 
 /// The reason of losses at this place, by the counter there or by the kernel's reasons with their shares, the largest first.
@@ -401,6 +455,16 @@ fn reason(place: &str, reasons: &[(&str, f64)]) -> Option<&'static Reason> {
     known.or_else(|| REASONS.iter().find(of_kernel))
 }
 
+/// Where frames leave by the wrong interface.
+const OTHER_WAY: Ways = (
+    &[[
+        "Linux",
+        "ip route get ADDRESS from SOURCE iif IF shows the route; ip route replace NETWORK via GATEWAY, by the interface that they are to leave by",
+        FORMER,
+    ]],
+    MISSING_ROUTE,
+);
+
 /// Where a routing rule may refuse frames.
 const REFUSED: Ways = (
     &[[
@@ -410,6 +474,19 @@ const REFUSED: Ways = (
     ]],
     MISSING_ROUTE,
 );
+
+/// Whether a route of the test's addresses is one that drops.
+fn has_dropping_route(case: &Case<'_>) -> bool {
+    let items = case.configuration().map(|found| found.on_path(&[]).0);
+    let drops = ["unreachable", "prohibit", "blackhole"];
+    items.is_ok_and(|items| {
+        let routes = items
+            .iter()
+            .filter(|item| item.kind == Met::Route && item.word == "type");
+        let mut names = routes.map(|item| item.name.as_str());
+        names.any(|name| drops.iter().any(|kind| name.starts_with(kind)))
+    })
+}
 
 /// The first of the DUT's routing rules that refuses frames.
 fn refusing_rule<'a>(case: &'a Case<'_>) -> Option<&'a str> {

@@ -142,6 +142,10 @@ fn each_reason_of_the_kernel_is_told() {
             "the bridge does not forward",
         ),
         (
+            "drop CPU_BACKLOG in enqueue_to_backlog",
+            "the CPU that they are steered to",
+        ),
+        (
             "drop NOT_SPECIFIED in nf_queue",
             "rules queue them for a program",
         ),
@@ -150,6 +154,48 @@ fn each_reason_of_the_kernel_is_told() {
         let found = dropping(&[reason], None);
         assert!(found.statement.contains(says), "{reason}: {found:?}");
     }
+}
+
+/// Frames that are lost without a reason, in a DUT with these counters.
+fn unexplained(counters: &[(&str, u64)], drops: &[(&str, u64)]) -> String {
+    let mut made = Made::new(&[1e6], |_, trials| {
+        for trial in trials {
+            trial.receiver.frames = 0;
+            trial.losses = vec![Loss {
+                place: "inside the DUT (no counter says why)".into(),
+                side: Side::Dut,
+                cause: Cause::Unexplained,
+                frames: 1_000_000,
+            }];
+            let all = counters.iter().map(|(name, n)| (name.to_string(), *n));
+            trial.dut = all.collect();
+        }
+    });
+    let drops = drops.iter().map(|(name, n)| (name.to_string(), *n));
+    made.summary.profiles.push(SlotProfile {
+        events: Some(Events {
+            sent: 10_000,
+            drops: drops.collect(),
+            ..Events::default()
+        }),
+        ..SlotProfile::default()
+    });
+    explanation(&made).findings[0].statement.clone()
+}
+
+#[test]
+fn frames_that_the_kernel_did_not_drop_left_or_are_not_seen_again() {
+    let sent = [
+        ("silent0.tx_packets", 1_000_000),
+        ("in0.rx_packets", 1_000_000),
+    ];
+    let left = "100 % of the frames leave the DUT by silent0, which does not lead to the receiver.";
+    assert_eq!(unexplained(&sent, &[]), left);
+    let again = [sent[0], ("far0.rx_packets", 1_000_000)];
+    let unseen = "100 % of the frames that the DUT takes in are not seen again.";
+    assert_eq!(unexplained(&again, &[]), unseen);
+    let dropped = unexplained(&sent, &[("drop NETFILTER_DROP in nft_do_chain", 10_000)]);
+    assert!(dropped.starts_with("The DUT drops 100 %"), "{dropped}");
 }
 
 #[test]
@@ -168,6 +214,18 @@ fn routing_rules_that_refuse_frames_are_told() {
         found.changes[0].commands.starts_with("ip rule del"),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_route_that_drops_is_told_from_none_by_the_path() {
+    let way = "==> to 198.19.10.1 <==\nRTNETLINK answers: No route to host\n";
+    let found = dropping_with(
+        "DUT: Ip6.InNoRoutes",
+        &["drop IP_INNOROUTES in ip6_pkt_discard"],
+        None,
+        &[("way 198.19.10.1 198.18.10.1", way)],
+    );
+    assert!(found.statement.contains("one that drops"), "{found:?}");
 }
 
 #[test]
@@ -209,6 +267,13 @@ fn frames_that_the_stack_receives_twice_are_told() {
     assert_eq!(
         (seen.cause.as_str(), seen.strength),
         ("second-pass", Strength::Observed)
+    );
+    let beside =
+        format!("{again}ip_forward 300\ndo_softirq;process_backlog;ip_rcv;ip_forward 300\n");
+    let elsewhere = &counted(&[], &beside, &[("Ip.InReceives", 1_000_000)]).findings[0];
+    assert!(
+        elsewhere.statement.contains("does not read"),
+        "{elsewhere:?}"
     );
 }
 

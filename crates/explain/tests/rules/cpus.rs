@@ -109,6 +109,9 @@ pub fn configured(made: &mut Made, answers: &[(&str, &str)]) {
     let commands = questions(kernel, &interfaces)
         .into_iter()
         .map(|argv| label(&argv));
+    // Only a campaign knows the addresses of this question.
+    let ways = answers.iter().filter(|(name, _)| name.starts_with("way "));
+    let commands = commands.chain(ways.map(|(name, _)| name.to_string()));
     let answer = |command: String| {
         let said = answers.iter().find(|(name, _)| *name == command);
         Collected {

@@ -474,7 +474,11 @@ fn is_reason(counter: &str, known: bool) -> bool {
     let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."]
         .iter()
         .any(|p| counter.starts_with(p));
-    protocol && procnet::is_drop(counter) || (counter.ends_with("_xdp_drops") && !known)
+    protocol && procnet::is_drop(counter)
+        || (["_xdp_drops", "_xdp_tx_errors"]
+            .iter()
+            .any(|end| counter.ends_with(end))
+            && !known)
 }
 
 /// Rule sets count the frames that they drop, whichever way these go.

@@ -420,7 +420,7 @@ fn limit(
             percent(row.dropped)
         ),
         Limit::DutDrops => format!(
-            "The DUT drops {} % of the frames that it takes in.",
+            "The DUT does not forward {} % of the frames that it takes in.",
             percent(row.dropped)
         ),
         Limit::Dut => "The DUT was the limit.".into(),

@@ -167,18 +167,25 @@ impl Route {
         } else {
             format!("via {}, ", via.join(" and "))
         };
+        let says = match devices.is_empty() {
+            true => shown(&self.kind),
+            false => format!("{via}device {}, table {table}", devices.join(" and ")),
+        };
         Way {
             address: shown(address),
-            says: format!(
-                "{}: {via}device {}, table {table}",
-                shown(title),
-                devices.join(" and ")
-            ),
+            says: format!("{}: {says}", shown(title)),
             devices,
             special,
         }
     }
 }
+
+/// Types of routes that drop, by the error with which `ip route get` answers for them.
+const DROPPING: [(&str, &str); 3] = [
+    ("No route to host", "unreachable"),
+    ("Permission denied", "prohibit"),
+    ("Invalid argument", "blackhole"),
+];
 
 impl Configuration {
     pub(in super::super) fn ways(&mut self, answer: &str) {
@@ -193,7 +200,17 @@ impl Configuration {
                 Some(_) => {}
                 None => {
                     let why = lines(text).last().unwrap_or("no answer");
-                    self.lacks("way", &format!("{title}: {why}"));
+                    let drops = DROPPING.iter().find(|(error, _)| why.ends_with(error));
+                    match drops {
+                        Some((_, kind)) => {
+                            let route = Route {
+                                kind: (*kind).into(),
+                                ..Route::default()
+                            };
+                            enter(&mut self.path.ways, route.way(title));
+                        }
+                        None => self.lacks("way", &format!("{title}: {why}")),
+                    }
                 }
             }
         }

@@ -94,6 +94,8 @@ fn routes_and_policies_are_told() {
 [{"type":"unicast","dst":"198.19.9.0/24","encap":"bpf","out":"l.o:[prog]","gateway":"198.19.0.2","dev":"out1","table":"main","protocol":"boot","scope":"global","flags":[]}]
 ==> to 198.19.7.7 <==
 RTNETLINK answers: Network is unreachable
+==> to 198.19.6.6 <==
+RTNETLINK answers: No route to host
 "#;
     let answers = [("policy", rules), ("way 198.19.8.4 198.18.0.1", way)];
     assert_eq!(
@@ -102,6 +104,7 @@ RTNETLINK answers: Network is unreachable
             "2 next hops for 198.19.8.4",
             "table 100 for 198.19.8.4",
             "encapsulation bpf l.o:[prog] for 198.19.9.9",
+            "unreachable for 198.19.6.6",
             "32765: src 203.0.113.7 table 100",
             "32766: fwmark 0x1 src all table main",
             "2 policies forward, 1 policy out",

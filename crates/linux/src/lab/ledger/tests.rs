@@ -250,6 +250,15 @@ fn frames_that_a_router_sends_back_are_told_from_those_that_it_drops() {
 }
 
 #[test]
+fn an_xdp_program_that_cannot_send_frames_back_loses_them() {
+    for counter in ["xdp_drops", "xdp_tx_errors"] {
+        let counter = format!("host: in0.ethtool.rx_queue_0_{counter}");
+        assert!(is_reason(&counter, false) && !is_reason(&counter, true));
+    }
+    assert!(!is_reason("in0.ethtool.rx_queue_0_xdp_tx", false));
+}
+
+#[test]
 fn a_receiver_that_is_overrun_is_the_testers_fault() {
     let after = Snapshot {
         generator: stats(0, 900, 100),

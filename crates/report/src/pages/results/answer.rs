@@ -396,7 +396,7 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
                 );
             }
             format!(
-                "The DUT drops {dropped} % of the frames it takes in: the rate counts the frames that pass, and does not show the cost of a frame."
+                "The DUT does not forward {dropped} % of the frames that it takes in: the rate counts the frames that pass, and does not show the cost of a frame."
             )
         }
         (Limit::Tester, Some(alone)) => {
