@@ -20,6 +20,7 @@ mod own_rules;
 mod profiled;
 mod proven;
 mod refused;
+mod served;
 mod settings;
 mod shipped;
 mod states;

@@ -68,7 +68,9 @@ struct seen {
 	u64 acks[2];       /* bare ACKs of connections that are of no stage: those that arrived, and those that were sent */
 	u64 shut;          /* SYN/ACKs with a window of 0: a SYN proxy answered in the server's place */
 	u64 shifted;       /* with a table: SYN/ACKs with another number than the server's */
-	u64 pad[3];
+	u64 parts;         /* segments of a server of HTTP that are of no stage... */
+	u64 read;          /* ...bytes of its answers... */
+	u64 refused;       /* ...and answers with another status than 200 */
 };
 
 /* Of a thread's connections, by the thread's number: those that closed at the client, and frames that arrived there (about: several CPUs
@@ -390,6 +392,7 @@ inline_always int arrived(struct seen *seen, u32 stage, u32 flow, u32 bytes)
 }
 
 #include "ends.h"
+#include "web.h"
 
 /* Whether this is the client's first number of a SYN of no connection. */
 inline_always int is_number_of_flood(u32 c0)
@@ -433,6 +436,7 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 	const int l4 = 14 + IP_LEN(v6);
 	u8 *data = (u8 *)(long)ctx->data;
 	const u8 *end = (u8 *)(long)ctx->data_end;
+	const int is_web = !v6 && how->exchange == WEB, gone = is_web && is_server ? XDP_PASS : XDP_DROP;
 	u32 bytes = end - data, flow = 0, reply = LAST, proto;
 	struct progress *elsewhere;
 	struct frame f = {};
@@ -476,29 +480,38 @@ inline_always int answer(struct xdp_md *ctx, const struct control *how, struct s
 		f.shut = !got->window;
 		if (how->floods && is_of_flood(how, seen, &f, bytes, is_server, v6))
 			return XDP_DROP;
-		if (how->exchange >= KEPT)
+		if (is_web) {
+			const u32 head = (got->offset_flags & 0xf0) >> 2;
+
+			f.got = (u16)(swap16(*(u16 *)(data + 16)) - 20 - head);
+			f.refuses = head == 20 && is_refusal(data + l4 + 20, end);
+			stage = is_server ? next_of_web_server(how, &f, &flow) : next_of_web_client(how, seen, &f, &flow, &reply);
+		} else if (how->exchange >= KEPT)
 			stage = is_server ? next_of_kept_server(how, &f, &flow, &reply) : next_of_kept_client(how, &f, &flow, &reply);
 		else
 			stage = is_server ? next_of_server(how, &f, &flow, &reply, v6) : next_of_client(how, seen, &f, &flow, &reply);
 	} else {
 		return stranger(seen, F_OTHER);
 	}
-	if (stage == IS_ACK) {
-		seen->acks[0]++;
+	if (stage == IS_ACK || stage == IS_PART) {
+		seen->acks[0] += stage == IS_ACK;
+		seen->parts += stage == IS_PART;
 		seen->came_bytes += bytes;
 		if (reply == LAST)
-			return XDP_DROP;
+			return gone;
 	} else if (unlikely(stage < 0)) {
 		if (stage == IS_STALE)
 			seen->stale++;
 		else if (stage == IS_CHANGED)
 			seen->changed++;
-		return stage == IS_RESET ? stranger(seen, F_RESET) : XDP_DROP;
+		return stage == IS_RESET ? stranger(seen, F_RESET) : gone;
 	} else if (!arrived(seen, stage, flow, bytes)) {
-		return XDP_DROP;
+		return gone;
 	}
 	if (!(flow & (how->stamp_every - 1)) && stage == how->timed)
 		count_time(flow);
+	if (gone == XDP_PASS)
+		return gone;
 	elsewhere = is_server ? 0 : progress_of(how, flow);
 	if (elsewhere) {
 		elsewhere->frames++;

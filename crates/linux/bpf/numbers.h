@@ -13,8 +13,11 @@ enum stage { OPENED, ANSWERED, ASKED, TOLD, ENDED, CLOSED };
 /* The other stages of connections that are kept open. */
 enum stage_kept { K_OPEN = 2, K_ASKED, K_TOLD, K_ENDED, K_PARTED, K_CLOSED, K_CONFIRMED, STAGES };
 
-/* The last three are of connections that are kept open; the server closes those of KEPT_SERVER, and the client resets those of KEPT_RESET. */
-enum exchange { REQUEST, GREETING, RESET, HALF, UDP, KEPT, KEPT_SERVER, KEPT_RESET };
+/*
+ * The three before the last are of connections that are kept open; the server closes those of KEPT_SERVER, and the client resets those of
+ * KEPT_RESET. A server of HTTP answers those of WEB.
+ */
+enum exchange { REQUEST, GREETING, RESET, HALF, UDP, KEPT, KEPT_SERVER, KEPT_RESET, WEB };
 
 /* How both ends behave, for the present load. */
 struct control {

@@ -33,6 +33,10 @@ struct udp {
 #define LEAST_FRAME 60
 #define MOST_PAYLOAD 1454
 #define FILL 0x7878787878787878ULL
+/* The request of HTTP, in words of its bytes: `GET / HTTP/1.0` and two ends of lines. Its 18 bytes modulo 16 are neither 0 nor 15. */
+#define ASKS_1 0x5448202f20544547ULL
+#define ASKS_2 0x0a0d302e312f5054ULL
+#define LINE_END 0x0a0d
 
 /* A frame to be written. Addresses are in wire order. */
 struct frame {
@@ -47,7 +51,10 @@ struct frame {
 	u32 flags;
 	u32 payload;
 	u32 number;        /* of UDP */
-	u32 shut;          /* whether the frame that arrived has a window of 0 */
+	u32 shut;          /* whether the frame that arrived has a window of 0... */
+	u32 got;           /* ...its bytes of payload... */
+	u32 refuses;       /* ...and whether it begins an answer with another status than 200 */
+	u32 asks;          /* whether the payload is a request of HTTP */
 };
 
 inline_always u64 sum_words(const u32 *words, int n)
@@ -157,7 +164,8 @@ inline_always long write_frame(struct xdp_md *ctx, const struct frame *f, const 
 		to->offset_flags = (option ? 0x60 : 0x50) | f->flags << 8;
 		to->window = 0xffff;
 		to->urgent = 0;
-		sum += (u64)to->seq + to->ack + to->offset_flags + to->window + payload_sum(f->payload);
+		sum += (u64)to->seq + to->ack + to->offset_flags + to->window;
+		sum += f->asks ? (u32)ASKS_1 + (ASKS_1 >> 32) + (u32)ASKS_2 + (ASKS_2 >> 32) + LINE_END : payload_sum(f->payload);
 		if (option) {
 			/* a maximum segment size of 1,460 bytes */
 			*(u32 *)(data + l4 + 20) = swap32(0x020405b4);
@@ -165,6 +173,13 @@ inline_always long write_frame(struct xdp_md *ctx, const struct frame *f, const 
 		}
 		to->check = ~fold(sum);
 		fill(data, end, head, f->payload);
+		if (f->asks) {
+			if (data + head + 18 > end)
+				return -1;
+			*(u64 *)(data + head) = ASKS_1;
+			*(u64 *)(data + head + 8) = ASKS_2;
+			*(u16 *)(data + head + 16) = LINE_END;
+		}
 	}
 	return 0;
 }

@@ -24,7 +24,7 @@ pub use benchmarks::{
     Maximum, Recovery, RecoveryRun, Reset, ResetRun, Tested, Throughput, VariationRun, Why,
 };
 pub use bisected::{Bisected, BisectionVerdict, Culprit, Element, SecondStep};
-pub use connecting::{ConnectionTrial, Flood, FloodRow, Kept, KeptEvent, KeptRow};
+pub use connecting::{ByNginx, ConnectionTrial, Flood, FloodRow, Kept, KeptEvent, KeptRow};
 pub use end_hosts::{Goodput, PathCounts, PathOf, TcpTrial};
 pub use event::{DutEvent, EventClass, POWER_OFF_NS};
 pub use finding::{

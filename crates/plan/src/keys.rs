@@ -118,7 +118,7 @@ pub(super) static TRAFFIC: Table = Table {
             "Measure HTTP/1.1 requests a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64, unless flows are given). Embedded lab and IPv4 only. Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_HTTP_OBJECT)).about(
-            "Bytes of the server's answer. Of a connection: at most 1,440; default: 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default: 1,024.",
+            "Bytes of the server's answer. Of a connection: at most 1,440 (behind nginx's header, see `served-by`, 65,535); default: 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default: 1,024.",
         ),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
             "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \
@@ -130,6 +130,9 @@ pub(super) static TRAFFIC: Table = Table {
         ),
         key("servers", Kind::count(1, SERVERS as u64))
             .about("Number of servers of the connections: 1, 2, 4, 8 or 16. Default: 16."),
+        key("served-by", Kind::Choice(&SERVED_BY)).about(
+            "Who answers the connections. nginx comes with the kind request, in the embedded lab and IPv4 only. Default: tester.",
+        ),
         key("flood", Kind::Form(&FLOOD)).about(
             "A flood of SYNs that comes with the connections, in SYNs a second: from 32,768 addresses that no client has, to the same servers. No server answers it. \
                 Default: \"none\".",
@@ -199,6 +202,17 @@ static HTTP: [(&str, &str); 2] = [
     (
         "keep-alive",
         "connections stay open, and requests follow each other",
+    ),
+];
+
+static SERVED_BY: [(&str, &str); 2] = [
+    (
+        "tester",
+        "the tester's own program, by as many servers as there are to be",
+    ),
+    (
+        "nginx",
+        "nginx by the kernel's TCP, at one address; the client's requests are of HTTP, and nginx counts them, too",
     ),
 ];
 

@@ -65,7 +65,7 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
     if kind.http.is_some() {
         return (http(tree, kind), rate_of(tree));
     }
-    if kind.open.is_some() {
+    if kind.open.is_some() || kind.served_by.is_nginx() {
         kind.connections.get_or_insert(Exchange::Request);
     }
     if let Some(exchange) = kind.connections {

@@ -1,6 +1,6 @@
 //! How long a campaign will take.
 
-use super::campaign::{Campaign, Cell, Lab};
+use super::campaign::{Campaign, Cell, Kind, Lab};
 use super::settings::{Dut, Settings};
 use crate::units::Rate;
 use linerate_measure::experiment::{Benchmark, Measure, Order, Reboot};
@@ -183,9 +183,7 @@ fn around_ns(campaign: &Campaign) -> u64 {
             mode: Mode::EndHosts,
             ..
         } => PATH_OVERHEAD + ROUND_TRIPS * campaign.longest_rtt_ns(),
-        Lab::Embedded { .. } if campaign.kinds.iter().any(|kind| kind.http.is_some()) => {
-            PROGRAMS_OVERHEAD
-        }
+        Lab::Embedded { .. } if campaign.kinds.iter().any(Kind::needs_nginx) => PROGRAMS_OVERHEAD,
         Lab::Embedded { .. } => SLICE_OVERHEAD,
         Lab::File { local: true, .. } => LOCAL_OVERHEAD,
         Lab::File { .. } => TRIAL_OVERHEAD,

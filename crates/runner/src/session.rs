@@ -370,7 +370,7 @@ fn check_guests(wanted: &Wanted, plan: &Plan) -> Result<()> {
     if wanted.keep {
         bail_usage!("--keep: a guest cannot be kept");
     }
-    if plan.kinds.iter().any(|kind| kind.http.is_some()) {
+    if plan.kinds.iter().any(Kind::needs_nginx) {
         bail_usage!("guests have no wrk and no nginx: leave out the kernels or HTTP");
     }
     Ok(())

@@ -9,6 +9,7 @@ pub mod guests;
 pub mod hosts;
 mod http;
 mod keeping;
+mod nginx;
 pub mod prepare;
 mod simulated;
 mod trying;

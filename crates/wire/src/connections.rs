@@ -30,6 +30,28 @@ pub enum Close {
     Reset,
 }
 
+/// Who answers connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServedBy {
+    /// The tester's own program.
+    #[default]
+    Tester,
+    /// nginx, by the kernel's TCP.
+    Nginx,
+}
+
+impl ServedBy {
+    /// Whether a real server answers.
+    pub fn is_nginx(self) -> bool {
+        self == ServedBy::Nginx
+    }
+
+    fn is_tester(&self) -> bool {
+        !self.is_nginx()
+    }
+}
+
 /// Connections to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSpec {
@@ -49,6 +71,9 @@ pub struct ConnectionSpec {
     /// Servers among which they are spread, a power of 2.
     #[serde(default = "all_servers", skip_serializing_if = "is_all_servers")]
     pub servers: u32,
+    /// Who answers them.
+    #[serde(default, skip_serializing_if = "ServedBy::is_tester")]
+    pub served_by: ServedBy,
     /// SYNs a second of a flood that comes with the connections; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flood: u32,
@@ -109,6 +134,8 @@ pub const HAS_ANSWER: usize = 4;
 pub const LARGEST_OBJECT: u16 = 1440;
 /// Bytes of payload that fill the shortest frame of TCP in IPv4: `GET /` and a line's end.
 pub const SHORTEST_OBJECT: u16 = 6;
+/// Bytes of the request that nginx answers: `GET / HTTP/1.0` and two ends of lines.
+pub const WEB_REQUEST: u16 = 18;
 /// Bytes of payload with which a datagram carries the number of its connection.
 pub const NUMBERED: u16 = 8;
 
@@ -175,8 +202,20 @@ impl ConnectionSpec {
             open: None,
             close: None,
             servers: SERVERS,
+            served_by: ServedBy::Tester,
             flood: 0,
             illegal: 0,
+        }
+    }
+
+    /// The same, answered by nginx, which has one address. The object comes behind a header.
+    #[must_use]
+    pub fn by_nginx(self) -> ConnectionSpec {
+        ConnectionSpec {
+            request: WEB_REQUEST,
+            servers: 1,
+            served_by: ServedBy::Nginx,
+            ..self
         }
     }
 
@@ -250,6 +289,7 @@ mod tests {
                 open: None,
                 close: None,
                 servers: SERVERS,
+                served_by: ServedBy::Tester,
                 flood: 0,
                 illegal: 0
             }

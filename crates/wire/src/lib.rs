@@ -44,7 +44,7 @@ pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
 pub use connections::{
     CLIENT_PORTS, CLIENTS, Close, ConnectionSpec, Exchange, HAS_ANSWER, IS_OPEN, LARGEST_OBJECT,
-    MOST_CONNECTIONS, NUMBERED, SERVERS, SHORTEST_OBJECT, STAGES, pairs,
+    MOST_CONNECTIONS, NUMBERED, SERVERS, SHORTEST_OBJECT, STAGES, ServedBy, WEB_REQUEST, pairs,
 };
 pub use endpoints::{DEFAULT_PORT, EndpointRange, MAX_PARSED_FLOWS};
 pub use extensions::Extensions;

@@ -29,13 +29,14 @@ impl Opening {
             object,
             open,
             servers,
+            served_by,
             flood,
             illegal,
             ..
         } = self.connections;
-        if open.is_some() || flood > 0 || illegal > 0 {
+        if open.is_some() || served_by.is_nginx() || flood > 0 || illegal > 0 {
             return refuse(
-                "hosts keep no connections open, and send neither a flood nor illegal attempts with them",
+                "hosts keep no connections open, have no nginx, and send neither a flood nor illegal attempts",
             );
         }
         if request.max(object) > LARGEST_OBJECT {

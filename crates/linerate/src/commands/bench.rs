@@ -28,6 +28,7 @@ impl Verb for Options {
             key("--concurrent", "traffic.open", "N").levels(),
             key("--close", "traffic.close", "LIST").levels(),
             key("--servers", "traffic.servers", "N").levels(),
+            key("--served-by", "traffic.served-by", "LIST").levels(),
             key("--flood", "traffic.flood", "LIST").levels(),
             key("--illegal", "traffic.illegal", "LIST").levels(),
             key("--object", "traffic.object", "BYTES").levels(),
@@ -142,9 +143,9 @@ pub struct Bench {
     #[arg(long, alias = "size", value_name = "LIST", value_parser = sizes, default_value = "64", conflicts_with_all = CONNECT_IDS)]
     sizes: Sizes,
 
-    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --concurrent, --http or --ipv6-share; 6 with
-    /// --extension-headers]
-    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("http", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
+    /// IP version: 4, 6 or both [default: both; 4 with --rules, --connections, --served-by, --concurrent, --http or --ipv6-share; 6
+    /// with --extension-headers]
+    #[arg(long, value_parser = families(), default_value_ifs([("rules", ArgPredicate::IsPresent, "4"), ("ipv6-share", ArgPredicate::IsPresent, "4"), ("connections", ArgPredicate::IsPresent, "4"), ("served-by", ArgPredicate::IsPresent, "4"), ("concurrent", ArgPredicate::IsPresent, "4"), ("http", ArgPredicate::IsPresent, "4"), ("extension-headers", ArgPredicate::IsPresent, "6")]), default_value = "both", hide_default_value = true)]
     family: Families,
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
@@ -226,7 +227,7 @@ fn source(args: &Bench) -> Result<Source> {
         "How many connections does this machine keep open at the same time?"
     } else if args.keys.has("--http") {
         "How many HTTP requests does this machine carry?"
-    } else if args.keys.has("--connections") {
+    } else if CONNECT.iter().any(|option| args.keys.has(option)) {
         "How many new connections does this machine forward?"
     } else {
         "How many frames does this machine forward?"
@@ -258,6 +259,7 @@ fn source(args: &Bench) -> Result<Source> {
         "open",
         "close",
         "servers",
+        "served-by",
         "flood",
         "illegal",
         "object",
@@ -457,9 +459,9 @@ fn first_packets(
 }
 
 /// Options with which connections are opened instead of single frames sent.
-const CONNECT: [&str; 3] = ["--connections", "--concurrent", "--http"];
+const CONNECT: [&str; 4] = ["--connections", "--served-by", "--concurrent", "--http"];
 /// Their names.
-const CONNECT_IDS: [&str; 3] = ["connections", "concurrent", "http"];
+const CONNECT_IDS: [&str; 4] = ["connections", "served-by", "concurrent", "http"];
 
 /// Connections that frames open in a trial, at most.
 const FIRST_PACKETS: u64 = 200_000;

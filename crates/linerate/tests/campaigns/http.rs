@@ -111,10 +111,10 @@ fn instead_of(program: &str, line: &str) -> Scratch {
     folder
 }
 
-/// The faults of a trial with another program instead of nginx or wrk.
-fn found_out(program: &str, line: &str) -> String {
+/// The faults of a trial of this plan with another program instead of nginx or wrk.
+pub(super) fn found_out(plan: &str, program: &str, line: &str) -> String {
     let folder = instead_of(program, line);
-    let experiment = Experiment::new(&plan(""), "");
+    let experiment = Experiment::new(plan, "");
     let path = format!("{}:/usr/bin:/usr/sbin:/bin", folder.path().display());
     // 1: no trial is valid.
     experiment.run("").env("PATH", &path).run().status(1);
@@ -128,12 +128,18 @@ fn found_out(program: &str, line: &str) -> String {
     faults(&all[0].1)
 }
 
+/// A line of a shell: nginx with a configuration that sed has changed.
+pub(super) fn nginx_with(change: &str) -> String {
+    format!(
+        "for last; do :; done; sed \"{change}\" $last > o; exec /usr/sbin/nginx -e stderr -p . -c $PWD/o"
+    )
+}
+
 #[test]
 #[ignore = "needs root, nginx and wrk: run by make test as root"]
 fn a_trial_without_answers_says_why() {
-    let other =
-        "for last; do :; done; sed 's/root .;/root nowhere;/' $last > o; exec /usr/sbin/nginx";
-    let missing = found_out("nginx", &format!("{other} -e stderr -p . -c $PWD/o"));
+    let found_out = |program: &str, line: &str| found_out(&plan(""), program, line);
+    let missing = found_out("nginx", &nginx_with("s/root .;/root nowhere;/"));
     assert!(
         missing.contains("answers were no object, but an error of the server"),
         "{missing}"

@@ -9,12 +9,14 @@ use crate::process::{Job, ProcessError, find};
 use linerate_plan::settings::File;
 use rustix::process::geteuid;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Addresses of client and server: those of the tester on the links to the DUT.
 pub const CLIENT: IpAddr = GENERATOR_SIDE[0].tester;
@@ -32,6 +34,11 @@ const NOBODY: [&str; 4] = [
 
 /// How long the server may take to answer a question of linerate's own.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long the server's kernel may take to give up connections: by its timers less than a second.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(3);
+/// How often it is asked meanwhile.
+const POLL: Duration = Duration::from_millis(5);
 
 /// Both ends of a lane, with addresses.
 pub struct HttpEnds<'a> {
@@ -147,26 +154,76 @@ impl<'a> HttpEnds<'a> {
             .doing("ask the server for its counters")
     }
 
-    /// Segments of TCP that the client's kernel and the server's have sent again.
+    /// Lets the server's kernel forget each connection as soon as it is closed, because client ports come again, or else after it has sent
+    /// its last frame a second time.
     ///
     /// # Errors
-    /// The kernel does not say.
-    pub fn again(&self) -> Result<[u64; 2], Error> {
-        let of = |at: usize| {
-            let counters = procnet::counters(&self.ends[at].0.node.namespace)?;
-            Ok::<_, Error>(counters.get("Tcp.RetransSegs").copied().unwrap_or(0))
-        };
-        Ok([of(0)?, of(1)?])
+    /// The kernel refuses a setting.
+    pub fn forget_connections(&self) -> Result<(), Error> {
+        let settings = [
+            ("net/ipv4/tcp_max_tw_buckets", "0"),
+            ("net/ipv4/tcp_synack_retries", "0"),
+            ("net/ipv4/tcp_orphan_retries", "1"),
+        ];
+        sysctl::apply(&self.ends[1].0.node.namespace, &settings)
     }
-}
 
-impl Drop for HttpEnds<'_> {
-    fn drop(&mut self) {
+    /// Takes the addresses away, and waits until the server's kernel has given up the connections that did not close: no trial is to hear of
+    /// the one before.
+    pub fn withdraw(&self, interrupted: impl Fn() -> bool) {
+        self.remove_addresses();
+        let until = Instant::now() + GIVEN_UP_WITHIN;
+        let left = || {
+            let sockets = self.ends[1]
+                .0
+                .node
+                .namespace
+                .run(|| Ok(fs::read_to_string("/proc/thread-self/net/sockstat")));
+            let sockets = sockets.and_then(|text| text.doing("count sockets"));
+            sockets.is_ok_and(|text| !text.contains("TCP: inuse 0"))
+        };
+        while left() && Instant::now() < until && !interrupted() {
+            thread::sleep(POLL);
+        }
+    }
+
+    fn remove_addresses(&self) {
         for (interface, side) in self.ends {
             let route = &interface.node.route;
             // Another lane's end gets it next. An end that never had it says so, and nobody wants to know.
             let _ = route.remove_address(interface.index, side.tester, side.dut.1);
         }
+    }
+
+    /// Connections that the server's kernel had no room for, because the server had not accepted others.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn dropped(&self) -> Result<u64, Error> {
+        self.counted(1, "TcpExt.ListenDrops")
+    }
+
+    /// Segments of TCP that the client's kernel and the server's have sent again.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn again(&self) -> Result<[u64; 2], Error> {
+        Ok([
+            self.counted(0, "Tcp.RetransSegs")?,
+            self.counted(1, "Tcp.RetransSegs")?,
+        ])
+    }
+
+    /// A counter of an end's kernel.
+    fn counted(&self, at: usize, name: &str) -> Result<u64, Error> {
+        let counters = procnet::counters(&self.ends[at].0.node.namespace)?;
+        Ok(counters.get(name).copied().unwrap_or(0))
+    }
+}
+
+impl Drop for HttpEnds<'_> {
+    fn drop(&mut self) {
+        self.remove_addresses();
     }
 }
 

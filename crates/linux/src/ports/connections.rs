@@ -5,6 +5,7 @@
 
 mod end;
 mod opener;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -18,115 +19,15 @@ use aya::programs::Xdp;
 use aya::programs::xdp::XdpMode;
 pub use end::End;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{ConnectionTrial, Flood};
+use linerate_measure::record::{ByNginx, ConnectionTrial, Flood};
 use linerate_stats::histogram::{BUCKETS, Histogram};
 use linerate_wire::{Close, ConnectionSpec, Family, HAS_ANSWER, IS_OPEN, MOST_CONNECTIONS, STAGES};
 use opener::numbers_of_each;
 pub use opener::{Closed, Opener};
+use state::{Control, FOREIGN, OpenerState, Progress, Seen};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// `struct control` in connections.bpf.c.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Control {
-    exchange: u32,
-    epoch: u32,
-    request: u32,
-    object: u32,
-    turn: u32,
-    first_tuple: u32,
-    client: [u32; 4],
-    server: [u32; 4],
-    stamp_every: u32,
-    tuples: u32,
-    resumed: u32,
-    floods: u32,
-    timed: u32,
-    passes: u32,
-    each: u32,
-    patience_ns: u32,
-    illegal: u64,
-}
-
-/// `struct opener` there: one for each CPU.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct OpenerState {
-    duration_ns: u64,
-    deadline_ns: u64,
-    left: u64,
-    rate_mfps: u64,
-    credit: u64,
-    last_ns: u64,
-    first_ns: u64,
-    not_before: u64,
-    stall_ns: u64,
-    finished: u64,
-    first: u64,
-    attempted: u64,
-    refused: u64,
-    window: u64,
-    heard: u64,
-    heard_ns: u64,
-    looks: u64,
-    given_up: u64,
-    idle_ns: u64,
-    target: u32,
-    /// The source's last four bytes; see `macs_low`.
-    macs_high: [u8; 4],
-    /// Destination and the source's first two bytes.
-    macs_low: [u8; 8],
-    resumed: u64,
-    awaits: u64,
-    flood_mfps: u64,
-    flood_credit: u64,
-    flooded: u64,
-    flood_run: u64,
-    price: u64,
-    flood_price: u64,
-    late: u64,
-    flood_late: u64,
-    pad: u64,
-}
-
-/// `struct seen` there: one for each CPU of the clients, then of the servers.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Seen {
-    came: [u64; STAGES],
-    went: [u64; STAGES],
-    again: [u64; STAGES],
-    came_bytes: u64,
-    went_bytes: u64,
-    closed: u64,
-    stale: u64,
-    changed: u64,
-    unwritten: u64,
-    foreign: [u64; FOREIGN.len()],
-    flood: [u64; 2],
-    flood_answers: u64,
-    acks: [u64; 2],
-    shut: u64,
-    shifted: u64,
-    pad: [u64; 3],
-}
-
-/// `struct progress` there: one for each thread that opens connections.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Progress {
-    closed: u64,
-    frames: u64,
-}
-
-/// Kinds of frames that belong to no connection.
-const FOREIGN: [&str; 5] = ["RST", "ICMP", "ARP", "ICMPv6", "other"];
-
-const _: () = assert!(size_of::<Control>() == 96);
-const _: () = assert!(size_of::<OpenerState>() == 256);
-const _: () = assert!(size_of::<Seen>() == 384);
 
 /// Words of the bits of a stage.
 const WORDS: usize = MOST_CONNECTIONS as usize / 64;
@@ -138,6 +39,8 @@ const WINDOW: u64 = 128;
 const STAMP_EVERY: u32 = 64;
 /// `KEPT` there: the exchange of connections that are kept open. `KEPT_SERVER` and `KEPT_RESET` follow.
 const KEPT: u32 = 5;
+/// `WEB` there: the exchange of those that nginx answers.
+const WEB: u32 = 8;
 /// Stages there: the answer to the first frame, and the client's ACK.
 const ANSWERED: u32 = 1;
 const ASKED: u32 = 2;
@@ -147,8 +50,8 @@ const XDP_REDIRECT: u32 = 4;
 
 /// How long connections under way may say nothing: in the embedded lab, frames arrive before the opener runs again, or soon after...
 const PATIENCE_NS: u32 = 200_000;
-/// ...and hosts have other programs, and cards that collect frames.
-const PATIENCE_OF_HOSTS_NS: u32 = 20_000_000;
+/// ...nginx is a program, and hosts have other programs, and cards that collect frames.
+const PATIENCE_OF_OTHERS_NS: u32 = 20_000_000;
 
 /// Attaches a program, which then holds the link: in the driver if possible, generic otherwise.
 fn attach(program: &mut Xdp, name: &str, ifindex: u32) -> Result<(), Error> {
@@ -382,14 +285,22 @@ impl ConnectionEnds {
             object,
             open,
             close,
+            served_by,
             ..
         } = wanted.connections;
+        let nginx = served_by.is_nginx();
         let kept = KEPT + close.unwrap_or(Close::Client) as u32;
         let [client, server] = wanted.first.map(words);
         let each = numbers_of_each(wanted.cpus.len(), &wanted.connections);
         let to_server = exchange.is_tcp() && self.serves;
+        // Frames that are none of ours go on, and connections are finished on any CPU.
+        let others = wanted.hosts || nginx;
         let control = Control {
-            exchange: open.map_or(exchange as u32, |_| kept),
+            exchange: match open {
+                Some(_) => kept,
+                None if nginx => WEB,
+                None => exchange as u32,
+            },
             epoch: load % EPOCHS,
             request: request.into(),
             object: object.into(),
@@ -402,9 +313,9 @@ impl ConnectionEnds {
             resumed: 0,
             floods: wanted.connections.has_strays().into(),
             timed: if to_server { ASKED } else { ANSWERED },
-            passes: wanted.hosts.into(),
-            each: if wanted.hosts { each as u32 } else { 0 },
-            patience_ns: [PATIENCE_NS, PATIENCE_OF_HOSTS_NS][usize::from(wanted.hosts)],
+            passes: others.into(),
+            each: if others { each as u32 } else { 0 },
+            patience_ns: [PATIENCE_NS, PATIENCE_OF_OTHERS_NS][usize::from(others)],
             illegal: (wanted.connections.illegal_each() * 1e12).round() as u64,
         };
         // Late frames of the load before set no bit.
@@ -459,7 +370,9 @@ impl ConnectionEnds {
                         acks: std::array::from_fn(|n| sum.acks[n] + one.acks[n]),
                         shut: sum.shut + one.shut,
                         shifted: sum.shifted + one.shifted,
-                        pad: [0; 3],
+                        parts: sum.parts + one.parts,
+                        read: sum.read + one.read,
+                        refused: sum.refused + one.refused,
                     }
                 })
         })
@@ -517,10 +430,11 @@ impl ConnectionEnds {
         let [[to_server, _], [at_server, at_client]] = &mut both;
         to_server.frames += client.acks[1];
         at_server.frames += server.acks[0];
+        at_client.frames += client.parts;
         // The DUT's own frames, which no server sent.
         let mut made = client.acks[0] + client.flood_answers;
         if client.shut > 0 {
-            let handshakes = client.came[1].saturating_sub(server.went[1]);
+            let handshakes = client.came[1].saturating_sub(server.came[0] - server.again[0]);
             at_client.frames -= handshakes;
             made += handshakes;
         }
@@ -591,6 +505,11 @@ impl ConnectionEnds {
                 arrived: server.flood[0],
                 answered: client.flood_answers,
                 load_ns: loads.max().unwrap_or(0),
+            }),
+            nginx: connections.served_by.is_nginx().then(|| ByNginx {
+                read: client.read,
+                refused: client.refused,
+                ..ByNginx::default()
             }),
             ..ConnectionTrial::default()
         }

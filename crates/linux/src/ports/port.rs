@@ -257,6 +257,13 @@ pub fn go_first() {
     let _ = rustix::process::setpriority_process(None, -20);
 }
 
+/// Puts the calling thread behind all others that want its CPU.
+pub(super) fn go_last() {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads `param`, and changes only the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const param) };
+}
+
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors

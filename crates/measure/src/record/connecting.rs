@@ -1,10 +1,13 @@
 //! Connections that a trial opened, and how far each came.
 
+mod nginx;
+
 use super::{Mode, Row, TrialRecord};
 use crate::advice::two_digits;
-use crate::audit::Loss;
+use crate::audit::{Loss, SecondCount};
 use linerate_stats::{Estimate, median};
 use linerate_wire::{ConnectionSpec, HAS_ANSWER, IS_OPEN, MILLION};
+pub use nginx::ByNginx;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,6 +53,9 @@ pub struct ConnectionTrial {
     /// The flood, or the illegal attempts, that came with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<Flood>,
+    /// What nginx counted, if it answered them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nginx: Option<ByNginx>,
 }
 
 fn is_none_of_million(number: &u32) -> bool {
@@ -260,6 +266,9 @@ impl KeptRow {
     }
 }
 
+/// Stages of connections that close one by one: the request at the server, and the end of its answer at the client.
+const ASKED: usize = 2;
+const TOLD: usize = 3;
 /// Share by which the rate of a flood may miss the one that was asked for.
 const FLOOD_MISSES: f64 = 0.02;
 /// Share of a load's time that may pass while nothing arrives and no connection may be opened.
@@ -314,6 +323,7 @@ impl ConnectionTrial {
             lost,
             kept,
             flood,
+            nginx,
         } = other;
         for (all, more) in [
             (&mut self.reached, reached),
@@ -338,6 +348,7 @@ impl ConnectionTrial {
         self.lost.extend(lost.iter().cloned());
         self.kept = self.kept.or(*kept);
         self.flood = self.flood.or(*flood);
+        self.nginx = self.nginx.or(*nginx);
     }
 
     /// Connections that were open at the same time, if they were kept open.
@@ -349,6 +360,17 @@ impl ConnectionTrial {
     pub fn answered(&self) -> Option<u64> {
         self.kept
             .and_then(|_| self.reached.get(HAS_ANSWER).copied())
+    }
+
+    /// Connections whose request arrived at the server.
+    pub fn asked(&self) -> u64 {
+        self.reached.get(ASKED).copied().unwrap_or(0)
+    }
+
+    /// nginx's counts beside those of the requests at its interface, if it answered.
+    pub fn counts_of_nginx(&self) -> impl Iterator<Item = SecondCount> {
+        let counts = self.nginx.map(|of| of.second_counts(self.asked()));
+        counts.into_iter().flatten()
     }
 
     /// Connections whose last frame arrived.
@@ -401,6 +423,8 @@ impl ConnectionTrial {
         if self.is_renumbered() && spec.exchange.is_tcp() {
             faults.push(self.renumbered(mode).into());
         }
+        let answered = self.reached.get(TOLD).copied().unwrap_or(0);
+        faults.extend(self.nginx.and_then(|of| of.fault(answered, spec.object)));
         let counted = self
             .arrived
             .iter()

@@ -6,8 +6,8 @@ use linerate_measure::record::{Direction, Http, HttpOf};
 use linerate_wire::units::grouped;
 use linerate_wire::{
     Close, ConnectionSpec, Exchange, Extensions, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec,
-    MILLION, MacAddr, RFC2544_PORTS, SERVERS, SHORTEST_OBJECT, Second, Selection, SourceMacs,
-    Traffic, Transport, WireError,
+    MILLION, MacAddr, RFC2544_PORTS, SERVERS, SHORTEST_OBJECT, Second, Selection, ServedBy,
+    SourceMacs, Traffic, Transport, WireError,
 };
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,6 +28,9 @@ pub struct Kind {
     pub close: Option<Close>,
     /// Servers of the connections.
     pub servers: u32,
+    /// Who answers the connections.
+    #[serde(alias = "served-by")]
+    pub served_by: ServedBy,
     /// SYNs a second of a flood that comes with the connections; 0: none.
     pub flood: u32,
     /// Share of the attempts that are illegal; 0: none.
@@ -91,6 +94,7 @@ impl Default for Kind {
             open: None,
             close: None,
             servers: SERVERS,
+            served_by: ServedBy::Tester,
             flood: 0,
             illegal: 0.0,
             size: FrameMix::single(64),
@@ -142,6 +146,11 @@ impl Kind {
         }
     }
 
+    /// Whether nginx answers.
+    pub fn needs_nginx(&self) -> bool {
+        self.http.is_some() || self.served_by.is_nginx()
+    }
+
     /// The requests of HTTP, if they are wanted.
     pub fn requests(&self) -> Option<HttpOf> {
         Some(HttpOf {
@@ -171,6 +180,7 @@ impl Kind {
             open,
             close,
             servers,
+            served_by,
             flood,
             illegal,
             ..
@@ -190,10 +200,10 @@ impl Kind {
             Some(open) => format!("{} open", grouped(open)),
             None => exchange.name().into(),
         };
-        let servers = if servers == SERVERS {
-            String::new()
-        } else {
-            format!(" to {}", self.servers_in_words())
+        let servers = match served_by {
+            ServedBy::Nginx => " to nginx".into(),
+            ServedBy::Tester if servers == SERVERS => String::new(),
+            ServedBy::Tester => format!(" to {}", self.servers_in_words()),
         };
         let flood = match flood {
             0 => String::new(),
@@ -266,14 +276,20 @@ impl Kind {
             source_macs,
             ..
         } = *self;
-        let connections = self.connections.map(|exchange| ConnectionSpec {
-            open: self.open,
-            close: self.close,
-            servers: self.servers,
-            flood: self.flood,
-            illegal: (self.illegal * f64::from(MILLION)).round() as u32,
-            // The checks refuse longer ones.
-            ..ConnectionSpec::new(exchange, self.object.try_into().unwrap_or(u16::MAX))
+        let connections = self.connections.map(|exchange| {
+            let spec = ConnectionSpec {
+                open: self.open,
+                close: self.close,
+                servers: self.servers,
+                flood: self.flood,
+                illegal: (self.illegal * f64::from(MILLION)).round() as u32,
+                // The checks refuse longer ones.
+                ..ConnectionSpec::new(exchange, self.object.try_into().unwrap_or(u16::MAX))
+            };
+            match self.served_by {
+                ServedBy::Tester => spec,
+                ServedBy::Nginx => spec.by_nginx(),
+            }
         });
         Ok(Traffic {
             order,

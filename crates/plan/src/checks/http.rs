@@ -1,4 +1,4 @@
-//! Whether requests of HTTP can be made as a plan wants them.
+//! Whether requests of HTTP can be made as a plan wants them, and whether nginx can answer its connections.
 
 use super::place::Place;
 use crate::campaign::{Campaign, Kind};
@@ -10,7 +10,7 @@ use crate::value::Tree;
 use crate::{forms, lower};
 use linerate_measure::record::Direction;
 use linerate_wire::units::grouped;
-use linerate_wire::{Extensions, Family, Selection, SourceMacs, Transport};
+use linerate_wire::{Exchange, Extensions, Family, SERVERS, Selection, SourceMacs, Transport};
 
 /// The kernels and the programs at both ends make the segments of HTTP.
 pub(super) fn of_http(
@@ -76,6 +76,42 @@ pub(super) fn of_http(
         let span = traffic
             .get("http")
             .map_or_else(|| place.span(), |node| node.span);
+        problems.fault(span, message, help);
+    }
+}
+
+/// nginx has one address, and answers requests; the frames in which it does so are the kernel's.
+pub(super) fn of_nginx(
+    place: &Place<'_>,
+    traffic: &Tree,
+    kind: &Kind,
+    problems: &mut Vec<Diagnostic>,
+) {
+    const LONGEST: u32 = u16::MAX as u32;
+    let one =
+        "nginx answers connections of the kind request to one server in IPv4, in the embedded lab";
+    let faults = [
+        ("served-by", !place.embedded),
+        ("connections", kind.connections != Some(Exchange::Request)),
+        ("open", kind.open.is_some()),
+        ("flood", kind.flood > 0),
+        ("illegal", kind.illegal > 0.0),
+        ("servers", kind.servers != SERVERS),
+        ("family", kind.family != Family::V4),
+        ("object", kind.object > LONGEST),
+    ];
+    for (key, _) in faults.into_iter().filter(|(_, wrong)| *wrong) {
+        let span = traffic
+            .get(key)
+            .map_or_else(|| place.span(), |node| node.span);
+        let message = format!("connections that nginx answers cannot have this {key}");
+        let help = match key {
+            "object" => format!(
+                "write {LONGEST} or less, or use {}",
+                place.draft.with("traffic", "http", "\"close\"")
+            ),
+            _ => format!("{one}: leave out {}", place.draft.key("traffic", key)),
+        };
         problems.fault(span, message, help);
     }
 }

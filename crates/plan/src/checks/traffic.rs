@@ -1,6 +1,6 @@
 //! Whether the load of a cell can be offered: its frames, its rate, its connections.
 
-use super::http::of_http;
+use super::http::{of_http, of_nginx};
 use super::place::Place;
 use crate::backend::Backend;
 use crate::campaign::{Kind, Origins};
@@ -57,7 +57,7 @@ fn of_connections(
     for entry in &traffic.entries {
         let fits = match entry.key.as_str() {
             "connections" | "object" | "family" | "rate" | "open" | "close" | "servers"
-            | "flood" | "illegal" => true,
+            | "flood" | "illegal" | "served-by" => true,
             "size" => kind.size == usual.size,
             "flows" => kind.flows == usual.flows,
             "order" => kind.order == usual.order,
@@ -77,7 +77,9 @@ fn of_connections(
             problems.fault(entry.node.span, message, help);
         }
     }
-    if kind.object > LARGEST_OBJECT.into() {
+    if kind.served_by.is_nginx() {
+        of_nginx(place, traffic, &kind, problems);
+    } else if kind.object > LARGEST_OBJECT.into() {
         let message = format!("an answer of {} bytes does not fit a segment", kind.object);
         let help = format!(
             "write {LARGEST_OBJECT} or less, or use {}",
@@ -287,10 +289,11 @@ fn span_of(place: &Place<'_>, traffic: &Tree, key: &str) -> Span {
 }
 
 /// Keys that frames do not have.
-const OF_CONNECTIONS: [(&str, &str); 5] = [
+const OF_CONNECTIONS: [(&str, &str); 6] = [
     ("object", "only connections and HTTP have an object"),
     ("close", "only connections are closed"),
     ("servers", "only connections have servers"),
+    ("served-by", "only connections are answered"),
     ("flood", "a flood comes with connections only"),
     ("illegal", "illegal attempts come with connections only"),
 ];

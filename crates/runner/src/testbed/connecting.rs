@@ -3,13 +3,16 @@
 //! A frame of the state machine, the audit and the record is a connection here: sent when it was attempted, received when it closed. Its
 //! frames are counted beside, in both directions, as those of any other load.
 
+use super::collectors::Scene;
 use super::connections::tracked;
 use super::embedded::{GroupLab, SequentialLabs, lab_spec, scene, settle, targets, turn};
 use super::keeping::{self, Held};
+use super::nginx::Server;
 use super::prepare::{Prepared, TrafficKind, distinct};
 use super::{Request, TrialOutcome};
 use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
+use linerate_linux::lab::http::SERVER;
 use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, Lane, support};
 use linerate_linux::net::{conntrack, sysctl};
@@ -18,7 +21,7 @@ use linerate_linux::ports::connections::{ConnectionEnds, Wanted};
 use linerate_linux::trial::{self, Outcome};
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{ConnectionTrial, Connections, Mode, States};
+use linerate_measure::record::{ByNginx, ConnectionTrial, Connections, Kept, Mode, States};
 use linerate_measure::trial::{Moment, Shape, Timing};
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
@@ -59,12 +62,18 @@ impl GroupLab for ConnectionLab {
         if prepared.mode == Mode::Threaded {
             lab.lanes.iter_mut().for_each(Lane::share_inside);
         }
-        let mut ends = both_ends(&lab, false)?;
+        let served = |cell| {
+            let spec = prepared.traffic(cell).connections;
+            spec.is_some_and(|spec| spec.served_by.is_nginx())
+        };
+        // nginx's kernel chooses its own numbers.
+        let served = prepared.in_group(group).any(served);
+        let mut ends = both_ends(&lab, served)?;
         if prepared.mode == Mode::Threaded && prepared.roles.receiver != prepared.roles.dut {
             lab.thread_receivers(&prepared.roles.receiver)
                 .context("giving the receiver its CPU")?;
         }
-        if change_numbers(prepared, group, (&lab, &lanes), &mut ends)? {
+        if !served && change_numbers(prepared, group, (&lab, &lanes), &mut ends)? {
             // Off their interfaces before others are put there.
             drop(ends);
             ends = both_ends(&lab, true)?;
@@ -99,29 +108,41 @@ impl GroupLab for ConnectionLab {
         if let Some(fault) = &lane.fault {
             return Ok(TrialOutcome::failed(fault.clone()));
         }
-        let scene = scene(prepared, lane, request);
+        let kind = &prepared.kinds[prepared.kind_of[cell]];
+        let connections = kind.traffic.connections.context("a cell of connections")?;
+        let scene = Scene {
+            of_programs: connections.served_by.is_nginx(),
+            ..scene(prepared, lane, request)
+        };
         let asked = scene.ask();
         let turn = turn(prepared);
         if let Some(dut) = &lane.dut {
             conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
         }
-        let kind = &prepared.kinds[prepared.kind_of[cell]];
-        let connections = kind.traffic.connections.context("a cell of connections")?;
         let wanted = wanted(prepared, kind, connections, (number, lane));
+        let server = Server::of(prepared, kind, &connections, (&self.lab, lane))?;
         let mut collectors = scene.before(asked, &prepared.plan.collect);
         let counted = lane.rule_counts();
         lane.dut.iter().for_each(|dut| dut.begin_load());
         let before = ledger::snapshot(lane)?;
         let load = (timing, request.load(batch));
         let during = |moment, _| collectors.during(moment);
-        let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
-        let (outcome, attempted, held) = carry_out(&mut self.ends, wanted, load, lane, during)?;
-        let (kept, event_run) = held.unzip();
+        let at = (lane, server.as_ref());
+        let carried = carry_out(&mut self.ends, wanted, load, at, during)?;
+        let (outcome, by_nginx) = (carried.outcome, carried.counted);
+        let (kept, event_run) = carried.held.unzip();
         let event_run = event_run.flatten();
         if event_run.is_some() {
             lane.dut.iter().for_each(|dut| dut.count_from_0());
         }
-        let ([sent, came], mut accounts) = settle(lane, &before, false, || self.ends.frames())?;
+        let read = || {
+            let frames = self.ends.frames();
+            server
+                .iter()
+                .fold(frames, |frames, server| server.join(frames))
+        };
+        let frames = settle(lane, &before, false, read)?;
+        server.map(Server::end);
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
         drop(turn);
@@ -129,31 +150,16 @@ impl GroupLab for ConnectionLab {
             .zip(lane.rule_counts())
             .map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let found = collectors.after();
-        let mut opened = self.ends.account(connections);
-        opened.kept = kept;
-        let answered = end_at_dut(&mut accounts, &opened);
-        opened.lost = accounts
-            .iter()
-            .flat_map(|account| account.losses.clone())
-            .collect();
-        let states = dut.map(|dut| tracked(dut, States::New)).transpose()?;
-        let states = states.flatten().map(|states| Connections {
-            limit: limit(lane),
-            ..states
-        });
-        let entries = states.and_then(|states| states.tracked);
-        let mut account = account(&opened, &connections, accounts, [&sent, &came], answered);
-        account
-            .second_counts
-            .extend(by_table(lane, &opened, entries, timing));
-        account
-            .second_counts
-            .extend(refusals(lane, &opened, &account));
+        let Counted {
+            opened,
+            states,
+            account,
+        } = self.count(lane, &connections, (kept, by_nginx), frames, timing)?;
         let (load_ns, mode) = (timing.load_ns(), prepared.mode);
         let mut faults = faults(lane, &opened, &connections, states, (load_ns, mode));
         let all = self.ends.are_numbers_used_up(kind.cpus.len(), &connections);
         faults.extend(used_up(all && connections.open.is_none(), &opened));
-        let counters = [vec![attempted], vec![received]];
+        let counters = [vec![carried.attempted], vec![received]];
         let mut outcome = TrialOutcome::new(outcome, counters, vec![account], found);
         outcome.evidence.faults.extend(faults);
         outcome.evidence.connections = states;
@@ -167,6 +173,45 @@ impl GroupLab for ConnectionLab {
 }
 
 impl ConnectionLab {
+    /// The connections of a trial, when its frames are counted.
+    fn count(
+        &self,
+        lane: &Lane,
+        connections: &ConnectionSpec,
+        (kept, by_nginx): (Option<Kept>, Option<ByNginx>),
+        ([sent, came], mut accounts): ([Vec<PortCounters>; 2], Vec<Account>),
+        timing: Timing,
+    ) -> Result<Counted> {
+        let mut opened = self.ends.account(*connections);
+        opened.kept = kept;
+        opened.nginx = by_nginx
+            .zip(opened.nginx)
+            .map(|(by_nginx, read)| by_nginx.with(read));
+        let answered = end_at_dut(&mut accounts, &opened);
+        opened.lost = accounts
+            .iter()
+            .flat_map(|account| account.losses.clone())
+            .collect();
+        let dut = lane.dut.as_ref().map(|dut| &dut.namespace);
+        let states = dut.map(|dut| tracked(dut, States::New)).transpose()?;
+        let states = states.flatten().map(|states| Connections {
+            limit: limit(lane),
+            ..states
+        });
+        let entries = states.and_then(|states| states.tracked);
+        let mut account = account(&opened, connections, accounts, [&sent, &came], answered);
+        let table = by_table(lane, &opened, entries, timing);
+        account.second_counts.extend(table);
+        let refused = refusals(lane, &opened, &account);
+        account.second_counts.extend(refused);
+        account.second_counts.extend(opened.counts_of_nginx());
+        Ok(Counted {
+            opened,
+            states,
+            account,
+        })
+    }
+
     /// The lab's number of a cell's lane.
     fn number(&self, cell: usize) -> Result<usize> {
         let lane = self.prepared.lane(cell);
@@ -223,7 +268,7 @@ fn change_numbers(
         };
         let _turn = turn(prepared);
         let wanted = wanted(prepared, kind, spec, (number, lane));
-        carry_out(ends, wanted, (timing, load), lane, |_, _| {})?;
+        carry_out(ends, wanted, (timing, load), (lane, None), |_, _| {})?;
         let opened = ends.account(spec);
         if opened.changed > 0 && opened.closed() == 0 {
             return Ok(true);
@@ -262,9 +307,11 @@ fn wanted(
     connections: ConnectionSpec,
     lane: (usize, &Lane),
 ) -> Wanted {
+    let [client, server] = first_addresses(&kind.traffic);
+    let nginx = connections.served_by.is_nginx();
     Wanted {
         connections,
-        first: first_addresses(&kind.traffic),
+        first: [client, if nginx { SERVER } else { server }],
         cpus: kind.cpus.clone(),
         target: lane.0,
         alone: lane.1.setup.settings.dut == Dut::TesterBaseline,
@@ -279,20 +326,62 @@ pub(super) fn first_addresses(traffic: &Traffic) -> [IpAddr; 2] {
     [first.src, first.dst]
 }
 
-/// Opens the connections of a trial. Returns what was attempted, and how they were kept open, if they were.
+/// See [`ConnectionLab::count`].
+struct Counted {
+    opened: ConnectionTrial,
+    states: Option<Connections>,
+    account: Account,
+}
+
+/// The load of a trial, when it is over.
+#[derive(Default)]
+struct Carried {
+    outcome: Outcome,
+    /// The connections that were attempted.
+    attempted: PortCounters,
+    /// How they were kept open, if they were.
+    held: Option<Held>,
+    /// What nginx counted, if it answered them and did not fail.
+    counted: Option<ByNginx>,
+}
+
+/// Opens the connections of a trial.
 fn carry_out(
     ends: &mut ConnectionEnds,
     wanted: Wanted,
     (timing, load): (Timing, Load),
-    lane: &Lane,
+    (lane, server): (&Lane, Option<&Server<'_>>),
     during: impl FnMut(Moment, u64),
-) -> Result<(Outcome, PortCounters, Option<Held>)> {
-    if let Some(open) = wanted.connections.open {
-        return keeping::run(ends, wanted, open, (timing, load), lane, during);
+) -> Result<Carried> {
+    let spec = wanted.connections;
+    if let Some(open) = spec.open {
+        let (outcome, attempted, held) =
+            keeping::run(ends, wanted, open, (timing, load), lane, during)?;
+        return Ok(Carried {
+            outcome,
+            attempted,
+            held,
+            counted: None,
+        });
     }
-    let (mut opener, mut closed) = ends.ports(wanted);
-    let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, during)?;
-    Ok((outcome, opener.counters(), None))
+    let open = |ends: &mut ConnectionEnds| {
+        let (mut opener, mut closed) = ends.ports(wanted);
+        let outcome = trial::run(timing, load, &mut opener, &mut closed, &STOP, during)?;
+        Ok(Carried {
+            outcome,
+            attempted: opener.counters(),
+            ..Carried::default()
+        })
+    };
+    let Some(server) = server else {
+        return open(ends);
+    };
+    let arrived = |ends: &ConnectionEnds| ends.account(spec).asked();
+    let (ran, counted) = server.beside(&timing, ends, open, arrived)?;
+    let mut carried = ran.load.unwrap_or_default();
+    carried.counted = ran.faults.is_empty().then_some(counted);
+    carried.outcome.faults.splice(0..0, ran.faults);
+    Ok(carried)
 }
 
 /// The account of connections: those that failed, by the frame that did not arrive, and the counts of their frames in both directions.

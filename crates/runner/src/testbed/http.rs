@@ -6,14 +6,12 @@ use super::collectors::Scene;
 use super::connecting::{full, limit};
 use super::connections::tracked;
 use super::embedded::{GroupLab, SequentialLabs, lab_spec, scene, turn};
+use super::nginx::{self, LATE};
 use super::prepare::{Prepared, distinct};
 use super::{Request, TrialOutcome};
-use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::{Context, Result};
-use linerate_hosts::tools::http::{
-    STATUS_PORT, STATUS_REQUEST, Served, WRK_SCRIPT, answered, nginx, nginx_arguments, served,
-    wrk_arguments,
-};
+use linerate_hosts::tools::http::{WRK_SCRIPT, answered, wrk_arguments};
 use linerate_linux::lab::http::{HttpEnds, SERVER};
 use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, Lane};
@@ -27,16 +25,8 @@ use linerate_measure::trial::{Moment, Sample, Shape, Timing};
 use linerate_plan::settings::File;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::thread;
 
-/// How long nginx may take to listen.
-const START_WITHIN: Duration = Duration::from_secs(5);
-/// How long wrk may take beyond its time: its first connection may have to be tried again.
-const LATE: Duration = Duration::from_secs(20);
-/// How often nginx is asked while linerate waits for it.
-const POLL: Duration = Duration::from_millis(5);
 /// The file with what wrk prints at its end.
 const SCRIPT: &str = "figures.lua";
 
@@ -115,9 +105,12 @@ impl GroupLab for HttpLab {
         if let Some(dut) = &lane.dut {
             conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
         }
-        let files = files(&of, cpus.len());
-        let files = files.each_ref().map(Vec::as_slice);
-        let ends = HttpEnds::new(&self.lab, lane, files)
+        let script = File {
+            path: SCRIPT.into(),
+            text: WRK_SCRIPT.into(),
+        };
+        let files = nginx::files(cpus.len(), &of.object.to_string(), of.object);
+        let ends = HttpEnds::new(&self.lab, lane, [&[script], &files])
             .context("giving addresses to client and server")?;
         let mut collectors = scene.before(asked, &prepared.plan.collect);
         lane.dut.iter().for_each(|dut| dut.begin_load());
@@ -162,28 +155,6 @@ impl GroupLab for HttpLab {
     }
 }
 
-/// The files of the client, and of a server with so many processes.
-fn files(of: &HttpOf, processes: usize) -> [Vec<File>; 2] {
-    let file = |path: String, text: String| File { path, text };
-    let configurations =
-        (0..processes).map(|n| file(configuration(n), nginx(SERVER, status_port(n))));
-    let object = file(of.object.to_string(), "x".repeat(of.object as usize));
-    [
-        vec![file(SCRIPT.into(), WRK_SCRIPT.into())],
-        configurations.chain([object]).collect(),
-    ]
-}
-
-/// The file of the configuration of one of nginx's processes, and the port of its counters.
-fn configuration(process: usize) -> String {
-    format!("nginx-{process}.conf")
-}
-
-/// See [`configuration`].
-fn status_port(process: usize) -> u16 {
-    STATUS_PORT + process as u16
-}
-
 /// The counts of both programs.
 struct Exchanged {
     http: HttpTrial,
@@ -199,77 +170,34 @@ fn exchange(
     timing: &Timing,
     mut at: impl FnMut(Moment),
 ) -> Result<Exchanged> {
-    let [_, of_server] = ends.folders();
-    let over = AtomicBool::new(false);
-    let serve = |(process, cpu): (usize, &u32)| {
-        let words = nginx_arguments(of_server, &configuration(process));
-        let seconds = START_WITHIN + timing.load() + LATE + Duration::from_nanos(timing.drain_ns);
-        let job = Job::new("nginx", &words.each_ref().map(String::as_str)).within(seconds);
-        let ended = ends.server(&job, &[*cpu], &over);
-        // A server ends only if it is ended.
-        let fault = || {
-            ended
-                .err()
-                .map_or("it ended by itself".into(), |e| e.to_string())
-        };
-        (!over.load(Ordering::Relaxed)).then(fault)
-    };
-    let serve = &serve;
-    thread::scope(|scope| {
-        let of_cpus = cpus.iter().enumerate();
-        let servers: Vec<ScopedJoinHandle<'_, Option<String>>> = of_cpus
-            .map(|each| scope.spawn(move || serve(each)))
-            .collect();
-        let mut asked = Asked {
-            ends,
-            processes: cpus.len(),
-            questions: 0,
-        };
-        let (mut http, mut faults) = (HttpTrial::default(), Vec::new());
-        let listens = asked.until(
-            START_WITHIN,
-            |_| true,
-            || servers.iter().any(ScopedJoinHandle::is_finished),
-        );
+    let load = |(): &mut ()| {
         let before = ends.again()?;
         at(Moment::Began);
         let began_ns = monotonic_ns();
-        if listens.is_some() && !interrupted() {
-            match make_requests(ends, of, cpus, timing) {
-                Ok(found) => http = found,
-                Err(fault) => faults.push(fault),
-            }
-        }
+        let made = make_requests(ends, of, cpus, timing);
         at(Moment::Ended);
-        let after = ends.again()?;
-        for (again, (before, after)) in http.again.iter_mut().zip(before.into_iter().zip(after)) {
-            *again = after - before;
+        Ok((began_ns, made, [before, ends.again()?]))
+    };
+    let ran = nginx::beside(ends, cpus, timing, &mut (), load, |()| 0)?;
+    let (mut http, mut faults) = (HttpTrial::default(), ran.faults);
+    let mut began_ns = monotonic_ns();
+    if let Some((began, made, [before, after])) = ran.load {
+        began_ns = began;
+        match made {
+            Ok(found) => http = found,
+            Err(fault) => faults.push(fault),
         }
-        if listens.is_some() {
-            match asked.when_quiet(Duration::from_nanos(timing.drain_ns)) {
-                Some(served) => {
-                    (http.served, http.accepted) = (served.requests, served.accepted);
-                }
-                None => faults.push("nginx does not answer after the load".into()),
-            }
-        }
-        over.store(true, Ordering::Relaxed);
-        let ended = servers.into_iter().filter_map(|server| {
-            server
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        // The reason for what wrk says.
-        let ended: Vec<String> = ended.map(|why| format!("nginx: {why}")).collect();
-        if listens.is_none() && ended.is_empty() {
-            faults.push("nginx did not listen".into());
-        }
-        faults.splice(0..0, distinct(ended));
-        Ok(Exchanged {
-            http,
-            began_ns,
-            faults,
-        })
+        http.again = [0, 1].map(|end| after[end] - before[end]);
+    }
+    if let Some(served) = ran.served {
+        // wrk looks by a connection of its own whether there is a server.
+        let accepted = served.accepted.saturating_sub(1);
+        (http.served, http.accepted) = (served.requests, accepted);
+    }
+    Ok(Exchanged {
+        http,
+        began_ns,
+        faults,
     })
 }
 
@@ -291,57 +219,6 @@ fn make_requests(
     let output = ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let output = output.map_err(|error| format!("wrk: {error}"))?;
     answered(&output).ok_or_else(|| "wrk printed no figures".into())
-}
-
-/// Asks the processes of nginx for their counters, and counts the questions, which are connections and requests themselves.
-struct Asked<'a> {
-    ends: &'a HttpEnds<'a>,
-    processes: usize,
-    questions: u64,
-}
-
-impl Asked<'_> {
-    /// The counters of all processes without the questions, and without the connection by which wrk looks whether there is a server.
-    fn now(&mut self) -> Option<Served> {
-        let mut sum = Served::default();
-        for process in 0..self.processes {
-            let answer = self.ends.ask_server(status_port(process), STATUS_REQUEST);
-            let of = served(&answer.ok()?)?;
-            self.questions += 1;
-            sum.open += of.open;
-            sum.accepted += of.accepted;
-            sum.requests += of.requests;
-        }
-        Some(Served {
-            accepted: sum.accepted.saturating_sub(self.questions + 1),
-            requests: sum.requests.saturating_sub(self.questions),
-            ..sum
-        })
-    }
-
-    /// The counters when no connection of wrk's is open any more, or after this time, when only those are that the DUT keeps from closing.
-    fn when_quiet(&mut self, longest: Duration) -> Option<Served> {
-        let own = self.processes as u64;
-        self.until(longest, |served| served.open <= own, interrupted)
-            .or_else(|| self.now())
-    }
-
-    /// Asks until the counters are as wanted; `None` if they are not so in time, or if `over`.
-    fn until(
-        &mut self,
-        longest: Duration,
-        wanted: impl Fn(&Served) -> bool,
-        over: impl Fn() -> bool,
-    ) -> Option<Served> {
-        let until = Instant::now() + longest;
-        loop {
-            let found = self.now().filter(&wanted);
-            if found.is_some() || over() || Instant::now() > until {
-                return found;
-            }
-            thread::sleep(POLL);
-        }
-    }
 }
 
 /// The samples of the load: its beginning and its end.

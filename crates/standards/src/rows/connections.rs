@@ -96,12 +96,19 @@ fn over_http(case: &Case<'_>) -> bool {
     case.campaign.carries_http()
 }
 
+/// Whether nginx answers connections of linerate's own.
+fn by_nginx(case: &Case<'_>) -> bool {
+    let mut specs = case.slots.iter().filter_map(|slot| slot.connections());
+    specs.any(|spec| spec.served_by.is_nginx())
+}
+
 /// HTTP at both ends.
 fn http(case: &Case<'_>) -> Outcome {
     holds(
         over_http(case),
         match over_http(case) {
             true => "HTTP/1.1 by wrk and nginx",
+            false if by_nginx(case) => "linerate's client sends requests of HTTP/1.0",
             false => NO_HTTP,
         },
     )
@@ -330,7 +337,7 @@ const RATE_ROWS: &[Row] = &[
         "3511-5.3.3c",
         "an object by HTTP GET on each connection, when all are established",
         |case| {
-            fails(match over_http(case) {
+            fails(match over_http(case) || by_nginx(case) {
                 true => {
                     "each connection carries its request at once, and not when all are established"
                 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use linerate_measure::record::{ConnectionTrial, Flood, Http, HttpOf, HttpTrial, Kept};
-use linerate_wire::{Close, ConnectionSpec, Exchange};
+use linerate_wire::{Close, ConnectionSpec, Exchange, ServedBy};
 
 /// A campaign with these slots beside the tester alone, each with one trial.
 fn made(slots: &[Option<ConnectionSpec>], measure: Measure) -> Made {
@@ -65,6 +65,7 @@ const REQUEST: ConnectionSpec = ConnectionSpec {
     open: None,
     close: None,
     servers: 16,
+    served_by: ServedBy::Tester,
     flood: 0,
     illegal: 0,
 };
@@ -83,6 +84,14 @@ const FLOODED: ConnectionSpec = ConnectionSpec {
 fn rows(made: &Made, ids: &[&str]) -> Vec<Status> {
     let found = made.statuses();
     ids.iter().map(|id| found[id].0).collect()
+}
+
+#[test]
+fn requests_to_nginx_are_of_an_older_http() {
+    let made = made(&[Some(REQUEST.by_nginx())], Measure::Rate);
+    let line = made.judged().line();
+    let why = "because linerate's client sends requests of HTTP/1.0";
+    assert!(line.contains(why), "{line}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::super::live::{addresses, end_calls, handle_signal, let_end, run_live};
 use super::super::pacer::Pacer;
-use super::super::port::{Port, ThreadCounters, Worker, go_first, sum};
-use super::{ConnectionEnds, Next, OpenerState, WINDOW, Wanted};
+use super::super::port::{Port, ThreadCounters, Worker, go_first, go_last, sum};
+use super::state::OpenerState;
+use super::{ConnectionEnds, Next, WINDOW, Wanted};
 use crate::error::Error;
 use crate::host::cpu::GENERATOR;
 use aya::programs::Program;
@@ -85,6 +86,7 @@ impl<E: Borrow<ConnectionEnds> + Send> Port for Opener<E> {
         let macs = addresses(&self.ends().targets[*target]);
         let spec = &self.wanted.connections;
         let each = numbers_of_each(threads, spec);
+        let nginx = spec.served_by.is_nginx();
         for (thread, cpu) in cpus.iter().enumerate() {
             let Pacer {
                 rate_mfps,
@@ -106,7 +108,7 @@ impl<E: Borrow<ConnectionEnds> + Send> Port for Opener<E> {
                 not_before: load.not_before_ns,
                 first: each * thread as u64,
                 // At a rate that was asked for, those under way do not hold others up.
-                window: if self.wanted.closed_loop && load.rate.is_none() {
+                window: if (self.wanted.closed_loop || nginx) && load.rate.is_none() {
                     WINDOW
                 } else {
                     0
@@ -126,11 +128,17 @@ impl<E: Borrow<ConnectionEnds> + Send> Port for Opener<E> {
             (Some(_), Family::V6) => "resume6",
         };
         let (frame, batch) = (Arc::new(blank(&self.wanted)), load.batch);
+        // nginx has the same CPU, and opens the window.
+        let yields = nginx && self.wanted.closed_loop;
         for cpu in cpus {
             let (namespace, ebpf) = (self.ends().generator.clone(), Arc::clone(&self.ends().ebpf));
             let frame = Arc::clone(&frame);
             let call = Worker::spawn(format!("{GENERATOR}{cpu}"), Some(*cpu), move |stop| {
-                go_first();
+                if yields {
+                    go_last();
+                } else {
+                    go_first();
+                }
                 namespace.current_thread_enter()?;
                 let Some(Program::Xdp(program)) = ebpf.program(name) else {
                     return Ok(());

@@ -5,7 +5,9 @@ use super::lab;
 use super::shown::Shown;
 use crate::prelude::*;
 use linerate_measure::record::{Compared, Http, HttpOf, SHARED, States};
-use linerate_wire::{CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, SourceMacs};
+use linerate_wire::{
+    CLIENT_PORTS, CLIENTS, ConnectionSpec, Extensions, Selection, ServedBy, SourceMacs,
+};
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -211,7 +213,10 @@ fn traffic(slots: &[Slot], searched: bool) -> String {
         return format!("{requests}; IPv4; TCP port 80; {rate}");
     }
     if slots.iter().any(|slot| slot.connections().is_some()) {
-        let servers = |spec: &ConnectionSpec| spec.servers.to_string();
+        let servers = |spec: &ConnectionSpec| match spec.served_by {
+            ServedBy::Tester => spec.servers.to_string(),
+            ServedBy::Nginx => "nginx".into(),
+        };
         let ends = format!(
             "{CLIENTS} clients with {} ports each, servers: {}",
             grouped(CLIENT_PORTS),

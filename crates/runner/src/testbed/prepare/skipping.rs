@@ -25,9 +25,9 @@ pub(super) fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
     );
     let programs = ["nginx", "wrk"].map(|name| Requirement::Tool(name.into()));
     for (cell, reasons) in plan.cells.iter().zip(&mut all) {
-        if plan.kinds[cell.kind].http.is_some() {
-            reasons.extend(unmet(&programs));
-        }
+        let kind = &plan.kinds[cell.kind];
+        let both = usize::from(kind.needs_nginx()) + usize::from(kind.http.is_some());
+        reasons.extend(unmet(&programs[..both]));
     }
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
     for (cell, reasons) in plan.cells.iter().zip(&mut all) {

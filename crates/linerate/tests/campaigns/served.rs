@@ -1,0 +1,96 @@
+//! Connections that nginx answers: the tester's programs and nginx count the same ones, and a server that does not do its work is found out.
+
+use super::connections::{attempted, failed, plan, reached, trials};
+use super::experiment::Experiment;
+use super::http::{found_out, nginx_with};
+use crate::common::campaign::faults;
+
+const BY_NGINX: &str = "served-by = \"nginx\"";
+
+#[test]
+#[ignore = "needs root, nft and nginx: run by make test as root"]
+fn nginx_counts_each_connection_that_the_programs_of_the_tester_count() {
+    const STAGES: [&str; 6] = ["syn", "syn-ack", "request", "answer", "fin", "last-ack"];
+    let lost = |kind: &str| format!("variants.{kind}.dut = \"known-loss=97@{kind}\"\n");
+    let variants = format!(
+        r#"
+        variants.forwarding = {{ about = "no firewall" }}
+        variants.nat.rules = {{ tool = "nftables", filter = "nat" }}
+        variants.numbers.dut = "known-numbers=1000"
+        {}{}
+        factors.object = {{ sets = "traffic.object", levels = [6, 5000], variants = ["forwarding"] }}
+        "#,
+        lost("syn"),
+        lost("answer")
+    );
+    let experiment = Experiment::new(&plan(BY_NGINX, &variants), "");
+    experiment.run("").run().counted();
+    let mut lost = 0;
+    for (name, trial) in &trials(&experiment) {
+        assert_eq!(faults(trial), "", "{name}");
+        let (n, nginx) = (attempted(trial), &trial["opened"]["nginx"]);
+        assert!(n > 0, "{name}");
+        let mut expected = [0; STAGES.len()];
+        if let Some(stage) = STAGES.iter().position(|stage| name.starts_with(stage)) {
+            expected[stage] = n / 97;
+            lost += n / 97;
+        }
+        assert_eq!(failed(trial), expected, "{name}: of {n}");
+        let reached = reached(trial);
+        assert_eq!(nginx["requests"], reached[2], "{name}");
+        assert_eq!(nginx["accepted"], reached[2], "{name}");
+        // With the headers, which are some 230 bytes; of an answer whose last segment is lost, others may have come.
+        let object = if name.contains("5000") { 5000 } else { 6 };
+        let read = nginx["read"].as_u64().unwrap();
+        assert!(
+            (reached[3] * (object + 200)..=n * (object + 300)).contains(&read),
+            "{name}: {nginx}"
+        );
+        if name.starts_with("nat") {
+            assert_eq!(trial["connections"]["tracked"], n, "{name}");
+        }
+    }
+    assert!(lost > 3, "{lost}");
+}
+
+#[test]
+#[ignore = "needs root and nginx: run by make test as root"]
+fn a_server_that_does_not_answer_or_counts_otherwise_is_told() {
+    let plan = plan(BY_NGINX, "variants.a = { about = \"a\" }");
+    let missing = found_out(&plan, "nginx", &nginx_with("s/root .;/root nowhere;/"));
+    assert!(
+        missing.contains("answers were no object, but an error of the server"),
+        "{missing}"
+    );
+    let down = found_out(&plan, "nginx", "echo 'no room' >&2; exit 3");
+    assert!(
+        down.contains("nginx: ") && down.contains("no room"),
+        "{down}"
+    );
+    let counts = "s/stub_status;/return 200 'Active connections: 1 requests 7 7 7';/";
+    let other = found_out(&plan, "nginx", &nginx_with(counts));
+    assert!(
+        other.contains("nginx: requests, of those that arrived"),
+        "{other}"
+    );
+}
+
+#[test]
+fn connections_that_nginx_cannot_answer_are_refused_with_what_to_do() {
+    for (traffic, key) in [
+        ("connections = \"rst\"", "connections"),
+        ("open = 10", "open"),
+        ("servers = 2", "servers"),
+        ("family = \"IPv6\"", "family"),
+        ("flood = \"1 kpps\"", "flood"),
+        ("illegal = \"10 %\"", "illegal"),
+        ("object = 65536", "object"),
+    ] {
+        let plan = plan(
+            &format!("{BY_NGINX}, {traffic}"),
+            "variants.a = { about = \"a\" }",
+        );
+        let says = format!("connections that nginx answers cannot have this {key}");
+        Experiment::new(&plan, "").run("").run().fails(2, &[&says]);
+    }
+}
