@@ -102,7 +102,7 @@ fn extras(profile: &Profile, known: &HashSet<&str>, claimed: &[Spent]) -> Vec<Ex
         // A function that hangs at a dispatcher gives the name, if it is unknown as well.
         let named = |name: &&str| !is_known(name) && !any(DISPATCHERS, name);
         let at = functions.iter().position(named);
-        // What a program takes is its own, wherever a function runs it.
+        // The time of a program is its own, wherever a function runs it.
         let own = functions
             .iter()
             .position(|name| program(name).is_some() && !is_known(name));

@@ -53,7 +53,7 @@ impl Claim {
         (!self.below(stack).any(is_apart)).then_some(found)
     }
 
-    /// What the last of the functions on a stack calls, the innermost first.
+    /// Functions that the last one on a stack calls, the innermost first.
     fn below<'s>(&self, stack: &'s str) -> impl Iterator<Item = &'s str> {
         let is_own = |name: &&str| self.functions.iter().any(|own| is_called(name, own));
         stack.rsplit(';').take_while(move |name| !is_own(name))

@@ -208,7 +208,7 @@ impl ConnectionSpec {
         }
     }
 
-    /// The same, answered by nginx, which has one address. The object comes behind a header.
+    /// These connections, if nginx answers them, which has one address. The object comes behind a header.
     #[must_use]
     pub fn by_nginx(self) -> ConnectionSpec {
         ConnectionSpec {

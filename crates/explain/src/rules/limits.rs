@@ -405,7 +405,7 @@ fn drops(case: &Case<'_>) -> Looked {
     }))
 }
 
-/// What became of the lost frames. `device`: that they left by.
+/// Where the lost frames went. `device`: the one that they left by.
 fn what(case: &Case<'_>, first: &Loss, share: f64, unseen: bool, device: Option<&str>) -> String {
     let noun = case.records.campaign.noun();
     let part = percent(share);

@@ -62,9 +62,9 @@ fn a_server_that_does_not_answer_or_counts_otherwise_is_told() {
         missing.contains("answers were no object, but an error of the server"),
         "{missing}"
     );
-    let down = found_out(&plan, "nginx", "echo 'no room' >&2; exit 3");
+    let down = found_out(&plan, "nginx", "echo 'no disk' >&2; exit 3");
     assert!(
-        down.contains("nginx: ") && down.contains("no room"),
+        down.contains("nginx: ") && down.contains("no disk"),
         "{down}"
     );
     let counts = "s/stub_status;/return 200 'Active connections: 1 requests 7 7 7';/";

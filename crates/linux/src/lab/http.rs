@@ -195,7 +195,7 @@ impl<'a> HttpEnds<'a> {
         }
     }
 
-    /// Connections that the server's kernel had no room for, because the server had not accepted others.
+    /// Connections that the server's kernel dropped, because the server had not accepted others.
     ///
     /// # Errors
     /// The kernel does not say.

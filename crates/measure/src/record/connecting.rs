@@ -53,7 +53,7 @@ pub struct ConnectionTrial {
     /// The flood, or the illegal attempts, that came with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<Flood>,
-    /// What nginx counted, if it answered them.
+    /// nginx's counts, if it answered them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nginx: Option<ByNginx>,
 }

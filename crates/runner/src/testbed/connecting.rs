@@ -142,7 +142,7 @@ impl GroupLab for ConnectionLab {
                 .fold(frames, |frames, server| server.join(frames))
         };
         let frames = settle(lane, &before, false, read)?;
-        server.map(Server::end);
+        server.into_iter().for_each(Server::end);
         let received = self.ends.closed().counters();
         let waited_ns = turn.waited_ns;
         drop(turn);
@@ -341,7 +341,7 @@ struct Carried {
     attempted: PortCounters,
     /// How they were kept open, if they were.
     held: Option<Held>,
-    /// What nginx counted, if it answered them and did not fail.
+    /// nginx's counts, if it answered them and did not fail.
     counted: Option<ByNginx>,
 }
 

@@ -46,7 +46,7 @@ fn status_port(process: usize) -> u16 {
     STATUS_PORT + process as u16
 }
 
-/// What came of a load.
+/// A load that nginx was there for.
 pub(super) struct Ran<T> {
     /// `None` if nginx did not listen, or the user wants to stop.
     pub load: Option<T>,

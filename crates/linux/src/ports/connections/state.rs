@@ -1,4 +1,4 @@
-//! What connections.bpf.c shares with user space.
+//! Structures that connections.bpf.c shares with user space.
 
 use linerate_wire::STAGES;
 

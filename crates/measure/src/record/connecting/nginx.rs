@@ -30,7 +30,7 @@ impl ByNginx {
         }
     }
 
-    /// Its counts beside those of the requests that arrived at its interface: none may differ.
+    /// nginx's counts beside those of the requests that arrived at its interface: none may differ.
     pub fn second_counts(&self, arrived: u64) -> [SecondCount; 2] {
         [
             ("nginx: requests, of those that arrived", self.requests),
