@@ -10,6 +10,7 @@ pub mod compare;
 pub mod conduct;
 pub mod conformance;
 pub mod documents;
+mod each;
 pub mod explain;
 pub mod export;
 pub mod facts;

@@ -6,7 +6,7 @@ mod picture;
 mod prometheus;
 
 pub use junit::{Suite, junit, tap};
-pub use parquet::{Archive, Rows, columns};
+pub use parquet::{Archive, Group, Rows, Stored, columns, identity};
 pub use picture::{picture, pictures};
 pub use prometheus::{Metrics, prometheus};
 

@@ -1,9 +1,11 @@
 //! The catalogue of figures: the name of each, its unit, its place in the records and its meaning stand here alone. Parquet has all
 //! of them, Prometheus some; tests hold the documents against it.
 
+mod known;
 mod of;
 
 use crate::prelude::*;
+pub use known::all_facts;
 use linerate_import::netbenches::facts;
 pub use of::Of;
 use of::{count_of, fact, known, levels, machine, origin, positive, source, time};
@@ -133,8 +135,20 @@ const fn row(name: Words, unit: Unit, about: Words, place: Words) -> Figure {
     }
 }
 
-/// Figures that trials and cells have in common.
-pub static COMMON: [Figure; 25] = [
+/// Version of the columns. A later one may add columns; the number rises when a column changes its meaning or goes.
+pub const SCHEMA: u32 = 2;
+
+/// Figures of a campaign.
+pub static CAMPAIGN: [Figure; 11] = [
+    found("schema", Count, "version of the columns", |_| {
+        Some(SCHEMA.into())
+    }),
+    found(
+        "id",
+        Text,
+        "the campaign among all: made of its name, time, cells and first trial",
+        |of| known(of.id),
+    ),
     found(
         "folder",
         Text,
@@ -148,7 +162,7 @@ pub static COMMON: [Figure; 25] = [
         time(&of.campaign.started)
     }),
     found(
-        "lab",
+        "testbed",
         Text,
         "where trials ran: namespaces, hosts, simulated, imported",
         |of| Some(of.campaign.asked.lab.to_string().into()),
@@ -158,15 +172,6 @@ pub static COMMON: [Figure; 25] = [
         Text,
         "the DUT's machine: as its owner names it, or the model of its CPU",
         machine,
-    ),
-    found(
-        "kernel",
-        Text,
-        "kernel of the machine that ran linerate; of an imported set, that of the DUT",
-        |of| match of.campaign.imported {
-            Some(_) => fact(of, facts::UNAME).map(Value::from),
-            None => known(&of.host.kernel),
-        },
     ),
     found(
         "card",
@@ -183,6 +188,22 @@ pub static COMMON: [Figure; 25] = [
         "name of an imported campaign's series",
         |of| origin(of, |of| &of.label),
     ),
+    found("linerate", Text, "version that wrote the records", |of| {
+        Some(of.campaign.linerate.as_str().into())
+    }),
+];
+
+/// Figures that the trials and the row of a cell have in common.
+pub static COMMON: [Figure; 16] = [
+    found(
+        "kernel",
+        Text,
+        "kernel of the machine that ran linerate; of an imported set, that of the DUT",
+        |of| match of.campaign.imported {
+            Some(_) => fact(of, facts::UNAME).map(Value::from),
+            None => known(&of.host.kernel),
+        },
+    ),
     found(
         "revision",
         Text,
@@ -195,9 +216,6 @@ pub static COMMON: [Figure; 25] = [
         "when an imported set's kernel was built, UTC, as uname has it",
         |of| time(fact(of, facts::BUILT_UTC)?),
     ),
-    found("linerate", Text, "version that wrote the records", |of| {
-        Some(of.campaign.linerate.as_str().into())
-    }),
     found(
         "cell",
         Count,
@@ -262,6 +280,23 @@ pub static COMMON: [Figure; 25] = [
         Some(of.slot.is_calibration().into())
     }),
     found("source", Text, "file of an imported figure", source),
+];
+
+/// A fact of a campaign or of a cell.
+pub static FACT: [Figure; 3] = [
+    found(
+        "cell",
+        Count,
+        "number of the cell whose fact it is; none: the whole campaign's",
+        |of| Some((of.fact?.cell? as u64 + 1).into()),
+    ),
+    found("fact", Text, "what is known", |of| known(&of.fact?.name)),
+    found(
+        "value",
+        Text,
+        "as the system, the driver or the tool has it",
+        |of| known(&of.fact?.value),
+    ),
 ];
 
 /// Figures of trials.

@@ -1,16 +1,13 @@
 //! `linerate export`: campaigns in the forms that other programs read.
 
+use super::each::each;
 use super::report;
 use super::tune::record;
 use crate::prelude::*;
-use linerate_import::netbenches::records::{
-    Records as NetbenchesRecords, records as imported_records,
-};
 use linerate_report::export::{
     Archive, Metrics, Rows, Suite, junit, picture, pictures, prometheus, tap,
 };
-use linerate_report::pages::{Records, Unreal};
-use linerate_runner::archive::visit;
+use linerate_report::pages::Unreal;
 
 /// Write campaigns in the forms that other programs read.
 #[derive(Args)]
@@ -45,7 +42,7 @@ pub enum Form {
     #[command(after_help = "Example:
   linerate export prometheus linerate-results -o /var/lib/prometheus/node-exporter/linerate.prom")]
     Prometheus(Campaigns),
-    /// An archive of many campaigns for DuckDB, Polars and others: a row for each trial, or for each cell
+    /// An archive of many campaigns for DuckDB, Polars and others: a row for each trial, cell or fact
     ///
     /// The file also tells the meanings and units of its columns. The same campaigns give the same bytes (docs/archive-schema.md).
     #[command(after_help = "Examples:
@@ -71,7 +68,7 @@ pub struct Parquet {
     #[arg(required = true, value_name = "DIR", value_parser = handle::folder)]
     directories: Vec<PathBuf>,
     /// The rows of the file
-    #[arg(long, value_name = "ROWS", default_value = "trials", value_parser = ["trials", "cells"])]
+    #[arg(long, value_name = "ROWS", default_value = "trials", value_parser = ["trials", "cells", "facts"])]
     rows: String,
     /// The file
     #[arg(short, long, alias = "output", value_name = "FILE")]
@@ -198,14 +195,7 @@ fn parquet(args: &Parquet) -> Exit {
 }
 
 fn fill(args: &Parquet, to: impl Write + Send) -> Exit {
-    let mut archive = Archive::new(
-        to,
-        if args.rows == "cells" {
-            Rows::Cells
-        } else {
-            Rows::Trials
-        },
-    )?;
+    let mut archive = Archive::new(to, Rows::named(&args.rows).context("no such rows")?, None)?;
     let mut without = Vec::new();
     let code = each(&args.directories, |folder, records| {
         if !archive.add(folder, records)? {
@@ -288,122 +278,6 @@ fn page_and_origin(directory: &Path) -> Result<(Document, String)> {
     };
     let origin = format!("Campaign {name}, {started}, linerate {linerate}.{simulated}");
     Ok((page, origin))
-}
-
-/// Takes the records of the campaigns at or below these directories, or of a tree of results of other tools, one after the other,
-/// each with its folder below the directory, or its path where there are several directories. One that cannot be read is left out and
-/// told: then the exit status is that of a failure.
-fn each(directories: &[PathBuf], mut take: impl FnMut(&str, &Records<'_>) -> Result<()>) -> Exit {
-    let stacks = &BTreeMap::new();
-    let alone = directories.len() == 1;
-    let mut code = ExitCode::SUCCESS;
-    let mut taken = 0;
-    for directory in directories {
-        let campaigns = records::find(directory)?;
-        for path in &campaigns {
-            let stored = match output::stored(path) {
-                Ok(stored) => stored,
-                Err(error) => {
-                    tell(format!("left out: {error}"));
-                    code = ExitCode::from(FAILED);
-                    continue;
-                }
-            };
-            if !stored.missing.is_empty() {
-                code = ExitCode::from(FAILED);
-            }
-            taken += 1;
-            let below = path
-                .strip_prefix(directory)
-                .ok()
-                .filter(|below| below.components().next().is_some());
-            let below = below.filter(|_| alone).unwrap_or(path);
-            let StoredCampaign {
-                campaign,
-                host,
-                trials,
-                facts,
-                ..
-            } = &stored;
-            let summary = &report::summary_of(&stored);
-            take(
-                &below.to_string_lossy(),
-                &Records {
-                    campaign,
-                    host,
-                    summary,
-                    trials,
-                    facts,
-                    stacks,
-                },
-            )?;
-        }
-        if campaigns.is_empty() {
-            let imported = each_imported(directory, alone, &mut take)?;
-            if imported == 0 {
-                bail!("{} holds no campaign", directory.display());
-            }
-            taken += imported;
-        }
-    }
-    if taken == 0 && code != ExitCode::SUCCESS {
-        bail!("no campaign can be read");
-    }
-    Ok(code)
-}
-
-/// Takes the results of other tools at or below a directory, and returns how many there are. `alone`: no other directory is asked for.
-fn each_imported(
-    directory: &Path,
-    alone: bool,
-    take: &mut impl FnMut(&str, &Records<'_>) -> Result<()>,
-) -> Result<usize> {
-    let mut taken = 0;
-    let mut tables_alone = Vec::new();
-    let archive = visit(directory, false, &mut |_| {}, |found| {
-        let folder = if alone {
-            found.path.clone()
-        } else {
-            directory.join(&found.path).display().to_string()
-        };
-        let Some(NetbenchesRecords {
-            campaign,
-            host,
-            trials,
-        }) = imported_records(found, env!("CARGO_PKG_VERSION"))
-        else {
-            tables_alone.push(folder);
-            return Ok(());
-        };
-        taken += 1;
-        let summary = &summarise(&campaign, &trials, Stopped::Trials, 0);
-        let (campaign, host, trials) = (&campaign, &host, &trials[..]);
-        take(
-            &folder,
-            &Records {
-                campaign,
-                host,
-                summary,
-                trials,
-                facts: &[],
-                stacks: &BTreeMap::new(),
-            },
-        )
-    })?;
-    if !tables_alone.is_empty() {
-        tell(format!(
-            "folders left out, because they have tables of results and no runs: {}",
-            tables_alone.join(", ")
-        ));
-    }
-    if !archive.problems.is_empty() {
-        tell(format!(
-            "problems in {directory}: {}; `linerate import netbenches {directory}` lists them",
-            archive.problems.len(),
-            directory = directory.display()
-        ));
-    }
-    Ok(taken)
 }
 
 /// Writes a file whole or not at all.

@@ -2,7 +2,7 @@
 
 use super::campaign;
 use crate::common::{Program, Scratch, linerate};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
@@ -14,8 +14,9 @@ frame = polars.read_parquet("trials.parquet").filter(polars.col("valid"))
 medians = frame.group_by("name").agg(polars.col("received_fps").median()).rows()
 cells = polars.read_parquet("cells.parquet").select("name", "received_fps", "received_low_fps", "valid_trials", "limited_by", "levels").rows()
 about = duckdb.sql("SELECT decode(key), decode(value) FROM parquet_kv_metadata('trials.parquet')").fetchall()
+facts = duckdb.sql("SELECT value FROM 'facts.parquet' WHERE fact = 'kernel' AND cell IS NULL").fetchall()
 kinds = {name: str(kind) for name, kind in frame.schema.items()}
-print(json.dumps({"duckdb": trials, "polars": medians, "cells": cells, "about": about, "kinds": kinds}))
+print(json.dumps({"duckdb": trials, "polars": medians, "cells": cells, "about": about, "facts": facts, "kinds": kinds}))
 "#;
 
 #[test]
@@ -41,6 +42,7 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
     for (rows, file) in [
         ("trials", "trials.parquet"),
         ("cells", "cells.parquet"),
+        ("facts", "facts.parquet"),
         ("trials", "again.parquet"),
     ] {
         linerate([
@@ -92,6 +94,7 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
         rows.iter().filter(|row| row["valid_trials"] == 7).count(),
         1
     );
+    assert_eq!(found["facts"], json!([[summary["host"]["kernel"]]]));
     let about: BTreeMap<String, String> = serde_json::from_value(found["about"].clone())
         .map(|pairs: Vec<(String, String)>| pairs.into_iter().collect())
         .unwrap();
@@ -100,7 +103,7 @@ fn duckdb_and_polars_find_the_medians_of_the_summary() {
             about["linerate.schema"].as_str(),
             about["linerate.rows"].as_str()
         ),
-        ("1", "trials")
+        ("2", "trials")
     );
     let columns: BTreeMap<String, String> =
         serde_json::from_str(&about["linerate.columns"]).unwrap();
@@ -199,12 +202,9 @@ fn the_document_of_the_schema_has_each_column() {
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
         .collect();
     use linerate_report::export::{Rows, columns};
-    let all: HashSet<String> = [Rows::Trials, Rows::Cells]
-        .into_iter()
-        .flat_map(columns)
-        .map(|(name, _)| name)
-        .collect();
-    for (name, about) in [Rows::Trials, Rows::Cells].into_iter().flat_map(columns) {
+    let kinds = || Rows::ALL.into_iter().map(|(rows, _)| rows);
+    let all: HashSet<String> = kinds().flat_map(columns).map(|(name, _)| name).collect();
+    for (name, about) in kinds().flat_map(columns) {
         assert!(
             document.contains(&format!("| `{name}` |")) && document.contains(&about),
             "{name}: {about}"

@@ -173,8 +173,8 @@ fn load(asked: &Asked, slot: &Slot) -> String {
     unusual.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything recorded that might explain a change.
-fn facts(campaign: &Campaign, host: &HostFacts) -> BTreeMap<String, String> {
+/// Everything recorded of a campaign that might explain a change.
+pub fn facts(campaign: &Campaign, host: &HostFacts) -> BTreeMap<String, String> {
     let asked = &campaign.asked;
     let list = |cpus: &[u32]| {
         cpus.iter()

@@ -1,5 +1,6 @@
 //! A trial or a cell whose figures are asked for, and figures that take more than a place in its record.
 
+use super::known::Fact;
 use crate::pages::Records;
 use crate::prelude::*;
 use linerate_measure::calendar;
@@ -10,12 +11,15 @@ use serde_json::Value;
 pub struct Of<'a> {
     /// Where its campaign is.
     pub folder: &'a str,
+    /// Its name among all campaigns.
+    pub id: &'a str,
     pub campaign: &'a Campaign,
     pub host: &'a HostFacts,
     pub slot: &'a Slot,
     pub trial: Option<&'a TrialRecord>,
     /// The row of a cell, and the row as its record has it.
     pub cell: Option<(&'a Row, Value)>,
+    pub fact: Option<&'a Fact>,
 }
 
 impl<'a> Of<'a> {
@@ -28,11 +32,13 @@ impl<'a> Of<'a> {
         );
         Some(Of {
             folder: "",
+            id: "",
             campaign,
             host,
             slot,
             trial: None,
             cell: Some((row, record)),
+            fact: None,
         })
     }
 
@@ -42,11 +48,29 @@ impl<'a> Of<'a> {
         let slot = campaign.slots.get(trial.slot)?;
         Some(Of {
             folder: "",
+            id: "",
             campaign,
             host,
             slot,
             trial: Some(trial),
             cell: None,
+            fact: None,
+        })
+    }
+
+    /// A fact of a campaign.
+    pub fn fact(records: &Records<'a>, fact: &'a Fact) -> Option<Of<'a>> {
+        let Records { campaign, host, .. } = *records;
+        let slot = campaign.slots.get(fact.cell.unwrap_or(0))?;
+        Some(Of {
+            folder: "",
+            id: "",
+            campaign,
+            host,
+            slot,
+            trial: None,
+            cell: None,
+            fact: Some(fact),
         })
     }
 

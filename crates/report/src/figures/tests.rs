@@ -8,7 +8,12 @@ use std::collections::BTreeSet;
 #[test]
 fn every_figure_is_there_once_and_its_place_is_documented() {
     for own in [&TRIAL[..], &CELL[..]] {
-        let names: Vec<&str> = COMMON.iter().chain(own).map(|figure| figure.name).collect();
+        let names: Vec<&str> = CAMPAIGN
+            .iter()
+            .chain(&COMMON)
+            .chain(own)
+            .map(|figure| figure.name)
+            .collect();
         assert_eq!(
             names.iter().collect::<BTreeSet<_>>().len(),
             names.len(),
