@@ -1,8 +1,8 @@
 //! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::{
-    advise, agent, apply, bench, bisect, calc, compare, conduct, conformance, documents, explain,
-    export, facts, flame, history, import, lab, list, plan_file, profile, receive, report,
+    advise, agent, apply, archive, bench, bisect, calc, compare, conduct, conformance, documents,
+    explain, export, facts, flame, history, import, lab, list, plan_file, profile, receive, report,
     reproduce, rfc2544, rules, run, search, send, serve, show, site, stat, tune, watch,
 };
 use crate::output::Exit;
@@ -189,6 +189,11 @@ pub enum Command {
     /// stack, connections, rules, and every counter that moves. The first lines say how many packets pass, how many are lost, and
     /// which part is at its limit.
     Watch(watch::Watch),
+    /// An archive of campaigns that DuckDB, Polars, DataFusion and Spark read
+    ///
+    /// An archive is a folder of Parquet files by lab, year and month, and needs no server. `add` puts campaigns into it, `check` reads
+    /// everything and says what does not agree, `compact` makes one file of the many of a month. docs/archive.md has the layout.
+    Archive(archive::Archive),
     /// Import results and labs of other tools
     Import(import::Import),
     /// Between which campaigns or source revisions did results change?
@@ -252,7 +257,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "stat",
         ],
     ),
-    ("Archives and other tools", &["import", "reproduce"]),
+    (
+        "Archives and other tools",
+        &["archive", "import", "reproduce"],
+    ),
 ];
 
 /// Columns of the help: those of the terminal, as clap finds them.
@@ -391,6 +399,7 @@ impl Command {
             Command::Revert(args) => apply::revert(&args),
             Command::Tune(args) => tune::run(&args),
             Command::Watch(args) => watch::run(&args),
+            Command::Archive(args) => archive::run(&args),
             Command::Import(args) => import::run(&args),
             Command::History(args) => history::run(&args),
             Command::Rules(args) => rules::run(&args),

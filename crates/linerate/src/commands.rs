@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod agent;
 pub mod apply;
+pub mod archive;
 pub mod bench;
 pub mod bisect;
 pub mod calc;

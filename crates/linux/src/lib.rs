@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod bpf;
 mod clock;
+pub mod dataset;
 mod error;
 pub mod files;
 pub mod guest;

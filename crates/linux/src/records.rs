@@ -558,7 +558,7 @@ fn make_empty(out: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Puts the names in a folder on the disk, without which a file's content is lost with its name.
-fn sync_directory(directory: &Path) -> Result<(), Error> {
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), Error> {
     let synced = File::open(directory).and_then(|d| d.sync_all());
     match synced {
         // Some network file systems have no fsync for folders.

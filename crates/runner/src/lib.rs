@@ -20,6 +20,7 @@ macro_rules! bail_usage {
 
 pub mod archive;
 pub mod campaign;
+pub mod dataset;
 pub mod fault;
 pub mod git;
 pub mod handle;
