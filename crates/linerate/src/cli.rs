@@ -192,7 +192,8 @@ pub enum Command {
     /// An archive of campaigns that DuckDB, Polars, DataFusion and Spark read
     ///
     /// An archive is a folder of Parquet files by lab, year and month, and needs no server. `add` puts campaigns into it, `check` reads
-    /// everything and says what does not agree, `compact` makes one file of the many of a month. docs/archive.md has the layout.
+    /// everything and says what does not agree, `compact` makes one file of the many of a month. docs/archive.md has the layout and the
+    /// questions that queries/*.sql answer.
     Archive(archive::Archive),
     /// Import results and labs of other tools
     Import(import::Import),

@@ -11,7 +11,7 @@ pub use check::Checked;
 pub use compact::Compacted;
 pub use partition::Partition;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use linerate_linux::dataset::DatasetFolder;
 use linerate_measure::record::{Stopped, Summary};
 use linerate_measure::summary::summarise;
@@ -166,7 +166,7 @@ impl Dataset {
             (Some(mut file), None) => {
                 let mut bytes = Vec::new();
                 let read = file.read_to_end(&mut bytes);
-                read.with_context(|| format!("cannot read {path}"))?;
+                read.map_err(|why| broken(&path, &why))?;
                 // A broken file is replaced.
                 let there = Stored::open(file, rows).and_then(|of| of.count(id));
                 Found::Alone(bytes, there.unwrap_or_default())

@@ -24,7 +24,7 @@ pub enum What {
   linerate archive add linerate-results --to archive
   linerate archive add last --to /mnt/archive --lab apu2      the campaign belongs to the lab apu2
   linerate archive add ~/netbenches --to archive              the public archive
-  duckdb -c \"SELECT machine, name, median(received_fps) FROM 'archive/trials/**/*.parquet' WHERE valid GROUP BY ALL\"
+  duckdb -init queries/tables.sql -f queries/median-by-machine-and-release.sql      in the folder of the archive
 
 The archive may be on a mounted object store: adding takes a rename, and neither links nor locks.
 
@@ -106,7 +106,7 @@ fn add(args: &Add) -> Exit {
                 }
                 Err(why) => {
                     failed = true;
-                    tell(format!("left out: {folder}: {why:#}"));
+                    tell(format!("left out: {folder}: {why}"));
                 }
             }
             Ok(())
@@ -115,7 +115,7 @@ fn add(args: &Add) -> Exit {
             Ok(ended) if ended == ExitCode::SUCCESS => {}
             Ok(ended) => code = ended,
             Err(why) => {
-                tell(format!("left out: {why:#}"));
+                tell(format!("left out: {why}"));
                 code = FAILED.into();
             }
         }

@@ -125,7 +125,7 @@ impl Dataset {
                     }
                     take(group, *rows, &mut campaigns, faults);
                 });
-                faults.extend(read.err().map(|why| format!("{why:#}")));
+                faults.extend(read.err().map(|why| format!("{why}")));
                 if let Some(id) = id_of(name)
                     && own.iter().any(|own| own != id)
                 {

@@ -48,7 +48,7 @@ impl Dataset {
                         done.after += 1;
                     }
                     Ok(None) => {}
-                    Err(why) => done.left.push(format!("{}: {why:#}", place.file(rows, ""))),
+                    Err(why) => done.left.push(format!("{}: {why}", place.file(rows, ""))),
                 }
             }
         }
