@@ -58,7 +58,7 @@ impl DatasetFolder {
     /// Takes a folder that is there.
     ///
     /// # Errors
-    /// It is not there, or is no dataset.
+    /// The folder is not there, or is no dataset.
     pub fn open(root: &Path) -> Result<Self, Error> {
         fs::read_dir(root).doing(format_args!("read {}", root.display()))?;
         // Object stores have no empty folders.
@@ -137,7 +137,7 @@ impl DatasetFolder {
     /// Opens a file; `None` without it.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn file(&self, path: &str) -> Result<Option<File>, Error> {
         let path = self.root.join(path);
         match files::open(&path) {
@@ -151,7 +151,7 @@ impl DatasetFolder {
     /// Writes a file, whole or not at all, in the place of one that is there.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         let draft = self.draft();
         let to = self.root.join(path);
@@ -227,7 +227,7 @@ impl DatasetFolder {
         exchanged
     }
 
-    /// What is being written, or was when its writer was killed: paths below the root.
+    /// Paths, below the root, of everything that is being written, or was when its writer was killed.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -239,7 +239,7 @@ impl DatasetFolder {
     /// Removes one of them.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The system refuses.
     pub fn remove_draft(&self, draft: &str) -> Result<(), Error> {
         let path = self.root.join(draft);
         let removed = if path.is_dir() && !path.is_symlink() {

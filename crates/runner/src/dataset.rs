@@ -28,13 +28,13 @@ pub struct Dataset {
     folder: DatasetFolder,
 }
 
-/// What became of a campaign that was added.
+/// The result of adding a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     New,
     /// The archive has the same.
     Same,
-    /// It took the place of an earlier state.
+    /// An earlier state gave way to it.
     Replaced,
     /// The archive has this many trials of it, which are more: it stays as it is.
     Kept(usize),
@@ -62,7 +62,7 @@ impl Dataset {
     /// Takes an archive that is there.
     ///
     /// # Errors
-    /// It is not there.
+    /// The folder is not there, or is no archive.
     pub fn open(root: &Path) -> Result<Self> {
         let folder = DatasetFolder::open(root)?;
         Ok(Dataset { folder })
@@ -72,7 +72,7 @@ impl Dataset {
     /// archive has it, or the kind of its testbed.
     ///
     /// # Errors
-    /// It has no trial, is there as one of another lab, or cannot be written.
+    /// The campaign has no trial, is there as one of another lab, or cannot be written.
     pub fn add(&self, records: &Records<'_>, from: &str, lab: Option<&str>) -> Result<Added> {
         if records.trials.is_empty() {
             bail!("no single trial is recorded there");

@@ -12,7 +12,7 @@ pub struct Archive {
     what: What,
 }
 
-/// What is done.
+/// The verbs of an archive.
 #[derive(Subcommand)]
 pub enum What {
     /// Add campaigns

@@ -74,7 +74,7 @@ fn add(from: &str, to: &str) -> String {
     ended.stdout + &ended.stderr
 }
 
-/// What `check` says, and whether all agrees.
+/// The words of `check`, and whether all agrees.
 fn check(archive: &str) -> (String, bool) {
     let ended = linerate(["archive", "check", archive]).run().no_panic();
     let agrees = ended.status.success();

@@ -12,16 +12,16 @@ pub struct Checked {
     pub campaigns: usize,
     pub trials: usize,
     pub files: usize,
-    /// What is wrong.
+    /// Everything that is wrong.
     pub faults: Vec<String>,
-    /// What writers are writing, or have left when they were killed. No reader sees it.
+    /// Files that are being written, or whose writers were killed. No reader sees them.
     pub drafts: Vec<String>,
 }
 
 /// The files of a month, by table.
 type Files = BTreeMap<Rows, Vec<String>>;
 
-/// What a month has of a campaign.
+/// The part of a month that belongs to a campaign.
 #[derive(Default)]
 struct Campaign {
     /// The tables that have it.

@@ -7,7 +7,7 @@ use linerate_report::export::{Archive, Rows};
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
 
-/// What was done.
+/// The files that went and came.
 #[derive(Debug, Default)]
 pub struct Compacted {
     /// Files that went.

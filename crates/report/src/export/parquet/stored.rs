@@ -25,7 +25,7 @@ impl<R: ChunkReader + 'static> Stored<R> {
     /// Opens a file that must have such rows.
     ///
     /// # Errors
-    /// It is no such file, or a later linerate has written it.
+    /// The file is another one, or a later linerate has written it.
     pub fn open(from: R, rows: Rows) -> Result<Self> {
         let file = SerializedFileReader::new(from)?;
         let about = file.metadata().file_metadata();
@@ -84,7 +84,7 @@ impl<R: ChunkReader + 'static> Stored<R> {
     /// Reads a row group.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The group cannot be read.
     pub fn group(&self, at: usize) -> Result<Group> {
         self.read(at, |_| true)
     }
