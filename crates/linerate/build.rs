@@ -11,6 +11,7 @@ fn main() {
     announce("corpus", &corpus);
     for (name, path) in [
         ("readers", "python"),
+        ("spark", "spark"),
         ("stand", "stand/6.1"),
         ("stands", "stand/6.12"),
         ("igb", "stand/igb"),

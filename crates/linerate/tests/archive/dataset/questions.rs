@@ -109,3 +109,22 @@ fn duckdb_answers_the_questions_of_a_lab_also_when_it_is_compacted() {
         assert!(text.starts_with("-- ") && comments == 1, "{text}");
     }
 }
+
+#[test]
+#[cfg_attr(
+    not(spark),
+    ignore = "needs Spark in target/spark (scripts/setup long)"
+)]
+fn takes_minutes_spark_answers_as_duckdb_does() {
+    let scratch = Scratch::new();
+    let archive = archive(&scratch, "spark");
+    let ask = python("spark", "spark", &[&format!("{ROOT}/queries")]);
+    let found = ask.dir(archive.as_ref()).within(200).run().ok().json();
+    for (question, answer) in wanted().as_object().unwrap() {
+        let given = &found[question];
+        assert!(
+            question == "polars" || agree(given, answer),
+            "{question}: {given:#}"
+        );
+    }
+}
