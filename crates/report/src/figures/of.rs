@@ -11,7 +11,7 @@ use serde_json::Value;
 pub struct Of<'a> {
     /// Where its campaign is.
     pub folder: &'a str,
-    /// Its name among all campaigns.
+    /// The name of the campaign among all.
     pub id: &'a str,
     pub campaign: &'a Campaign,
     pub host: &'a HostFacts,
