@@ -89,9 +89,9 @@ fn rows(made: &Made, ids: &[&str]) -> Vec<Status> {
 #[test]
 fn requests_to_nginx_are_of_an_older_http() {
     let made = made(&[Some(REQUEST.by_nginx())], Measure::Rate);
-    let line = made.judged().line();
-    let why = "because linerate's client sends requests of HTTP/1.0";
-    assert!(line.contains(why), "{line}");
+    let (status, because) = &made.statuses()["3511-5.3.2.2a"];
+    assert_eq!(*status, Status::Violated);
+    assert_eq!(because, "linerate's client sends requests of HTTP/1.0");
 }
 
 #[test]
