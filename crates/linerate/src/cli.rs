@@ -38,7 +38,7 @@ pub enum Command {
     /// real lab. Trials alternate: a block is one trial of each cell (a variant with its traffic), in random order. The campaign (all blocks, and their records)
     /// ends when the confidence intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
     Run(run::Run),
-    /// The highest load that meets a goal for loss: the no-drop rate (NDR), the partial-drop rate (PDR) or your own
+    /// The no-drop rate (NDR), partial-drop rate (PDR), or your own goal
     ///
     /// Finds the highest load that meets each goal, with a lower and an upper bound. By default it uses MLRsearch (RFC 9971), which needs only a few trials for most of
     /// the loads, and many for the loads that decide the result. First linerate measures the tester alone: its rate limits the
