@@ -189,7 +189,7 @@ pub enum Command {
     /// stack, connections, rules, and every counter that moves. The first lines say how many packets pass, how many are lost, and
     /// which part is at its limit.
     Watch(watch::Watch),
-    /// An archive of campaigns that DuckDB, Polars, DataFusion and Spark read
+    /// An archive of campaigns as Parquet, for DuckDB, Polars or Spark
     ///
     /// An archive is a folder of Parquet files by lab, year and month, and needs no server. `add` puts campaigns into it, `check` reads
     /// everything and says what does not agree, `compact` makes one file of the many of a month. docs/archive.md has the layout and the
