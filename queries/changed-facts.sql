@@ -1,4 +1,4 @@
--- What is known to have changed between the last two campaigns of the same name in a lab?
+-- Between the last two campaigns of the same name in a lab, which facts changed?
 WITH campaigns AS (SELECT DISTINCT lab, campaign, id, started FROM facts),
 numbered AS (
     SELECT id, row_number() OVER (PARTITION BY lab, campaign ORDER BY started DESC, id) AS back FROM campaigns

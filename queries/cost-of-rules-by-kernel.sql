@@ -1,4 +1,4 @@
--- What does a rule set cost with each kernel: the share of the rate, and nanoseconds of a frame, against the baseline with the same frames?
+-- The cost of a rule set with each kernel: the share of the rate, and nanoseconds of a frame, against the baseline with the same frames
 SELECT c.machine, c.variant, c.frame, c.kernel, count(*) AS cells, median(1 - c.baseline_ratio) AS cost,
     median(1e9 / c.received_fps - 1e9 / b.received_fps) AS more_ns
 FROM cells c

@@ -297,10 +297,10 @@ fn check_names_what_does_not_agree() {
         ("has no cells: its writer was killed", &|archive| {
             fs::remove_file(january(archive, "cells")).unwrap();
         }),
-        ("trials/lab=simulated/notes is no part", &|archive| {
+        ("trials/lab=simulated/notes does not belong", &|archive| {
             fs::write(format!("{archive}/trials/lab=simulated/notes"), "").unwrap();
         }),
-        ("month=1/notes is no part", &|archive| {
+        ("month=1/notes does not belong", &|archive| {
             let path = january(archive, "facts");
             fs::write(Path::new(&path).with_file_name("notes"), "").unwrap();
         }),
@@ -352,7 +352,7 @@ fn check_names_what_does_not_agree() {
     let ended = linerate(["archive", "compact", &archive]).run();
     ended.fails(
         1,
-        &["not compacted: cells/lab=simulated/year=2026/month=1/: notes is no file"],
+        &["not compacted: cells/lab=simulated/year=2026/month=1/: notes does not belong"],
     );
     let after = files(&archive);
     let cells = |files: &BTreeMap<String, Vec<u8>>| {

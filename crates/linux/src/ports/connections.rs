@@ -293,7 +293,7 @@ impl ConnectionEnds {
         let [client, server] = wanted.first.map(words);
         let each = numbers_of_each(wanted.cpus.len(), &wanted.connections);
         let to_server = exchange.is_tcp() && self.serves;
-        // Frames that are none of ours go on, and connections are finished on any CPU.
+        // Frames of other programs go on, and connections are finished on any CPU.
         let others = wanted.hosts || nginx;
         let control = Control {
             exchange: match open {

@@ -45,7 +45,7 @@ impl Dataset {
             ..Checked::default()
         };
         let (places, strangers) = self.places()?;
-        let no_part = |path| format!("{path} is no part of an archive");
+        let no_part = |path| format!("{path} does not belong to an archive");
         found.faults.extend(strangers.into_iter().map(no_part));
         let mut all: BTreeMap<String, String> = BTreeMap::new();
         for (place, files) in places {

@@ -62,7 +62,7 @@ impl Dataset {
         let mut names: Vec<String> = Vec::new();
         for (name, is_folder) in self.folder.list(folder)? {
             if is_folder || (name != COMPACT && id_of(&name).is_none()) {
-                bail!("{name} is no file of an archive");
+                bail!("{name} does not belong to an archive");
             }
             names.push(name);
         }
