@@ -178,6 +178,7 @@ fn seconds_that_cannot_be_read_are_told() {
 fn a_flood_of_output_is_cut_off() {
     let bsd = long();
     bsd.set("gen", "fault", "flood");
+    bsd.set("gen", "fault-after", "1");
     let result = bsd.trial(&["gen", "gen2"], None).unwrap();
     told(
         &result,
