@@ -483,7 +483,7 @@ fn judge_limit(
         // The DUT lost frames because more were offered, whatever the tester does alone.
         Some(_) if row.overload() >= LOSSLESS => Limit::Dut,
         Some(_) if simulated => Limit::Unknown,
-        Some((c, _)) if c.n == 0 => Limit::Tester,
+        Some((c, _)) if c.n == 0 => Limit::Unknown,
         Some((c, bounds)) => {
             let Estimate {
                 median, low, high, ..

@@ -181,12 +181,15 @@ fn passes(case: &Case<'_>) -> Looked {
         return Err("the DUT does not tell how many frames its IP stack received".into());
     }
     let passes = case.of_sent(received.values().sum());
-    let counted = format!("the DUT's IP stack received each frame {passes:.2} times");
+    // A connection or a request has several frames.
+    let is_counted = case.records.campaign.noun() == "frame";
+    let counted =
+        is_counted.then(|| format!("the DUT's IP stack received each frame {passes:.2} times"));
     // Where frames are steered to other CPUs, the first pass begins there as well.
     let is_again = case.setting("/inside/rps").is_none();
     let again = case.spent(AGAIN).ok();
     let again = again.filter(|spent| is_again && spent.is_clear(0.02));
-    let what = if passes >= LEAST {
+    let what = if is_counted && passes >= LEAST {
         format!("Each frame passes the DUT's IP stack {passes:.1} times.")
     } else if again.is_some() && forwards_twice(case)? {
         "Frames pass the IP stack a second time, in a network namespace that linerate does not read.".into()
@@ -195,9 +198,11 @@ fn passes(case: &Case<'_>) -> Looked {
     };
     let found = match again {
         // The time contains that of all that frames meet then.
-        Some(spent) => Found::observed(0.5 * spent.share, [counted, spent.evidence()])
-            .with("cost", up_to(spent.share)),
-        None => Found::new(Strength::Inferred, 0.1, [counted]).with("cost", "not known"),
+        Some(spent) => {
+            let evidence = counted.into_iter().chain([spent.evidence()]);
+            Found::observed(0.5 * spent.share, evidence).with("cost", up_to(spent.share))
+        }
+        None => Found::new(Strength::Inferred, 0.1, counted).with("cost", "not known"),
     };
     Ok(Some(found.with("what", what)))
 }

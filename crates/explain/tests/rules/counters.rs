@@ -4,7 +4,9 @@ use super::cpus::configured;
 use super::{FORWARDING, counted, explanation, first};
 use crate::common::Made;
 use linerate_measure::audit::{Cause, Loss, Side};
-use linerate_measure::record::{DutEvent, EventClass, Events, Finding, SlotProfile, Strength};
+use linerate_measure::record::{
+    Campaign, DutEvent, EventClass, Events, Finding, SlotProfile, Strength,
+};
 use linerate_plan::campaign::Kind;
 
 #[test]
@@ -295,6 +297,14 @@ fn what_an_event_of_the_plan_breaks_is_no_setting_of_the_dut() {
     assert!(found.changes.is_empty(), "{found:?}");
 }
 
+/// Makes the first slot one of connections.
+fn connecting(campaign: &mut Campaign) {
+    let mut traffic = Kind::default().traffic(&Default::default()).unwrap();
+    let spec = serde_json::json!({ "exchange": "request", "request": 6, "object": 6 });
+    traffic.connections = Some(serde_json::from_value(spec).unwrap());
+    campaign.slots[0].traffic = Some(Box::new(traffic));
+}
+
 #[test]
 fn connections_that_fail_are_no_frames() {
     let place = Loss {
@@ -303,11 +313,8 @@ fn connections_that_fail_are_no_frames() {
         cause: Cause::Dropped,
         frames: 250_000,
     };
-    let mut traffic = Kind::default().traffic(&Default::default()).unwrap();
-    let spec = serde_json::json!({ "exchange": "request", "request": 6, "object": 6 });
-    traffic.connections = Some(serde_json::from_value(spec).unwrap());
     let made = Made::new(&[1e6], |campaign, trials| {
-        campaign.slots[0].traffic = Some(Box::new(traffic));
+        connecting(campaign);
         for trial in trials {
             trial.receiver.frames = 750_000;
             trial.losses = vec![place.clone()];
@@ -320,4 +327,20 @@ fn connections_that_fail_are_no_frames() {
         ["SYN did not arrive: 1500000 connections (25 %)"]
     );
     assert_eq!(found.gain, "up to 33 % more connections carried");
+}
+
+#[test]
+fn the_frames_of_a_connection_are_no_second_pass() {
+    let found = |opens: bool| {
+        let made = Made::new(&[1e6], |campaign, trials| {
+            if opens {
+                connecting(campaign);
+            }
+            for trial in trials {
+                trial.dut = [("Ip.InReceives".to_string(), 6 * trial.generator.frames)].into();
+            }
+        });
+        explanation(&made).findings.len()
+    };
+    assert_eq!([false, true].map(found), [1, 0]);
 }

@@ -100,7 +100,7 @@ impl Read {
 
     /// The only slot that is meant.
     fn slot(&self) -> Result<&Slot> {
-        match self.open.slots()[..] {
+        match self.open.results()[..] {
             [slot] => Ok(slot),
             ref slots => {
                 let one = slots.last().map(|slot| self.open.argument(slot));

@@ -9,6 +9,9 @@ use crate::record::{
 use linerate_stats::{autocorrelation, median};
 use linerate_wire::units::counted;
 
+/// Why the DUT may be faster where the tester alone has no valid trial.
+const NOT_KNOWN: &str = "what the tester does alone is not known";
+
 pub(super) fn warnings(
     campaign: &Campaign,
     trials: &[TrialRecord],
@@ -24,9 +27,7 @@ pub(super) fn warnings(
             let alone = row.ceiling.and_then(|of| summary.rows.get(of.than));
             let faster = match slot.no_ceiling {
                 true => "the DUT lost no frame",
-                false if !searched && alone.is_none_or(|alone| alone.received.n == 0) => {
-                    "what the tester does alone is not known"
-                }
+                false if !searched && alone.is_none_or(|alone| alone.received.n == 0) => NOT_KNOWN,
                 false => super::maybe_faster(row, slot, campaign)
                     .unwrap_or("too close to what the tester can do without a DUT"),
             };
@@ -85,7 +86,8 @@ fn slot_warnings(
                 .into(),
         );
     }
-    if row.limit == Limit::Tester && !searched {
+    let maybe = row.limit == Limit::Tester || row.limit == Limit::Unknown && faster == NOT_KNOWN;
+    if maybe && slot.imported.is_none() && !searched {
         plain.push(format!("{faster}; the DUT may be faster than this"));
     }
     if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() && !searched {

@@ -131,7 +131,7 @@ impl OpenCampaign {
     }
 
     /// Cells with a result, without the tester's own: its rates count if they are named.
-    pub(super) fn results(&self) -> Vec<&Slot> {
+    pub fn results(&self) -> Vec<&Slot> {
         let all = self.slots();
         let named = self.wanted.is_some() && !self.is_searched();
         let is_result = |slot: &&Slot| named || !slot.is_calibration();
