@@ -351,7 +351,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
     };
     Ok(page
         .answer(if least == most { format!("{all} flows spread evenly: {busiest} for each of {queues} queues.") } else { format!(
-                "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all together carry {} of an even load.",
+                "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all of them together carry {} of what an even spread would.",
                 Unit::Share.show(even)
             ) })
         .result("flows of the busiest queue", most, Count)

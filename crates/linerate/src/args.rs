@@ -225,8 +225,8 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Exit with status 3 if a variant is certainly slower than the baseline by this share, such as 3% (its whole 95 % interval is, or both
-    /// bounds of a search); with 5 if that is undecided (a part of the interval is, or there is none)
+    /// Exit with status 3 if a variant is certainly slower than the baseline by this share, such as 3% (its whole 95 % interval lies beyond
+    /// it, or both bounds of a search); with 5 if that is undecided (a part of the interval lies beyond it, or there is none)
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 

@@ -67,7 +67,7 @@ pub(super) static LAB: Table = Table {
         key("generator-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's generator, one thread each."),
         key("dut-cpus", Kind::Form(&CPU_LIST)).about("CPUs of the embedded lab's DUT, where it has CPUs of its own (threaded mode, which searches always use)."),
-        key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link. It counts as 100 % in rates such as 50 % and in the loads of rfc2544. Default: what the hosts of a lab file report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
+        key("link-speed", Kind::Form(&SPEED)).about("Speed of the slower link. It counts as 100 % in rates such as 50 % and in the loads of rfc2544. Default: `link-speed` of the lab file, else what its hosts report; in the embedded lab, rfc2544 takes 95 % of the tester's rate as 100 %."),
         key("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How the embedded lab sends and receives frames. Default: xdp if this process may \
                 load XDP programs, otherwise af-packet.",
@@ -118,7 +118,7 @@ pub(super) static TRAFFIC: Table = Table {
             "Measure HTTP/1.1 requests a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64, unless flows are given). Embedded lab and IPv4 only. Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_HTTP_OBJECT)).about(
-            "Bytes of the server's answer. Of a connection: at most 1,440 (behind nginx's header, see `served-by`, 65,535); default: 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default: 1,024.",
+            "Bytes of the server's answer. Of a connection: at most 1,440, or 65,535 where nginx serves (`served-by`); default: 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default: 1,024.",
         ),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
             "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \

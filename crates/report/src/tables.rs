@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// The name of a table that stands before the first heading.
+/// The name of a table before the first heading, and of the first table where none is there.
 const FIRST: &str = "cells";
 
 /// The tables of a page with their names: their headings, numbered from the second one below a heading on.
@@ -37,7 +37,8 @@ pub fn only(page: &Document, name: &str) -> Result<Document, String> {
     let found = tables
         .iter()
         .find(|(of, _)| is(of))
-        .or_else(|| tables.iter().find(|(of, _)| begins(of)));
+        .or_else(|| tables.iter().find(|(of, _)| begins(of)))
+        .or_else(|| tables.first().filter(|_| wanted == FIRST));
     let (heading, table) = found.ok_or_else(|| {
         let names = tables.iter().map(|(of, _)| format!("'{of}'")).joined(", ");
         format!("there is no table '{name}': this page has {names}")

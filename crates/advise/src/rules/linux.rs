@@ -145,7 +145,7 @@ pub const RULES: &[Rule] = &[
         },
         why: "On a host with one uplink, a packet whose source is routed through another interface is forged. Linux uses the larger of conf.all.rp_filter and conf.IFACE.rp_filter. This is about safety, not speed.",
         prior: 0.0,
-        cost: "1 drops valid packets of a host with several uplinks: set 2 (loose mode) there.",
+        cost: "the value 1 drops valid packets of a host with several uplinks: set 2 (loose mode) there.",
         ..LINUX
     },
     Rule {

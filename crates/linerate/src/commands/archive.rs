@@ -17,8 +17,8 @@ pub struct Archive {
 pub enum What {
     /// Add campaigns
     ///
-    /// Writes three files for each campaign: trials, cells and facts. Adding a campaign again changes nothing; one that has gone on
-    /// since then takes the place of its earlier state, and an earlier state does not take the place of a later one. Several linerates
+    /// Writes three files for each campaign: trials, cells and facts. Adding a campaign again changes nothing. A campaign that was
+    /// continued replaces its earlier state, never the reverse. Several linerates
     /// may add at the same time, also from several hosts, and a reader never sees a part of a file.
     #[command(after_help = "Examples:
   linerate archive add linerate-results --to archive
@@ -34,13 +34,13 @@ by Ctrl-C: what is not named as left out is in the archive.")]
     /// Read the whole archive, and say what does not agree
     ///
     /// Every file must be readable and of a known version, every row in the folder of its lab and month, no campaign in two files, and
-    /// each cell must count the trials that are there. What a writer that was killed has left is named.
+    /// each cell must count the trials that are there. It also names files that killed writers left behind.
     #[command(after_help = "Exit status: 0 it agrees; 1 it does not; 2 bad arguments.")]
     Check(Of),
     /// Make one file of the many of each month
     ///
-    /// A folder takes the place of the old one at once: after a kill, each row is there once. Removes what writers that were killed
-    /// have left. Waits for those that are adding. A query that reads meanwhile may find a file gone, and has to be repeated.
+    /// The new folder replaces the old one in one step, so that a kill neither loses nor doubles a row. Removes the files that killed
+    /// writers left behind. Waits for those that are adding. A query that reads meanwhile may find a file gone, and has to be repeated.
     #[command(
         after_help = "Exit status: 0 done; 1 a month stays as it was, with the reason; 2 bad arguments."
     )]

@@ -68,7 +68,7 @@ pub struct Compare {
 }
 
 /// The limit of a comparison of two campaigns.
-const DRIFT: &str = "no interval has the drift of the machine between two campaigns: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--with)";
+const DRIFT: &str = "no interval includes the drift of the machine between two campaigns: measure both variants in one campaign (`linerate bench`, `linerate run`), or compare 4 campaigns a side (--with)";
 
 /// ministat takes no set of fewer.
 const ENOUGH_FOR_MINISTAT: usize = 3;

@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. Without a plan, --quick, --test, --sizes or --variant, it is required: the \
-    whole suite takes some 20 hours (not with --simulate or --estimate)")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. It is required without a plan, --quick, --test, --sizes and --variant, because \
+    the whole suite takes some 20 hours (but not with --simulate or --estimate)")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours
@@ -77,7 +77,7 @@ All tests but frame-loss and forwarding-rate need the throughput, so linerate se
 (six successive trials at 1 %, 10 % or 50 % of its rate lose frames), linerate refuses the tests that need the throughput. The whole suite takes
 some 20 hours: choose tests and sizes, and see the estimate first. Sizes, times, repeats and waits are RFC 2544's; each
 page names the sections that a run departs from. docs/rfc2544.md describes the methods. For a report to print or a PDF:
-linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html
+linerate show -o page.html && chromium --headless --print-to-pdf=page.pdf page.html (root adds --no-sandbox)
 
 Exit status: 0 measured, even if the page warns about a result; 1 an error, or a test without a result (it is no error if
 back-to-back or recovery has no result because the DUT carries line rate); 2 bad arguments; 3 an expectation was missed, or

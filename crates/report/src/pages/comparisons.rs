@@ -235,7 +235,7 @@ fn method(method: Method) -> &'static str {
         }
         Method::PairedT => "Student's t on the logarithms of the paired ratios",
         Method::HodgesLehmann => {
-            "the median of all ratios of a trial of one to a trial of the other (Hodges and Lehmann)"
+            "the median of all ratios of a value of one side to a value of the other (Hodges and Lehmann)"
         }
         Method::Bounds => "bounds of searches",
     }

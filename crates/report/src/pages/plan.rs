@@ -115,7 +115,7 @@ fn span(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
     match s {
         0..120 => format!("{s} s"),
-        120..7200 => format!("{} min", s.div_ceil(60)),
+        120..7200 => format!("{} min", (s + 30) / 60),
         7200..172_800 => format!("{} h {} min", s / 3600, s % 3600 / 60),
         _ => format!("{} days", s / 86_400),
     }
@@ -337,6 +337,7 @@ fn system(plan: &Plan, campaign: &Campaign) -> String {
 }
 
 fn traffic(page: &mut Document, campaign: &Campaign) {
+    let mut told = BTreeSet::new();
     for kind in &campaign.kinds {
         let checksum = when(!kind.checksum, ", without UDP checksum");
         let (size, flows) = (lengths(kind), grouped(kind.flows));
@@ -349,7 +350,9 @@ fn traffic(page: &mut Document, campaign: &Campaign) {
                 format!("{size} {family} {transport}, {flows} flow{plural}, {order}{checksum}")
             }
         };
-        fact(page, "traffic", words);
+        if told.insert(words.clone()) {
+            fact(page, "traffic", words);
+        }
     }
     for factor in &campaign.experiment.factors {
         let alone = when(factor.alone, ", swept alone");
@@ -438,7 +441,7 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
             n if n == decides.len() => " (the campaign goes on until these are precise)".into(),
             n => format!(" (the campaign goes on until {n} of them are precise)"),
         };
-        format!("{name}: {}{decide}", decides.len())
+        format!("{name}: {}{decide}", counted(decides.len(), "comparison"))
     });
     page.list("What is compared", "  ", told, Tone::Plain);
 }

@@ -94,9 +94,18 @@ fn said(tuned: &Tuned) -> Document {
     page.gap();
     page.note(
         "Each effect is the mean over runs with and without the other changes. Its interval comes from the spread between runs: each run \
-         has a DUT of its own. p is that of the confirmation, corrected for the number of changes (Holm). The confirmation leaves out \
-         changes whose effect in the screening was small against its interval.",
+         has a DUT of its own.",
     );
+    if tuned
+        .changes
+        .iter()
+        .any(|change| change.confirmed.is_some())
+    {
+        page.note(
+            "p is that of the confirmation, corrected for the number of changes (Holm). The confirmation leaves out changes whose effect \
+             in the screening was small against its interval.",
+        );
+    }
     for stage in &tuned.stages {
         page.note(words(stage));
     }

@@ -115,7 +115,11 @@ pub fn open(shown: &Shown<'_>) -> Option<String> {
         row.and_then(|row| row.baseline)
             .is_some_and(|baseline| baseline.than == c.against.than)
     };
-    let beside: Vec<&&Compared> = open.iter().filter(|c| !in_table(c)).collect();
+    // Beside a flood, the table compares with the same cell without a flood.
+    let beside = open
+        .iter()
+        .filter(|c| !in_table(c) && !flood::has_rows(shown));
+    let beside: Vec<&&Compared> = beside.collect();
     let mut comparisons = counted(open.len(), "comparison");
     if let ([first, ..], true) = (&beside[..], beside.len() < open.len()) {
         let [of, than] = [first.of, first.against.than].map(|cell| shown.name(cell));

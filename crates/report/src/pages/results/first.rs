@@ -114,12 +114,17 @@ fn with(before: &Document, shown: &Shown<'_>, records: &str, room: Room) -> Docu
     if let Some(filters) = super::filters::filters(shown).filter(|words| words != "none") {
         page.fact("filter", short(&filters));
     }
-    let passed = super::figures::passed(shown).into_iter().enumerate();
+    let passed = super::figures::passed(shown);
     let rules = if bisects { 0 } else { room.rules };
-    for (at, (text, slots)) in passed.take(rules) {
+    let more = passed.len().saturating_sub(rules);
+    for (at, (text, slots)) in passed.into_iter().enumerate().take(rules) {
         let names: Vec<String> = slots.into_iter().map(|slot| shown.name(slot)).collect();
         let label = when(at == 0, "rules");
-        page.fact(label, format!("{}: {text}", listed(&names)));
+        let more = when(
+            at + 1 == rules && more > 0,
+            format!("; {more} more with --full"),
+        );
+        page.fact(label, format!("{}: {text}{more}", listed(&names)));
     }
     page.fact("expected", expected(shown));
     let warnings: Vec<String> = warnings(shown).iter().map(|text| short(text)).collect();
@@ -197,6 +202,7 @@ fn table_of(page: &mut Document, shown: &Shown<'_>, rows: usize) {
         first_rows(page, kept::table(shown, false), rows);
     } else if flood::has_rows(shown) {
         first_rows(page, flood::table(shown, flood::flooded(shown)), rows);
+        page.fact("table", flood::left_out(shown));
     } else {
         cells(page, shown, rows);
     }

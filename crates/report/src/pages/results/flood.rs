@@ -45,6 +45,22 @@ pub fn flooded<'a>(shown: &Shown<'a>) -> Vec<&'a Row> {
     rows
 }
 
+/// How many cells the table of those with a flood lacks; empty where it has all.
+pub fn left_out(shown: &Shown<'_>) -> String {
+    match shown.with_dut().filter(|row| row.flood.is_none()).count() {
+        0 => String::new(),
+        n => format!(
+            "{} without {} on the whole page",
+            counted(n, "row"),
+            if are_illegal(shown) {
+                "illegal attempts"
+            } else {
+                "a flood"
+            }
+        ),
+    }
+}
+
 /// A row for each of these cells. Changes are against the same cell without a flood.
 pub fn table<'a>(shown: &Shown<'a>, rows: impl IntoIterator<Item = &'a Row>) -> Table {
     let unit = shown.unit();
