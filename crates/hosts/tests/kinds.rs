@@ -225,7 +225,19 @@ const STANDS: [(&str, Dut, &str, &[&str]); 7] = [
 ];
 
 #[test]
-fn what_a_kind_moves_comes_back_however_far_it_came() {
+fn what_a_kind_moves_comes_back() {
+    comes_back(3);
+}
+
+mod each {
+    #[test]
+    fn takes_minutes_what_a_kind_moves_comes_back_however_far_it_came() {
+        super::comes_back(1);
+    }
+}
+
+/// After all steps, and after each so many of them.
+fn comes_back(every: usize) {
     for (system, dut, shown, parts) in STANDS {
         let steps = made(
             dut,
@@ -235,7 +247,7 @@ fn what_a_kind_moves_comes_back_however_far_it_came() {
                 System::OpenBsd
             },
         );
-        for up_to in 0..=steps.len() {
+        for up_to in (0..=steps.len()).rev().step_by(every) {
             let case = format!("{system} {dut} {up_to} of {}", steps.len());
             let host = Host::new(system, &format!("{system}-{dut}-{up_to}"));
             let before = host.files();

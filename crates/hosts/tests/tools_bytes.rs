@@ -124,6 +124,18 @@ fn a_running_pkt_gen_is_read_as_its_log_is() {
 
 #[test]
 fn cut_and_changed_logs_are_taken_by_every_monitor() {
+    cut_and_changed(2);
+}
+
+mod often {
+    #[test]
+    fn takes_minutes_logs_are_cut_and_changed() {
+        super::cut_and_changed(60);
+    }
+}
+
+/// Each log so often.
+fn cut_and_changed(rounds: usize) {
     let mut random = SplitMix64::new(5);
     for (number, (path, side)) in logs().into_iter().enumerate() {
         let bytes = fs::read(&path).unwrap();
@@ -131,7 +143,7 @@ fn cut_and_changed_logs_are_taken_by_every_monitor() {
             continue;
         }
         let mut below = |n: usize| (random.next_u64() % n as u64) as usize;
-        for round in 0..6 {
+        for round in 0..rounds {
             let mut changed = bytes[..=below(bytes.len())].to_vec();
             for _ in 0..below(20) {
                 let at = below(changed.len());

@@ -290,12 +290,12 @@ fn bisected(scratch: &Scratch, line: &str, seconds: u64) -> (Value, String) {
 #[ignore = "needs root and nft: run by make test as root"]
 fn a_rule_file_that_halves_the_rate_is_found() {
     let scratch = Scratch::new();
-    series(scratch.path(), 11, 10, 200);
+    series(scratch.path(), 5, 4, 200);
     let (found, page) = bisected(&scratch, "--duration 20ms --budget 2min", 150);
     // Twice as long for each frame: no noise hides that.
     let [slot, after] = ["slot", "after"].map(|of| level(scratch.path(), &found["culprit"][of]));
-    assert_eq!((slot, after), (10, 9), "{found:#}");
-    let why = "sudo linerate bench --rules history/r9.nft --rules history/r10.nft --profile";
+    assert_eq!((slot, after), (4, 3), "{found:#}");
+    let why = "sudo linerate bench --rules history/r3.nft --rules history/r4.nft --profile";
     assert_eq!(page.contains(why), found["verdict"] == "found", "{page}");
 }
 

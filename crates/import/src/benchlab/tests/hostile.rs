@@ -140,7 +140,7 @@ fn sets_that_are_too_much_are_left_out_and_told() {
 }
 
 #[test]
-fn many_presets_and_many_notes_are_bounded() {
+fn takes_minutes_many_presets_and_many_notes_are_bounded() {
     let mut source = source(&format!("{TWO}OTHER1=1\n"));
     // Each is a plan of its own, and each plan has the set.
     let preset = |n: u64| {

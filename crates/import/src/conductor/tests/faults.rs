@@ -238,7 +238,7 @@ fn files_that_are_no_texts() {
 }
 
 #[test]
-fn a_hostile_test_costs_no_more_than_it_may() {
+fn takes_minutes_a_hostile_test_costs_no_more_than_it_may() {
     // As many players as may be, whose one file is as large as may be.
     let main: String = (0..MOST_WORKERS)
         .map(|n| format!("w{n}: p.cfg\n"))
