@@ -219,7 +219,7 @@ fn plain_causes_are_found() {
         .map(|(b, a)| (b.to_string(), a.to_string()))
         .unwrap();
     let plan = format!("{before}variants = [\"clean\", \"linear-rules\", {after}");
-    let (explained, causes) = campaign(&plan, "1 s", &["--quick"]);
+    let (explained, causes) = campaign(&plan, "500 ms", &["--quick"]);
     let [clean, put_in] = [true, false].map(|clean| {
         let of = |one: &&Explained| (one.variant == "clean") == clean;
         explained.iter().filter(of).collect::<Vec<_>>()

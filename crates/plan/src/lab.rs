@@ -11,6 +11,7 @@ pub(crate) mod ssh;
 mod tests;
 pub(crate) mod types;
 
+use crate::backend::Backend;
 use crate::names::Named;
 use crate::value::{Entry, Tree};
 use crate::{Diagnostic, Source, reader, schema as plan_schema};
@@ -113,6 +114,28 @@ impl Lab {
         self.having(Role::Receiver)
             .next()
             .unwrap_or_else(|| unreachable!("a lab without one has a fault"))
+    }
+
+    /// Whether generators and receiver can all send and count at once. `tool`: that of a host, where it is known.
+    ///
+    /// # Errors
+    /// A host whose tool cannot, and what to do.
+    pub fn both_ways(&self, tool: impl Fn(&Host) -> Option<Backend>) -> Result<(), String> {
+        for host in self.generators().chain([self.receiver()]) {
+            let Some(tool) = tool(host) else { continue };
+            let why = match tool {
+                Backend::AfXdp => {
+                    "a queue has only one such socket, which cannot both send and receive at one interface"
+                }
+                tool if !tool.is_own() => "it cannot send and count at once",
+                _ => continue,
+            };
+            return Err(format!(
+                "direction = \"both\" cannot be measured with {tool} on {}: {why}; use tool = \"linerate\", or direction = \"forward\"",
+                host.name
+            ));
+        }
+        Ok(())
     }
 
     /// The far end of the DUT's tunnels.

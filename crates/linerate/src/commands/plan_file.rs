@@ -3,8 +3,10 @@
 use crate::output::faulty;
 use crate::prelude::*;
 use linerate_measure::experiment::System;
+use linerate_measure::record::Direction;
 use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
+use linerate_plan::campaign::Campaign;
 use linerate_plan::changes::changes;
 use linerate_plan::lab::Lab;
 use linerate_plan::schema::schema;
@@ -157,6 +159,18 @@ fn lab_of(plan: &plan::Plan, file: &Path, given: Option<&Path>) -> Option<PathBu
     }
 }
 
+/// Whether the tools that a lab file names can send and count as a plan wants it.
+fn check_tools(plan: &Campaign, lab: &Lab) -> Result<()> {
+    let both = plan
+        .kinds
+        .iter()
+        .any(|kind| kind.direction == Direction::Both);
+    match lab.both_ways(|host| host.tool).map_err(usage) {
+        Err(why) if both => Err(why),
+        _ => Ok(()),
+    }
+}
+
 /// Whether a plan is one that comes with linerate: the lab file that it names is an example.
 fn is_shipped(file: &Path) -> bool {
     !input::is_stdin(file) && !file.is_file()
@@ -195,6 +209,10 @@ fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Exit {
             let first = plan.campaign(plan.systems[0], false);
             first.map_or(Ok(()), |of| check_lab(of, &name, lab.is_some()))?;
             let own = lab_of(&plan, file, lab);
+            let read = own.as_deref().and_then(|own| read_lab(own).ok());
+            if let (Some(of), Some(lab)) = (first, &read) {
+                check_tools(of, lab)?;
+            }
             labs.extend(own.filter(|own| own.exists() || lab.is_some() || !is_shipped(file)));
         }
     }
@@ -259,6 +277,8 @@ fn show_plan(args: &ShowPlan) -> Exit {
         *quick,
     )?;
     check_lab(campaign, &name, lab.is_some())?;
+    lab.as_ref()
+        .map_or(Ok(()), |lab| check_tools(campaign, lab))?;
     let rehearsed = lab
         .as_ref()
         .map(|lab| rehearse(campaign, lab, folder(file)))

@@ -194,11 +194,15 @@ fn hosts_that_cannot_send_and_count_at_once_are_refused() {
             "LAB.toml",
             &file.replacen("tool = \"linerate\"", &format!("tool = \"{tool}\""), 1),
         );
-        let ended = lab.run(&only("forwarding"), &[]);
-        ended.fails(
-            2,
-            &[&format!("cannot be measured with {tool} on generator"), why],
-        );
+        let says = [
+            &*format!("cannot be measured with {tool} on generator"),
+            why,
+        ];
+        lab.run(&only("forwarding"), &[]).fails(2, &says);
+        for verb in ["check", "show"] {
+            let read = lab.linerate(&["plan", verb, "plan.toml", "--lab", "LAB.toml"]);
+            read.run().fails(2, &says);
+        }
         assert!(!std::path::Path::new(&lab.records()).exists());
     }
     lab.is_as_it_was();

@@ -104,7 +104,9 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
         .iter()
         .any(|kind| kind.direction == Direction::Both)
     {
-        site.check_both_ways()?;
+        site.lab
+            .both_ways(|host| site.tool(host).ok())
+            .map_err(crate::messages::usage)?;
     }
     prepared
         .slots

@@ -287,28 +287,6 @@ impl Site {
         }
     }
 
-    /// Whether generators and receiver can all send and count at once.
-    ///
-    /// # Errors
-    /// Their tools cannot.
-    pub(super) fn check_both_ways(&self) -> Result<()> {
-        for host in self.lab.generators().chain([self.lab.receiver()]) {
-            let tool = self.tool(host)?;
-            let why = match tool {
-                Backend::AfXdp => {
-                    "a queue has only one such socket, which cannot both send and receive at one interface"
-                }
-                tool if !tool.is_own() => "it cannot send and count at once",
-                _ => continue,
-            };
-            bail_usage!(
-                "direction = \"both\" cannot be measured with {tool} on {}: {why}; use tool = \"linerate\", or direction = \"forward\"",
-                host.name
-            );
-        }
-        Ok(())
-    }
-
     /// The facts of the DUT for records; without a DUT, those of the receiver.
     pub fn host_facts(&self) -> HostFacts {
         if let Some(black_box) = &self.lab.black_box {
