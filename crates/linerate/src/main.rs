@@ -13,7 +13,7 @@ mod watch;
 
 use linerate_linux::guest::inside::{self, Part};
 use linerate_runner::testbed::guests;
-use linerate_runner::{fault, input};
+use linerate_runner::{fault, messages};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -23,6 +23,9 @@ fn main() -> ExitCode {
         None => {}
     }
     fault::install();
+    // A limit on file sizes (ulimit -f) is then an error of the write, reported with the file, and not the program's end.
+    // SAFETY: ignoring a signal touches no memory.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     if let Some(number) = commands::calc::negative() {
         eprintln!("linerate: {number} is negative: calculators take numbers above 0");
         return ExitCode::from(output::USAGE);
@@ -47,7 +50,7 @@ fn run(cli: cli::Cli) -> ExitCode {
         eprint!("{error}");
         return ExitCode::from(output::USAGE);
     }
-    let told = told(&error);
+    let told = messages::told(&error);
     output::tell(&told);
     if told.contains("Operation not permitted") && !rustix::process::geteuid().is_root() {
         eprintln!(
@@ -55,35 +58,4 @@ fn run(cli: cli::Cli) -> ExitCode {
         );
     }
     ExitCode::from(output::FAILED)
-}
-
-/// The error and its causes, without causes that the error's text already contains, and without numbers of the system's errors.
-fn told(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        let words = input::without_number(&cause);
-        if text.is_empty() {
-            text = words;
-        } else if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_are_told_once() {
-        let io = std::io::Error::from_raw_os_error(libc::EPERM);
-        let error = anyhow::Error::from(io)
-            .context("cannot do it: Operation not permitted")
-            .context("starting");
-        assert_eq!(
-            told(&error),
-            "starting: cannot do it: Operation not permitted"
-        );
-    }
 }

@@ -21,6 +21,7 @@ pub use linerate_plan::{BuiltIn, Diagnostic};
 pub use linerate_report::document::{Document, Tone};
 pub use linerate_report::pages;
 pub use linerate_runner::interrupt::{self, interrupted};
+pub use linerate_runner::messages::told;
 pub use linerate_runner::progress::Progress;
 pub use linerate_runner::{handle, input};
 pub use linerate_wire::units::counted;

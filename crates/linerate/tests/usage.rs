@@ -369,6 +369,14 @@ fn output_that_does_not_arrive_is_an_error() {
     }
     // Nor is a standard error that takes nothing a reason to panic.
     shell("show ./nosuch", "2> /dev/full").status(1);
+    for line in [
+        "export parquet campaign -o x.parquet",
+        "show campaign -o page.html",
+    ] {
+        let script = format!("ulimit -f 1; exec {LINERATE} {line}");
+        let ended = Program::new("sh").args(["-c", &script]).dir(scratch.path());
+        ended.run().fails(1, &["File too large"]);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod profiles;
 
 use crate::interrupt::interrupted;
+use crate::messages::told;
 use crate::progress::Progress;
 use crate::testbed::{ATTEMPTS, Request, Testbed, TrialOutcome};
 use anyhow::{Context, Result, anyhow};
@@ -156,7 +157,10 @@ fn enter_rules(passed: Vec<(usize, Result<RulesPassed>)>, summary: &mut Summary)
             Ok(rules) => summary.rules.push(rules),
             Err(error) => summary.warnings.push(Warning {
                 slot: Some(slot),
-                text: format!("how many rules a frame passes is not known: {error:#}"),
+                text: format!(
+                    "how many rules a frame passes is not known: {}",
+                    told(&error)
+                ),
                 spoils: None,
             }),
         }
@@ -176,7 +180,7 @@ fn enter(
                 summary.profiles.push(profile);
             }
             Err(error) => {
-                let text = format!("not profiled: {error:#}");
+                let text = format!("not profiled: {}", told(&error));
                 summary.warnings.push(Warning {
                     slot: Some(slot),
                     text,

@@ -1,5 +1,6 @@
 //! The revisions of a file in a git tree. Nothing in the tree changes, and nothing is checked out.
 
+use crate::messages::told;
 use anyhow::{Context, Result, bail};
 use linerate_plan::rules::own::MOST_BYTES;
 use std::io::Read;
@@ -60,7 +61,7 @@ impl Tracked {
         let (commit, file) = revision.split_once(':').unwrap_or((revision, &self.file));
         let object = format!("{commit}:./{file}");
         let text = self.git(&["cat-file", "blob", &object]);
-        text.map_err(|error| format!("{error:#}"))
+        text.map_err(|error| told(&error))
     }
 
     /// The output of a git command in the tree's folder.

@@ -103,7 +103,5 @@ pub fn install() {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
-        // A limit on file sizes (ulimit -f) is then an error of the write, reported with the file, and not the program's end.
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }

@@ -1,5 +1,6 @@
 //! Standard error: what every verb says there, and how wide and how colourful a terminal is.
 
+use crate::input::without_number;
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
 use linerate_report::format::Style;
@@ -14,6 +15,20 @@ pub fn tell(text: impl std::fmt::Display) {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
+
+/// An error and its causes, without causes that its text already contains, and without numbers of the system's errors.
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        let words = without_number(&cause);
+        if text.is_empty() {
+            text = words;
+        } else if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+    }
+    text
+}
 
 /// Makes a usage error of anything that can be shown.
 pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
@@ -83,4 +98,21 @@ pub fn terminal_columns() -> Option<usize> {
 pub fn terminal_rows() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
     (size.ws_row > 0).then_some(usize::from(size.ws_row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let io = std::io::Error::from_raw_os_error(libc::EPERM);
+        let error = anyhow::Error::from(io)
+            .context("cannot do it: Operation not permitted")
+            .context("starting");
+        assert_eq!(
+            told(&error),
+            "starting: cannot do it: Operation not permitted"
+        );
+    }
 }

@@ -121,7 +121,8 @@ impl Source {
         let stop = Some(&interrupt::INTERRUPTED);
         let reached = self.target().map_err(|error| match &self.place {
             Some(_) if error.is::<RemoteError>() => anyhow!(
-                "{error:#}; or save the router's outputs into a folder: linerate facts --help"
+                "{}; or save the router's outputs into a folder: linerate facts --help",
+                told(&error)
             ),
             _ => error,
         });

@@ -64,7 +64,7 @@ fn stacks(what: &str) -> Result<PathBuf, String> {
         return Ok(path);
     }
     let folder = handle::folder(campaign)?;
-    let open = OpenCampaign::open(what).map_err(|why| format!("{why:#}"))?;
+    let open = OpenCampaign::open(what).map_err(|why| told(&why))?;
     let profiled = open.results().into_iter().filter_map(|slot| {
         let file = format!("profiles/{}.stack", slot.id + 1);
         folder.join(&file).is_file().then_some((slot, file))

@@ -50,7 +50,7 @@ pub fn run(args: &List) -> Exit {
         match line(handle, folder) {
             Ok(line) => lines.push(line),
             // A folder that is broken must not hide the others.
-            Err(error) => tell(format!("{error:#}")),
+            Err(error) => tell(told(&error)),
         }
     }
     let page = || {

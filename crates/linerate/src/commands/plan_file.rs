@@ -187,7 +187,7 @@ fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Exit {
         let bytes = match read(file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                tell(format!("{error:#}"));
+                tell(told(&error));
                 unreadable = true;
                 continue;
             }
@@ -221,7 +221,7 @@ fn check(files: &[PathBuf], lab: Option<&Path>, how: &Printed) -> Exit {
         let bytes = match bytes_of_lab(file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                tell(format!("{error:#}"));
+                tell(told(&error));
                 unreadable = true;
                 continue;
             }

@@ -9,6 +9,7 @@ use linerate_measure::record::{After, Campaign, Explanation, HostFacts, LabKind,
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::proof::Change;
 use linerate_runner::interrupt::interrupted;
+use linerate_runner::messages::told;
 use linerate_runner::session::{Session, Wanted, changes_of_machine};
 use linerate_runner::testbed::hosts::folder;
 use std::fs::{self, OpenOptions};
@@ -166,7 +167,7 @@ pub fn prove(
         let allowed = || cheap(campaign, then).map_or(Ok(()), Err);
         let proof = match allowed().and(plan) {
             Ok(plan) => one(plan.campaign, &cause, name, base, budget)
-                .unwrap_or_else(|error| Proof::not_run(format!("{error:#}"))),
+                .unwrap_or_else(|error| Proof::not_run(told(&error))),
             Err(reason) => Proof::not_run(reason),
         };
         explanations[place.0].findings[place.1].proof = Some(proof);

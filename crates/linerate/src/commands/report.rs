@@ -126,7 +126,11 @@ fn tuning(directory: &Path, tuned: &Tuned) -> Result<(String, Document)> {
                 }
                 campaigns.push((format!("Campaign: {}", stage.name), page));
             }
-            Err(error) => tell(format!("{} is left out: {error:#}", folder.display())),
+            Err(error) => tell(format!(
+                "{} is left out: {}",
+                folder.display(),
+                told(&error)
+            )),
         }
     }
     Ok((started, pages::tuning_report(tuned, campaigns)))

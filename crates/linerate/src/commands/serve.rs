@@ -81,7 +81,7 @@ pub fn run(args: &Serve) -> Exit {
             page(&root, path)
         };
         answer.unwrap_or_else(|error| {
-            tell(format!("{path}: {error:#}"));
+            tell(format!("{path}: {}", told(&error)));
             Answer::refused(
                 "500 Internal Server Error",
                 "this cannot be read: the terminal of linerate says why",

@@ -153,7 +153,7 @@ impl Maker<'_> {
             let (page, summary, stored) = match read {
                 Ok(read) => read,
                 Err(error) => {
-                    self.problem(format!("{prefix}{shown}"), format!("{error:#}"));
+                    self.problem(format!("{prefix}{shown}"), told(&error));
                     continue;
                 }
             };

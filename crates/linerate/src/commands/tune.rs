@@ -20,6 +20,7 @@ use linerate_plan::tuning::{Candidate, Combined, Tuning};
 use linerate_report::pages;
 use linerate_runner::handle;
 use linerate_runner::interrupt::interrupted;
+use linerate_runner::messages::told;
 use linerate_runner::session::{Measured, Session, Wanted, chosen};
 use linerate_runner::testbed::hosts::{self, Site};
 use linerate_stats::screening::Runs;
@@ -397,7 +398,7 @@ impl Tuner<'_> {
         if interrupted() {
             self.tuned.stopped = Some("interrupted".into());
         } else if let Err(error) = ended {
-            self.tuned.stopped = Some(format!("{error:#}"));
+            self.tuned.stopped = Some(told(error));
         }
         let (how, tuned) = (&self.args.campaign, &self.tuned);
         write_document(&self.folder, RECORD, tuned)?;

@@ -4,6 +4,7 @@ use super::embedded::lab_spec;
 use super::end_hosts::link_of;
 use super::prepare::Prepared;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::messages::told;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::dut_changes::{Check, Port, Target, questions};
 use linerate_linux::lab::EmbeddedLab;
@@ -86,7 +87,7 @@ impl Standing {
         let words = |error: linerate_linux::Error| error.to_string();
         let setup = prepared
             .setup(prepared.lane(cell), 0)
-            .map_err(|error| format!("{error:#}"))?;
+            .map_err(|error| told(&error))?;
         if prepared.mode == Mode::EndHosts {
             let by = setup.settings.path.as_ref().map(|path| path.by);
             let (by_kernel, _) = way(by.unwrap_or_default());

@@ -1,7 +1,7 @@
 //! The guest's side: linerate as the first program, which measures what its host asks for.
 
 use super::message::{Answer, Lab, Machine, Order, Preparation, line};
-use crate::messages::tell;
+use crate::messages::{tell, told};
 use crate::progress;
 use crate::session;
 use crate::testbed::Testbed;
@@ -19,7 +19,7 @@ use std::path::Path;
 pub fn serve() {
     progress::silence();
     if let Err(error) = dialogue() {
-        tell(format!("{error:#}"));
+        tell(told(&error));
     }
     inside::end();
 }
@@ -32,9 +32,7 @@ fn dialogue() -> Result<()> {
     let mut order = Vec::new();
     while orders.read_until(b'\n', &mut order)? > 0 {
         let answer = carry_out(&order, &mut testbed);
-        let failed = |e: anyhow::Error| Answer::Failed {
-            why: format!("{e:#}"),
-        };
+        let failed = |e: anyhow::Error| Answer::Failed { why: told(&e) };
         answers.write_all(&line(&answer.unwrap_or_else(failed)))?;
         order.clear();
     }

@@ -3,6 +3,7 @@
 use super::preparation::cells;
 use super::site::{lane_steps, port_of};
 use super::tester::{Side, task};
+use crate::messages::told;
 use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};
@@ -245,6 +246,6 @@ fn by_tool(
             });
             Action::of(format!("{tool} {does} {at}{when}"), &Program::new(shown))
         }
-        Err(error) => words("cannot be measured", format!("{error:#}")),
+        Err(error) => words("cannot be measured", told(&error)),
     }
 }

@@ -7,7 +7,7 @@ pub use dut::{lane_steps, port_of};
 use crate::fault;
 use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::messages::{faulty, tell, usage};
+use crate::messages::{faulty, tell, told, usage};
 use crate::plans::instead;
 use crate::progress::Progress;
 use crate::testbed::prepare::origins;
@@ -194,7 +194,7 @@ impl Site {
                         .map(|error| error.host.clone());
                     let remedy = "see linerate and its privileges there, or choose another port: tool = \"af-packet\" in the lab file";
                     let fault = Diagnostic::new("the tester's ports cannot be used");
-                    let fault = fault.evidence(format!("{error:#}")).remedy(remedy);
+                    let fault = fault.evidence(told(&error)).remedy(remedy);
                     problems.push(host.into_iter().fold(fault, |fault, host| fault.of(&host)));
                 }
             }
