@@ -62,6 +62,13 @@ pub struct PathCounts {
     pub latest_ns: u64,
 }
 
+impl PathCounts {
+    /// Whether every frame that came in has gone out or is known to be lost.
+    pub fn is_whole(&self) -> bool {
+        self.frames_in == self.frames_out + self.frames_dropped + self.frames_refused
+    }
+}
+
 /// TCP in one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpTrial {

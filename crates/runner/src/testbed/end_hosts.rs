@@ -120,14 +120,20 @@ impl Testbed for EndHosts {
         let ends = iperf3(&lab, &timing, flows, congestion_control(setup))?;
         collectors.during(Moment::Ended);
         let drain = Instant::now() + Duration::from_nanos(timing.drain_ns + 2 * link.delay_ns);
-        while !lab.is_empty() && Instant::now() < drain && !interrupted() {
+        // The last frame of a host that had no CPU may come while the counters are read.
+        let (after, counts) = loop {
+            let over = Instant::now() >= drain || interrupted();
+            let counts = lab.path()?;
+            let after = lab.counters()?;
+            let passed = lab.is_empty() && lab.path()? == counts;
+            if over || passed && counts.iter().all(PathCounts::is_whole) {
+                break (after, counts);
+            }
             thread::sleep(Duration::from_millis(5));
-        }
-        let after = lab.counters()?;
+        };
         let waited_ns = turn.waited_ns;
         drop(turn);
         let seen = lab.largest(PORT, flows as usize);
-        let counts = lab.path()?;
         let of = self.prepared.slots[cell]
             .path
             .clone()
