@@ -159,11 +159,11 @@ pub struct RateUnit {
 }
 
 impl RateUnit {
-    /// Mpps unless all of these rates are far below.
+    /// Mpps if the largest of these rates has one or more, or none is known.
     pub fn of(rates: impl IntoIterator<Item = f64>) -> RateUnit {
         let (scale, name) = match rates.into_iter().fold(0.0, f64::max) {
-            v if v >= 1e5 || v <= 0.0 => (1e6, "Mpps"),
-            v if v >= 100.0 => (1e3, "kpps"),
+            v if v >= 1e6 || v <= 0.0 => (1e6, "Mpps"),
+            v if v >= 1e3 => (1e3, "kpps"),
             _ => (1.0, "pps"),
         };
         RateUnit { scale, name }

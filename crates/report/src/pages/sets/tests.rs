@@ -185,7 +185,7 @@ fn frame_lengths_have_the_line_rate_of_a_link_that_carries_them() {
             "line rate of simple IMIX, 1 Gbit/s"
         ]
     );
-    let [line, imix] = [1, 2].map(|at| chart.series[at].points.last().unwrap().y * 1e6);
+    let [line, imix] = [1, 2].map(|at| chart.series[at].points.last().unwrap().y * 1e3);
     assert_eq!(
         (line.round(), imix.round()),
         (81_274.0, (1e9 / 8.0 / (SIMPLE_IMIX_AVERAGE + 20.0)).round())
