@@ -12,6 +12,8 @@ use std::process::Command;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Seconds for one block. The longest shown takes some 15, alone.
 const TIMEOUT: u32 = 600;
+/// The document whose loads take minutes.
+const QUESTIONS: &str = "docs/questions.md";
 /// Between the outputs of a block's commands.
 const MARK: &str = "=== end of command ===";
 /// Words that go with a number, and change with its size.
@@ -263,6 +265,7 @@ fn run_all(with_root: bool) {
     let ran: usize = match with_root {
         true => documents
             .iter()
+            .filter(|document| !document.ends_with(QUESTIONS))
             .map(|document| run_document(document, true))
             .sum(),
         false => std::thread::scope(|scope| {
@@ -310,6 +313,12 @@ fn commands_without_root_print_what_the_documents_show() {
 #[ignore = "needs root: run by make test as root"]
 fn commands_with_root_print_what_the_documents_show() {
     run_all(true);
+}
+
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn takes_minutes_questions_have_the_answers_that_are_shown() {
+    assert!(run_document(&Path::new(ROOT).join(QUESTIONS), true) > 2);
 }
 
 #[test]
