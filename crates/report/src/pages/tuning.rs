@@ -28,6 +28,13 @@ pub fn tuning(tuned: &Tuned) -> Document {
     page
 }
 
+/// The effects of a table, in words.
+const EFFECTS: &str = "Each effect is the mean over runs with and without the other changes. Its interval comes from the \
+    spread between runs: each run has a DUT of its own.";
+/// The effects of a confirmation, in words.
+const CONFIRMED: &str = "p is that of the confirmation, corrected for the number of changes (Holm). The confirmation leaves \
+    out changes whose effect in the screening was small against its interval.";
+
 /// The page below its title.
 fn said(tuned: &Tuned) -> Document {
     let mut page = Document::default();
@@ -92,19 +99,9 @@ fn said(tuned: &Tuned) -> Document {
         },
     );
     page.gap();
-    page.note(
-        "Each effect is the mean over runs with and without the other changes. Its interval comes from the spread between runs: each run \
-         has a DUT of its own.",
-    );
-    if tuned
-        .changes
-        .iter()
-        .any(|change| change.confirmed.is_some())
-    {
-        page.note(
-            "p is that of the confirmation, corrected for the number of changes (Holm). The confirmation leaves out changes whose effect \
-             in the screening was small against its interval.",
-        );
+    page.note(EFFECTS);
+    if tuned.changes.iter().any(|c| c.confirmed.is_some()) {
+        page.note(CONFIRMED);
     }
     for stage in &tuned.stages {
         page.note(words(stage));

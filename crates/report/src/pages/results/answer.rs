@@ -109,17 +109,13 @@ pub fn open(shown: &Shown<'_>) -> Option<String> {
     let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
     let all = shown.summary.comparisons.iter();
     let open: Vec<&Compared> = all.filter(open).collect();
-    // A row has one change; a cell may be compared with several.
+    // A row has one change, a cell may be compared with several; floods have a table of their own.
+    let flooded = flood::has_rows(shown);
     let in_table = |c: &&&Compared| {
-        let row = shown.row(c.of);
-        row.and_then(|row| row.baseline)
-            .is_some_and(|baseline| baseline.than == c.against.than)
+        let baseline = shown.row(c.of).and_then(|row| row.baseline);
+        flooded || baseline.is_some_and(|baseline| baseline.than == c.against.than)
     };
-    // Beside a flood, the table compares with the same cell without a flood.
-    let beside = open
-        .iter()
-        .filter(|c| !in_table(c) && !flood::has_rows(shown));
-    let beside: Vec<&&Compared> = beside.collect();
+    let beside: Vec<&&Compared> = open.iter().filter(|c| !in_table(c)).collect();
     let mut comparisons = counted(open.len(), "comparison");
     if let ([first, ..], true) = (&beside[..], beside.len() < open.len()) {
         let [of, than] = [first.of, first.against.than].map(|cell| shown.name(cell));
