@@ -137,7 +137,13 @@ fn whoever_is_killed_leaves_nothing() {
 )]
 fn takes_minutes_plans_measure_in_a_guest_what_this_kernel_may_lack() {
     let (kernel, files) = (kernel(), Scratch::new());
-    for (plan, slots) in [("flow-table", 6), ("shaping", 5)] {
+    // IPv6 in ipip, slot 9, and IPv4 in sit, slot 10, cannot be.
+    let tunnels = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17];
+    for (plan, slots) in [
+        ("flow-table", &tunnels[..6]),
+        ("shaping", &tunnels[..5]),
+        ("tunnels", &tunnels),
+    ] {
         let out = files.file(plan);
         let words = ["run", plan, "--quick", "--emulated"];
         let ended = linerate(
@@ -147,9 +153,9 @@ fn takes_minutes_plans_measure_in_a_guest_what_this_kernel_may_lack() {
         )
         .run();
         let trials = campaign::trials(Path::new(&out));
-        for slot in 0..slots {
+        for slot in slots {
             let carried = |trial: &&Value| {
-                trial["slot"] == slot
+                trial["slot"] == *slot
                     && trial["audit"]["unlocated"] == 0
                     && trial["receiver"]["frames"] != 0
             };
@@ -160,6 +166,93 @@ fn takes_minutes_plans_measure_in_a_guest_what_this_kernel_may_lack() {
         }
     }
 }
+
+/// One outer packet in ten is dropped on its way out of the first router.
+#[test]
+#[cfg_attr(
+    not(kernel),
+    ignore = "needs QEMU and a kernel's package: scripts/setup test"
+)]
+fn takes_minutes_a_known_loss_in_a_tunnel_is_found_to_the_frame() {
+    let (kernel, files) = (kernel(), Scratch::new());
+    let mut plan = String::from(LOSS);
+    for dut in ["gre", "ipip", "sit", "geneve", "ipsec"] {
+        let drop = "table ip t { chain c { type filter hook output priority 0; ip daddr 198.18.0.6 numgen inc mod 10 == 0 drop; }; }";
+        let commands = format!("[{{ run = \"nft '{drop}'\", undo = \"nft delete table ip t\" }}]");
+        plan += &format!(
+            "[variants.{dut}]\noptional = true\ndut = \"{dut}\"\nrequires = {{ tools = [\"nft\"] }}\ncommands = {commands}\n"
+        );
+    }
+    let (path, out) = (files.file("loss.toml"), files.file("out"));
+    fs::write(&path, plan).unwrap();
+    let ended = linerate([
+        "run",
+        &path,
+        "--emulated",
+        "--kernel",
+        &kernel,
+        "--out",
+        &out,
+    ])
+    .run();
+    let trials = campaign::trials(Path::new(&out));
+    // Bytes that each tunnel adds to a frame of 80 bytes.
+    let slots = [4, 5, 6, 9, 10, 11, 12, 13];
+    let added = [24, 24, 20, 20, 50, 50, 54, 54];
+    for (slot, added) in slots.into_iter().zip(added) {
+        let of_slot = |trial: &&Value| trial["slot"] == slot;
+        let trial = trials.iter().find(of_slot);
+        let trial = trial.unwrap_or_else(|| panic!("slot {slot}: {ended:?}"));
+        let losses = trial["losses"].as_array().unwrap();
+        let lost = |full: bool| -> u64 {
+            let at = |loss: &&Value| loss["place"].as_str().unwrap().ends_with("ring full") == full;
+            let frames = losses
+                .iter()
+                .filter(at)
+                .map(|loss| loss["frames"].as_u64().unwrap());
+            frames.sum()
+        };
+        let entered = trial["generator"]["frames"].as_u64().unwrap() - lost(true);
+        assert_eq!(trial["audit"]["unlocated"], 0, "{trial}");
+        assert!(
+            (10 * lost(false)).abs_diff(entered) < 10,
+            "slot {slot}: {losses:?}"
+        );
+        assert!(entered >= 10, "slot {slot}: {entered}");
+        let between = |what: &str| {
+            let of_link = |prefix: &str| {
+                let named = |(name, _): &(&String, &Value)| {
+                    name.starts_with(prefix) && name.ends_with(what)
+                };
+                trial["dut"].as_object().unwrap().iter().find(named)
+            };
+            let (_, n) = of_link("under0.").or_else(|| of_link("out")).unwrap();
+            n.as_u64().unwrap()
+        };
+        let [packets, bytes] = ["tx_packets", "tx_bytes"].map(between);
+        assert_eq!(packets, entered - lost(false), "slot {slot}");
+        assert_eq!(bytes, packets * (80 + added), "slot {slot}");
+    }
+}
+
+/// A plan of tunnels that lose.
+const LOSS: &str = r#"title = "Losses in tunnels"
+question = "Is a known loss found?"
+
+[traffic]
+size = "84 B"
+
+[variants.forwarding]
+
+[factors.family]
+sets = "traffic.family"
+levels = ["IPv4", "IPv6"]
+
+[trials]
+duration = "50 ms"
+blocks = 1
+
+"#;
 
 #[test]
 fn what_is_no_kernel_is_refused_before_anything_is_booted() {

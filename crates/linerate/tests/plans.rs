@@ -86,6 +86,7 @@ fn every_experiment_is_there() {
         "tables",
         "teardown",
         "threaded-napi",
+        "tunnels",
         "vlan",
         "vxlan",
         "xdp",

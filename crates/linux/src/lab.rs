@@ -19,6 +19,7 @@ mod rules;
 pub mod setup;
 pub mod support;
 mod topology;
+mod tunnels;
 pub mod workspace;
 
 pub use dut::DutEnd;

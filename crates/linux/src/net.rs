@@ -16,6 +16,8 @@ pub mod registry;
 pub mod sysctl;
 pub mod sysfs;
 pub mod userns;
+pub(crate) mod wireguard;
+pub(crate) mod xfrm;
 
 pub use netns::Netns;
 

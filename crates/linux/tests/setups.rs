@@ -15,3 +15,5 @@ mod settings;
 mod shapes;
 #[path = "setups/telemetry.rs"]
 mod telemetry;
+#[path = "setups/tunnels.rs"]
+mod tunnels;

@@ -26,6 +26,20 @@ pub enum Dut {
     Nested,
     /// A router whose interfaces are 802.1Q VLANs on top of the two ends.
     Vlan,
+    /// Two routers in a row, without a tunnel: what the tunnels are compared with.
+    TwoRouters,
+    /// Two routers with a GRE tunnel between them.
+    Gre,
+    /// …with one of IPv4 in IPv4.
+    Ipip,
+    /// …with one of IPv6 in IPv4.
+    Sit,
+    /// …with a GENEVE tunnel.
+    Geneve,
+    /// …with WireGuard.
+    Wireguard,
+    /// …with ESP in tunnel mode, by AES-GCM.
+    Ipsec,
     /// An XDP program that forwards by the kernel's routing table.
     Xdp,
     /// Passes exactly this many frames a second on each CPU: a known answer.
@@ -74,7 +88,7 @@ impl Segment {
 }
 
 /// The kinds of DUT, with descriptions.
-pub(crate) const DUTS: [(&str, &str); 18] = [
+pub(crate) const DUTS: [(&str, &str); 25] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     (
@@ -101,6 +115,19 @@ pub(crate) const DUTS: [(&str, &str); 18] = [
         "vlan",
         "a router with 802.1Q VLAN interfaces on top of its two links",
     ),
+    (
+        "two-routers",
+        "two routers in a row, to compare tunnels with",
+    ),
+    (
+        "gre",
+        "two routers in a row with a GRE tunnel: one wraps each packet, one unwraps it",
+    ),
+    ("ipip", "the same with IPv4 packets in IPv4"),
+    ("sit", "the same with IPv6 packets in IPv4"),
+    ("geneve", "the same with GENEVE"),
+    ("wireguard", "the same with WireGuard"),
+    ("ipsec", "the same with ESP in tunnel mode, by AES-GCM"),
     (
         "xdp",
         "an XDP program that forwards by the kernel's routing table",

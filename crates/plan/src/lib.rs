@@ -40,6 +40,7 @@ pub mod text_form;
 pub mod timetable;
 pub mod toml_text;
 pub mod tuning;
+pub mod tunnel;
 pub mod units;
 mod value;
 

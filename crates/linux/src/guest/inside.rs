@@ -57,6 +57,10 @@ pub fn begin() -> io::Result<File> {
     for name in modules::CHANNEL {
         load(name)?;
     }
+    for name in modules::OF_CPU {
+        // A CPU without these instructions refuses the module.
+        let _ = load(name);
+    }
     let began = Instant::now();
     let device = loop {
         match port() {

@@ -2,6 +2,7 @@
 
 use super::{GuestError, elf};
 use crate::process::{Input, Job};
+use linerate_plan::tunnel::TUNNELS;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::process::Command;
@@ -38,6 +39,9 @@ const FILES: [&str; 12] = [
 /// The guest speaks through these.
 pub const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
 
+/// Ciphers by instructions of the CPU, which other systems load where a CPU has them.
+pub const OF_CPU: [&str; 2] = ["aesni_intel", "ghash_clmulni_intel"];
+
 /// Reads a file of the tree, by its path below the folder of the modules.
 pub type Read<'r> = dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'r;
 
@@ -61,8 +65,14 @@ pub fn name(path: &str) -> Option<String> {
 pub fn is_wanted(path: &str) -> bool {
     let below = path.strip_prefix("kernel/").unwrap_or(path);
     let by_name = |wanted: &str| name(path).is_some_and(|name| name == wanted);
+    let tunnels = TUNNELS.iter().flat_map(|tunnel| tunnel.modules).copied();
+    let files = FILES
+        .into_iter()
+        .chain(CHANNEL)
+        .chain(OF_CPU)
+        .chain(tunnels);
     (FOLDERS.iter().any(|folder| below.starts_with(folder)) && !below.contains("/ipvs/"))
-        || FILES.into_iter().chain(CHANNEL).any(by_name)
+        || files.into_iter().any(by_name)
 }
 
 /// The modules of these paths that are wanted, or are in `also`, with all that they depend on.
@@ -233,6 +243,7 @@ mod tests {
             "kernel/net/netfilter/nf_tables.ko",
             "kernel/drivers/net/vxlan/vxlan.ko.xz",
             "kernel/drivers/char/virtio_console.ko",
+            "kernel/net/ipv4/ip_gre.ko.xz",
         ] {
             assert!(is_wanted(wanted), "{wanted}");
         }

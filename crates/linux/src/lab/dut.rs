@@ -44,6 +44,8 @@ pub struct DutEnd {
     pub outside: Interface,
     /// Interfaces that forward, towards either side: the cards themselves for most kinds.
     pub(super) router: [Interface; 2],
+    /// The first router's end of the link to the second, where there are two.
+    pub(super) between: Option<Interface>,
     /// The one that forwards first.
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) known: Option<MappedArray<Known>>,
@@ -89,6 +91,7 @@ impl DutEnd {
             inside,
             outside,
             router,
+            between: None,
             nodes,
             known: None,
             first: None,
@@ -143,7 +146,6 @@ impl DutEnd {
     /// Gives the router its addresses, and the routes and neighbours that the traffic needs. `tester`: the Ethernet addresses of
     /// generator and receiver.
     fn addresses(&self, tester: [MacAddr; 2]) -> Result<(), Error> {
-        let route = &self.nodes[0].route;
         let families = if has_ipv6(&self.namespace) { 2 } else { 1 };
         for ((interface, side), mac) in self
             .router
@@ -151,6 +153,7 @@ impl DutEnd {
             .zip([&GENERATOR_SIDE, &RECEIVER_SIDE])
             .zip(tester)
         {
+            let route = &interface.node.route;
             for Side {
                 dut,
                 tester,
@@ -167,17 +170,18 @@ impl DutEnd {
 
     /// Routes and neighbours beyond those that the traffic needs.
     fn tables(&self, setup: &Setup) -> Result<(), Error> {
-        let route = &self.nodes[0].route;
         let end = |end: End| match end {
-            End::In => (self.router[0].index, &GENERATOR_SIDE),
-            End::Out => (self.router[1].index, &RECEIVER_SIDE),
+            End::In => (&self.router[0], &GENERATOR_SIDE),
+            End::Out => (&self.router[1], &RECEIVER_SIDE),
         };
         let tester = |side: &[Side; 2], v4: bool| side[usize::from(!v4)].tester;
         let Settings {
             routes, neighbours, ..
         } = &setup.settings;
         for neighbour in &neighbours.explicit {
-            route.add_neighbour(end(neighbour.end).0, neighbour.address, neighbour.mac.0)?;
+            let (at, _) = end(neighbour.end);
+            let route = &at.node.route;
+            route.add_neighbour(at.index, neighbour.address, neighbour.mac.0)?;
         }
         for wanted in &routes.explicit {
             let (interface, side) = end(wanted.end);
@@ -185,10 +189,12 @@ impl DutEnd {
             let via = wanted
                 .via
                 .unwrap_or_else(|| tester(side, network.is_ipv4()));
-            route.add_route(network, length, Some(via), interface)?;
+            let route = &interface.node.route;
+            route.add_route(network, length, Some(via), interface.index)?;
         }
         let go_on = || !self.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
-        let (outside, _) = end(End::Out);
+        let (Interface { node, index, .. }, _) = end(End::Out);
+        let (route, outside) = (&node.route, *index);
         let [routes, neighbours] = [routes.count, neighbours.count].map(Option::unwrap_or_default);
         for family in setup.families.iter().copied() {
             let gateway = tester(&RECEIVER_SIDE, family == Family::V4);
@@ -283,8 +289,11 @@ impl DutEnd {
         Ok(others)
     }
 
-    /// The namespaces that a sysctl is set in: that which forwards; for bridges also that of the cards, where a nested DUT has its bridges.
+    /// The namespaces that a sysctl is set in: those that forward; for bridges also that of the cards, where a nested DUT has its bridges.
     fn namespaces_of(&self, key: &str) -> Vec<Netns> {
+        if self.between.is_some() {
+            return self.namespaces().into_iter().cloned().collect();
+        }
         let cards = &self.inside.node.namespace;
         let has_bridges = key.starts_with("net/bridge/") && cards.inode() != self.namespace.inode();
         let mut all = vec![self.namespace.clone()];

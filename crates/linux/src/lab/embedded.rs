@@ -1,8 +1,9 @@
 //! A lab that is up, and its lanes: each a DUT with its links to the tester. A lane's rules can be exchanged while it stands.
 
 use super::rules::listed;
+use super::setup::interface_names;
 use super::topology::Wiring;
-use super::{DutEnd, Interface, LabSpec, Node, Setup, support};
+use super::{DutEnd, Interface, LabSpec, Node, Setup, support, tunnels};
 use crate::error::Error;
 use crate::host::changes::{Change, Consent, Host, HostChanges};
 use crate::net::registry::NamespaceRecord;
@@ -10,6 +11,7 @@ use crate::net::{MacAddr, Netns, sysctl};
 use crate::process::Job;
 use linerate_measure::record::RuleCount;
 use linerate_plan::rules::Firewall;
+use linerate_plan::settings::Dut;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -242,6 +244,9 @@ impl Lane {
             }
             host = dut.configure(&setup, &spec, [generator.mac, receiver.mac])?;
             dut.nodes.iter().try_for_each(|node| node.wait_running())?;
+            if setup.settings.dut == Dut::Wireguard {
+                tunnels::shake_hands(dut, &interface_names(wiring.number)[1])?;
+            }
         }
         generator.wait_running()?;
         receiver.wait_running()?;

@@ -9,6 +9,7 @@
 //! Frames of the other direction take the same way back, past counters of their own: on a veth, each end counts what it received and
 //! what it sent. Only the counters inside the DUT are of both directions.
 
+use super::node::SECOND_ROUTER;
 use super::{DutEnd, Lane, Setup};
 use crate::error::Error;
 use crate::net::netlink::LinkStats;
@@ -32,6 +33,8 @@ struct DutSnapshot {
     cards: [String; 2],
     inside: LinkStats,
     outside: LinkStats,
+    /// The link between two routers, at the first.
+    between: Option<LinkStats>,
     /// All counters of its namespaces.
     counters: BTreeMap<String, u64>,
     known_drops: u64,
@@ -118,6 +121,10 @@ fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
         cards: [&dut.inside, &dut.outside].map(|card| card.name.clone()),
         inside: dut.inside.link()?.stats,
         outside: dut.outside.link()?.stats,
+        between: match &dut.between {
+            Some(link) => Some(link.link()?.stats),
+            None => None,
+        },
         counters: all,
         known_drops: dut
             .known
@@ -176,7 +183,11 @@ struct Way {
     receiver: &'static str,
     receiver_ring: &'static str,
     socket_ring: &'static str,
+    /// The routers of a DUT that has two, in the order in which its frames pass them.
+    routers: [&'static str; 2],
 }
+
+const FIRST_ROUTER: &str = "first router";
 
 static WAYS: [Way; 2] = [
     Way {
@@ -188,6 +199,7 @@ static WAYS: [Way; 2] = [
         receiver: "receiver program",
         receiver_ring: "receiver: receive ring full",
         socket_ring: "receiver: socket ring full",
+        routers: [FIRST_ROUTER, SECOND_ROUTER],
     },
     Way {
         reverse: true,
@@ -198,6 +210,7 @@ static WAYS: [Way; 2] = [
         receiver: "inside receiver program",
         receiver_ring: "inside receiver: receive ring full",
         socket_ring: "inside receiver: socket ring full",
+        routers: [SECOND_ROUTER, FIRST_ROUTER],
     },
 ];
 
@@ -209,6 +222,9 @@ impl Way {
             std::mem::swap(&mut turned.generator, &mut turned.receiver);
             if let Some(dut) = &mut turned.dut {
                 std::mem::swap(&mut dut.inside, &mut dut.outside);
+                if let Some(link) = &mut dut.between {
+                    std::mem::swap(&mut link.rx_packets, &mut link.tx_packets);
+                }
             }
         }
         turned
@@ -297,8 +313,6 @@ fn is_link(counter: &str, cards: &[String; 2]) -> bool {
 /// Where frames are that a router sends to where they came from.
 const RETURNED: &str = "DUT: sent back by the interface that they came by";
 
-const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
-
 /// Place where a router drops frames to the Ethernet broadcast address.
 const NOT_FORWARDED: &str = "DUT: broadcast frames, which are not forwarded";
 
@@ -350,7 +364,11 @@ fn reconcile(
             let lost = lost - unforwarded;
             let backlog = backlog(way, setup, [&inside, &sender], reasons).min(lost);
             full(&mut account, BACKLOG, backlog, Side::Dut);
-            locate_inside(&mut account, &setup.name, lost - backlog, reasons);
+            // A tunnel has a few packets of its own.
+            let handed_on = b.between.zip(a.between).map(|(b, a)| grown(&b, &a));
+            let in_first = handed_on.map(|link| entered.saturating_sub(link.tx_packets + backlog));
+            let routers = in_first.map(|frames| (way.routers, frames));
+            locate_inside(&mut account, &setup.name, lost - backlog, routers, reasons);
         }
         _ => {
             full(&mut account, way.receiver_ring, refused, Side::Tester);
@@ -428,10 +446,17 @@ fn lose(account: &mut Account, loss: Loss) {
     }
 }
 
-/// Gives the frames lost between the DUT's cards their reasons, as far as its counters have any. Interfaces come last: a frame that
+/// Gives the frames lost between the DUT's cards their reasons, as far as its counters have any. `routers`: the two of a DUT, and the
+/// frames that did not get from the one to the other. Interfaces come last: a frame that
 /// a program or the stack drops may be counted there, too.
-fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut Reasons) {
-    let mut left = lost;
+fn locate_inside(
+    account: &mut Account,
+    variant: &str,
+    lost: u64,
+    routers: Option<([&str; 2], u64)>,
+    reasons: &mut Reasons,
+) {
+    let (mut left, mut of_first) = (lost, routers.map_or(0, |(_, frames)| frames));
     let known = (format!("dropped by {variant}"), &mut reasons.known_drops);
     let stack = reasons.left.iter_mut().map(|(name, n)| (name.clone(), n));
     let dropped = [known]
@@ -446,6 +471,10 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut 
         let frames = left.min(*explains);
         left -= frames;
         *explains -= frames;
+        let of_second = reason.starts_with(SECOND_ROUTER);
+        if routers.is_some_and(|([first, _], _)| of_second == (first == SECOND_ROUTER)) {
+            of_first = of_first.saturating_sub(frames);
+        }
         dropped_inside(account, format!("DUT: {reason}"), frames, cause);
     }
     // A few are questions for the addresses of neighbours.
@@ -454,7 +483,18 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, reasons: &mut 
         left -= returned;
         dropped_inside(account, RETURNED.into(), returned, Cause::Dropped);
     }
-    dropped_inside(account, UNEXPLAINED.into(), left, Cause::Unexplained);
+    if let Some(([first, second], _)) = routers {
+        let frames = of_first.min(left);
+        left -= frames;
+        dropped_inside(account, unexplained(first), frames, Cause::Unexplained);
+        dropped_inside(account, unexplained(second), left, Cause::Unexplained);
+    } else {
+        dropped_inside(account, unexplained("DUT"), left, Cause::Unexplained);
+    }
+}
+
+fn unexplained(inside: &str) -> String {
+    format!("inside the {inside} (no counter says why)")
 }
 
 fn dropped_inside(account: &mut Account, place: String, frames: u64, cause: Cause) {

@@ -45,6 +45,9 @@ const ROUTER_V6: [(&str, &str); 8] = [
     ),
 ];
 
+/// The part of the second of two routers in a row.
+pub(super) const SECOND_ROUTER: &str = "second router";
+
 /// A namespace of a lab.
 #[derive(Debug)]
 pub struct Node {
@@ -68,6 +71,12 @@ impl Node {
     /// Something that forwards packets.
     pub(super) fn router(label: &str) -> Result<Arc<Node>, Error> {
         Node::prepared(&format!("DUT of {label}"), "", make_router)
+    }
+
+    /// The router behind the first.
+    pub(super) fn second_router(label: &str) -> Result<Arc<Node>, Error> {
+        let title = format!("DUT of {label} ({SECOND_ROUTER})");
+        Node::prepared(&title, SECOND_ROUTER, make_router)
     }
 
     /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the

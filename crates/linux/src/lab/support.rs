@@ -1,7 +1,7 @@
 //! Needs of a setup from this kernel and machine, tried in a throw-away namespace, so that a plan skips lanes that cannot be
 //! built here, with the reason and before anything is measured.
 
-use super::{Setup, addresses, dut};
+use super::{Setup, addresses, dut, tunnels};
 use crate::error::Error;
 use crate::host::changes::{Change, Host, check_module};
 use crate::host::{self, cpu};
@@ -10,6 +10,7 @@ use crate::net::{Netns, sysctl};
 use crate::process::{self, Input, Job, ProcessError};
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
+use linerate_plan::tunnel::{TUNNELS, Tunnel};
 use linerate_wire::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,9 +45,11 @@ impl Setup {
             Dut::Vxlan => &["veth", "vxlan", "bridge"],
             _ => &["veth"],
         };
+        let tunnel = self.settings.dut.tunnel().map(|tunnel| tunnel.link);
         let tools = self.rules.iter().map(|job| job.program.as_str());
         let tools = tools.chain((!self.settings.commands.is_empty()).then_some("sh"));
-        let mut needs: BTreeSet<Requirement> = links.iter().map(|kind| link(kind)).collect();
+        let mut needs: BTreeSet<Requirement> =
+            links.iter().copied().chain(tunnel).map(link).collect();
         needs.extend(tools.map(|name| Requirement::Tool(name.into())));
         needs.extend(
             self.settings
@@ -209,7 +212,7 @@ fn probe() -> Result<(Netns, Route, u32), Error> {
 }
 
 fn try_link(kind: &str) -> Result<(), Error> {
-    let (_, route, below) = probe()?;
+    let (namespace, route, below) = probe()?;
     let mac = addresses::mac(0xffff, 3);
     match kind {
         "bridge" => route.create_bridge("probe").map(drop),
@@ -229,20 +232,31 @@ fn try_link(kind: &str) -> Result<(), Error> {
             route.create_vxlan(&spec)
         }
         "veth" => Ok(()),
-        _ => Err(Error::Refused(format!(
-            "linerate makes no links of kind {kind}"
-        ))),
+        _ => match tunnel(kind) {
+            Some(tunnel) => tunnels::attempt(&namespace, &route, tunnel),
+            None => Err(Error::Refused(format!(
+                "linerate makes no links of kind {kind}"
+            ))),
+        },
     }
+}
+
+/// The tunnel whose ends are such links.
+fn tunnel(link: &str) -> Option<&'static Tunnel> {
+    TUNNELS.iter().find(|tunnel| tunnel.link == link)
 }
 
 /// With the name under which the kernel's configuration knows it.
 fn missing_link(kind: &str, error: &Error) -> String {
-    let option = LINKS
-        .iter()
-        .find(|(name, _)| *name == kind)
-        .map_or(kind, |(_, option)| option);
+    let named = LINKS.iter().find(|(name, _)| *name == kind);
+    let option = named
+        .map(|(_, option)| *option)
+        .or(tunnel(kind).map(|tunnel| tunnel.needs))
+        .unwrap_or(kind);
     match error.errno() {
-        Some(libc::EOPNOTSUPP) => format!("this kernel has no {option}; {OTHER}"),
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPROTONOSUPPORT | libc::ENOENT) => {
+            format!("this kernel has no {option}; {OTHER}")
+        }
         _ => format!("{option}: {error}"),
     }
 }

@@ -13,6 +13,7 @@
 //! | vlan | the router's interfaces are VLANs, one on each card; frames are tagged on both links |
 //! | nested | a second namespace routes; the first holds the cards, and hands frames over by a bridge and a veth pair on either side, as container and jail hosts do |
 //! | vxlan | the router puts frames into a tunnel; a second namespace takes them out and bridges them to the outside card. Routing, encapsulation, a veth, decapsulation and a bridge are measured together |
+//! | two-routers, gre, ipip, ... | the inside card is the first router's, the outside card the second's; a veth pair joins them, and a tunnel over it (`tunnels.rs`) |
 
 use super::addresses::mac;
 use super::setup::interface_names;
@@ -29,8 +30,9 @@ pub const INSIDE_VLAN: u16 = 2;
 /// …and to the receiver.
 pub const OUTSIDE_VLAN: u16 = 4;
 /// The tunnel's outer addresses: of the generator's half, where no flow of the tester starts.
-const UNDERLAY: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 5), Ipv4Addr::new(198, 18, 0, 6)];
-const UNDERLAY_PREFIX: u8 = 30;
+pub(super) const UNDERLAY: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(198, 18, 0, 5), Ipv4Addr::new(198, 18, 0, 6)];
+pub(super) const UNDERLAY_PREFIX: u8 = 30;
 /// Outer IPv4, UDP and VXLAN headers and the inner Ethernet header (RFC 7348 section 5).
 const VXLAN_OVERHEAD: u32 = 50;
 const VXLAN_ID: u32 = 100;
@@ -63,7 +65,7 @@ impl Wiring<'_> {
     }
 
     /// Ends are numbered apart: both ends of a pair with the same number come up late (docs/packet-io.md).
-    fn end(&self, name: String, role: u8, mtu: u32) -> VethEnd {
+    pub(super) fn end(&self, name: String, role: u8, mtu: u32) -> VethEnd {
         let index = 10 * (self.number as u32 + 1) + u32::from(role);
         VethEnd {
             name,
@@ -90,6 +92,7 @@ impl Wiring<'_> {
             Dut::Macvlan | Dut::Vlan | Dut::Nested => [card_in, card_out],
             Dut::RoutedBridge => [card_in, names[1].clone()],
             Dut::Vxlan => [names[0].clone(), card_out],
+            _ if kind.tunnel().is_some() => [names[0].clone(), card_out],
             _ => names.clone(),
         };
         // The node that forwards comes first, and the cards are at these.
@@ -104,6 +107,10 @@ impl Wiring<'_> {
                     Node::router(label)?,
                     Node::switch(label, "far end of the tunnel")?,
                 ],
+                [0, 1],
+            ),
+            _ if kind.tunnel().is_some() => (
+                vec![Node::router(label)?, Node::second_router(label)?],
                 [0, 1],
             ),
             _ => (vec![Node::router(label)?], [0, 0]),
@@ -127,17 +134,24 @@ impl Wiring<'_> {
             (Dut::Vxlan, [router, far]) => self.vxlan(router, far, &names[1], &cards[1])?,
             _ => {}
         }
+        let between = match (kind.tunnel(), nodes.as_slice()) {
+            (Some(tunnel), [first, second]) => {
+                Some(self.join(tunnel, [first, second], &names[1])?)
+            }
+            _ => None,
+        };
         let cards = [inside.interface(&cards[0])?, outside.interface(&cards[1])?];
-        let router = [
-            nodes[0].interface(&names[0])?,
-            nodes[0].interface(&names[1])?,
-        ];
-        Ok(Some(DutEnd::new(
-            nodes,
-            cards,
-            router,
-            self.spec.interrupted,
-        )))
+        // The last router has its outside interface by itself, if there are two.
+        let router = match between {
+            Some(_) => cards.clone(),
+            None => [
+                nodes[0].interface(&names[0])?,
+                nodes[0].interface(&names[1])?,
+            ],
+        };
+        let mut dut = DutEnd::new(nodes, cards, router, self.spec.interrupted);
+        dut.between = between;
+        Ok(Some(dut))
     }
 
     /// Macvlans or VLANs on the cards.
@@ -253,13 +267,13 @@ impl Wiring<'_> {
             .create_veth(&far, &r, &receiver.namespace, far_queues)
     }
 
-    fn mtus(&self) -> [u32; 2] {
+    pub(super) fn mtus(&self) -> [u32; 2] {
         [&self.setup.settings.inside, &self.setup.settings.outside]
             .map(|end| end.mtu.unwrap_or(self.spec.mtu()))
     }
 
     /// A link has as many queues as either side wants; how many the DUT uses is set afterwards.
-    fn queues(&self) -> [u32; 2] {
+    pub(super) fn queues(&self) -> [u32; 2] {
         let own = self.spec.queues();
         [&self.setup.settings.inside, &self.setup.settings.outside]
             .map(|end| end.queues().unwrap_or(1).max(own))

@@ -13,17 +13,11 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::netlink::Route;
 use super::netlink::check_name;
-use super::netlink::message::{Body, attribute, u16_at, u32_at};
-use super::netlink::socket::{DUMP, Failure, Socket};
+use super::netlink::message::{Body, attribute, u32_at};
+use super::netlink::socket::{DUMP, Failure, GENERIC_HEADER as HEADER, Socket};
 use super::{Netns, sysfs};
 use crate::error::{Doing, Error};
 
-/// linux/genetlink.h: `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, its attributes, and the length of its header.
-const CTRL: u16 = 0x10;
-const CTRL_GETFAMILY: u8 = 3;
-const CTRL_FAMILY_ID: u16 = 1;
-const CTRL_FAMILY_NAME: u16 = 2;
-const HEADER: usize = 4;
 /// linux/netdev.h: `NETDEV_CMD_NAPI_GET` and its attributes.
 const NAPI_GET: u8 = 11;
 const NAPI_IFINDEX: u16 = 1;
@@ -121,22 +115,12 @@ fn parse_name(name: &str, dev: &str) -> Option<Option<u32>> {
 /// Called inside the namespace. A kernel that does not know the family, or the question, gives an error.
 fn ask_kernel(index: u32) -> Result<Vec<NapiThread>, Failure> {
     let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
-    let family = family(&mut socket, "netdev")?;
+    let family = socket.family("netdev")?;
     let body = Body(vec![NAPI_GET, 1, 0, 0]).number(NAPI_IFINDEX, index);
     let answers = socket.collect(family, DUMP, &body)?;
     let mut threads: Vec<_> = answers.iter().filter_map(|body| parse_napi(body)).collect();
     threads.sort();
     Ok(threads)
-}
-
-/// The number under which a generic netlink family is known on this machine.
-fn family(socket: &mut Socket, name: &str) -> Result<u16, Failure> {
-    let body = Body(vec![CTRL_GETFAMILY, 1, 0, 0]).text(CTRL_FAMILY_NAME, name);
-    let answers = socket.collect(CTRL, 0, &body)?;
-    let id = answers
-        .iter()
-        .find_map(|body| u16_at(attribute(body, HEADER, CTRL_FAMILY_ID)?, 0));
-    id.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT).into())
 }
 
 fn parse_napi(body: &[u8]) -> Option<NapiThread> {

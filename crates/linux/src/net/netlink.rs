@@ -7,6 +7,7 @@ mod link;
 pub(crate) mod message;
 mod route;
 pub(crate) mod socket;
+mod tunnel;
 
 use std::fmt::{self, Display};
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +19,7 @@ pub use link::{LinkInfo, LinkStats, VethEnd, VxlanSpec};
 use message::Body;
 pub use route::Prefix;
 use socket::{DUMP, Failure, Socket};
+pub use tunnel::TunnelSpec;
 
 /// A NETLINK_ROUTE socket of one namespace. Any thread may use it: a socket stays in the namespace it was made in.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
 use linerate_wire::Family;
 
-const KINDS: [Dut; 10] = [
+const KINDS: [Dut; 11] = [
     Dut::TesterBaseline,
     Dut::Forwarding,
     Dut::Bridge,
@@ -18,6 +18,7 @@ const KINDS: [Dut; 10] = [
     Dut::Vxlan,
     Dut::Nested,
     Dut::Vlan,
+    Dut::TwoRouters,
     Dut::Xdp,
     Dut::KnownDelay(1000),
 ];

@@ -213,7 +213,7 @@ fn frames_lost_between_interfaces_inside_a_dut_are_found_there() {
             ("DUT: Ip.InDiscards", 10, Cause::Dropped),
             ("DUT: host: to-in0.tx_dropped", 40, Cause::QueueFull),
             ("DUT: out0.tx_dropped", 30, Cause::QueueFull),
-            (UNEXPLAINED, 5, Cause::Unexplained),
+            (&unexplained("DUT"), 5, Cause::Unexplained),
         ]
     );
 }
@@ -243,10 +243,80 @@ fn frames_that_a_router_sends_back_are_told_from_those_that_it_drops() {
         let places = a.losses.iter().map(|l| (l.place.clone(), l.frames));
         places.collect::<Vec<_>>()
     };
-    let (returned, other) = (RETURNED.to_string(), UNEXPLAINED.to_string());
+    let (returned, other) = (RETURNED.to_string(), unexplained("DUT"));
     assert_eq!(lost(600, 0), [(returned, 600), (other.clone(), 100)]);
     // Errors that the DUT sends, and a question for an address, are no frames of the test.
     assert_eq!(lost(600, 598), [(other, 700)]);
+}
+
+/// 40 frames are lost in the router that they pass first, 20 of them with a reason, and 50 in the other one, 20 of them with a reason.
+#[test]
+fn of_two_routers_the_one_that_lost_frames_is_named() {
+    for (way, own, reasons) in [
+        (
+            0,
+            FIRST_ROUTER,
+            ["Ip.InDiscards", "second router: Ip.OutDiscards"],
+        ),
+        (
+            1,
+            SECOND_ROUTER,
+            ["second router: Ip.InDiscards", "Ip.OutDiscards"],
+        ),
+    ] {
+        let dut = |entered, between, left| {
+            let all = [(reasons[0], entered), (reasons[1], entered)];
+            let counters = all.map(|(name, n): (&str, u64)| (name.into(), n / 50));
+            let (card, link) = (stats(entered, left, 0), stats(between, between, 0));
+            DutSnapshot {
+                inside: card,
+                outside: card,
+                between: Some(link),
+                counters: counters.into(),
+                ..DutSnapshot::default()
+            }
+        };
+        let [before, after] = [dut(0, 0, 0), dut(1000, 960, 910)].map(Some);
+        let before = Snapshot {
+            dut: before,
+            ..Snapshot::default()
+        };
+        let tester = stats(910, 1000, 0);
+        let after = Snapshot {
+            generator: tester,
+            receiver: tester,
+            dut: after,
+        };
+        let (g, r) = ports(1000, 910);
+        let mut all = Reasons::between(&before, &after);
+        all.returned = 0;
+        let setup = Setup::of(Dut::Gre);
+        let of = [&before, &after].map(|s| WAYS[way].of(s));
+        let a = reconcile(
+            &setup,
+            &WAYS[way],
+            false,
+            [&of[0], &of[1]],
+            [&g, &r],
+            &mut all,
+        );
+        let mut found: Vec<_> = a
+            .losses
+            .iter()
+            .map(|l| (l.place.clone(), l.frames))
+            .collect();
+        found.sort();
+        let other = WAYS[way].routers[1];
+        let mut wanted = vec![
+            (format!("DUT: {}", reasons[0]), 20),
+            (format!("DUT: {}", reasons[1]), 20),
+            (unexplained(own), 20),
+            (unexplained(other), 30),
+        ];
+        wanted.sort();
+        assert_eq!(found, wanted);
+        assert!(valid(&a, g, r));
+    }
 }
 
 #[test]

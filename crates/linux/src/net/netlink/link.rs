@@ -12,7 +12,7 @@ use crate::Error;
 use crate::net::{MacAddr, Netns};
 
 /// `struct ifinfomsg`.
-const HEADER: usize = 16;
+pub(super) const HEADER: usize = 16;
 /// linux/if.h: the unknown operational state of a link.
 const IF_OPER_UNKNOWN: u8 = 0;
 /// Make an object that is not there yet.
@@ -280,7 +280,13 @@ impl Route {
         .ok_or_else(|| Error::Missing(format!("{what} in namespace {}", self.label)))
     }
 
-    fn create(&self, name: &str, body: Body, kind: &str, data: Body) -> Result<(), Error> {
+    pub(super) fn create(
+        &self,
+        name: &str,
+        body: Body,
+        kind: &str,
+        data: Body,
+    ) -> Result<(), Error> {
         check_name(name)?;
         let info = Body::default()
             .text(libc::IFLA_INFO_KIND, kind)
@@ -298,7 +304,7 @@ impl Route {
 }
 
 /// A request about the link of that number; 0 names no link.
-fn link(index: u32) -> Body {
+pub(super) fn link(index: u32) -> Body {
     let mut body = Body(vec![0; HEADER]);
     body.0[4..8].copy_from_slice(&index.to_ne_bytes());
     body

@@ -26,6 +26,12 @@ const ERROR: u16 = libc::NLMSG_ERROR as u16;
 const DONE: u16 = libc::NLMSG_DONE as u16;
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
+/// linux/genetlink.h: the length of its header, `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY` and its attributes.
+pub(crate) const GENERIC_HEADER: usize = 4;
+const CTRL: u16 = 0x10;
+const CTRL_GETFAMILY: u8 = 3;
+const CTRL_FAMILY_ID: u16 = 1;
+const CTRL_FAMILY_NAME: u16 = 2;
 /// `NLMSGERR_ATTR_MSG`: the kernel's words in an extended acknowledgement.
 const ACK_TEXT: u16 = 1;
 /// The kernel fills at most 32 KiB per read of a dump; single answers about cards with many functions can be longer.
@@ -96,6 +102,16 @@ impl Socket {
             sequence: 0,
             buffer: vec![0; BUFFER],
         })
+    }
+
+    /// The number under which a generic netlink family is known on this machine.
+    pub(crate) fn family(&mut self, name: &str) -> Result<u16, Failure> {
+        let body = Body(vec![CTRL_GETFAMILY, 1, 0, 0]).text(CTRL_FAMILY_NAME, name);
+        let answers = self.collect(CTRL, 0, &body)?;
+        let id = answers
+            .iter()
+            .find_map(|body| u16_at(attribute(body, GENERIC_HEADER, CTRL_FAMILY_ID)?, 0));
+        id.ok_or_else(|| Errno::NOENT.into())
     }
 
     /// All answers to a request. A dump that a change made inconsistent is begun again.

@@ -38,6 +38,10 @@ pub(super) fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
         {
             reasons.push("this kernel has no IPv6".into());
         }
+        let dut = plan.lanes[cell.lane].settings.dut;
+        let only = dut.tunnel().and_then(|tunnel| tunnel.only);
+        let others = only.filter(|only| plan.kinds[cell.kind].families().any(|f| f != *only));
+        reasons.extend(others.map(|only| format!("{dut} carries {only} alone")));
     }
     // A ceiling for nothing is not measured either.
     for ceiling in 0..all.len() {
