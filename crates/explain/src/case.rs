@@ -8,7 +8,10 @@ use linerate_measure::record::{
     SlotProfile, Summary, TrialRecord,
 };
 use linerate_measure::summary::{FORWARDS, Sending, losses_by_place, of_others};
+use linerate_plan::settings::Dut;
+use linerate_plan::tunnel::Tunnel;
 use linerate_profile::Profile;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -220,6 +223,11 @@ impl Case<'_> {
     /// A setting that the plan gave the slot's DUT, by its place in the recorded settings: `/rules/table`.
     pub(crate) fn setting(&self, place: &str) -> Option<&Value> {
         self.setting_of(self.slot.id, place)
+    }
+
+    /// How the two routers of its DUT are joined; `None` for a DUT that is one device.
+    pub(crate) fn tunnel(&self) -> Option<&'static Tunnel> {
+        Dut::deserialize(self.setting("/dut")?).ok()?.tunnel()
     }
 
     fn setting_of(&self, slot: usize, place: &str) -> Option<&Value> {

@@ -62,6 +62,7 @@ pub(crate) fn look(
         .flat_map(|(stack, _)| stack.split(';'))
         .collect();
     let is_dut = |kind: &str| case.setting("/dut").is_some_and(|dut| dut == kind);
+    let is_tunnel = case.tunnel().is_some();
     let mut all: BTreeMap<&'static str, Vec<Found>> = BTreeMap::new();
     for extra in extras(profile, &known, claimed) {
         let part = |samples: &u64| *samples as f64 / case.samples();
@@ -77,6 +78,7 @@ pub(crate) fn look(
             let cause = Comment::on(&first).map_or(EXTRA.cause, |comment| comment.rule.cause);
             let found = found(&first, &extra, &spent).with("system", case.system());
             let found = found.when(is_dut("vxlan"), "vxlan");
+            let found = found.when(is_tunnel, "tunnel");
             let found = found.when(is_dut("macvlan"), "macvlan");
             all.entry(cause).or_default().push(found);
         }

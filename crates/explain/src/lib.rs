@@ -33,6 +33,7 @@ fn of_case(case: &Case<'_>) -> Explanation {
     let mut found = Explanation {
         slot: case.slot.id,
         stages: stages::stages(case),
+        routers: stages::routers(case),
         balance: balance::balance(case),
         path: on_path::on_path(case),
         ..Explanation::default()

@@ -2,13 +2,13 @@
 
 use crate::case::{Case, PROGRAM};
 use crate::extra::functions::is_called;
-use linerate_measure::record::Stage;
+use linerate_measure::record::{Direction, Stage};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// The stages, in the order of a frame's way, each with the functions that begin it. The innermost function of a stack that
 /// begins a stage decides; of several names that fit it, the longest. Functions of Linux, then of FreeBSD.
-const STAGES: [(&str, &[&str]); 16] = [
+const STAGES: [(&str, &[&str]); 17] = [
     (
         "tester",
         &[
@@ -176,6 +176,27 @@ const STAGES: [(&str, &[&str]); 16] = [
         ],
     ),
     (
+        "tunnel",
+        &[
+            "ip_tunnel_*",
+            "iptunnel_*",
+            "udp_tunnel_*",
+            "ipip_*",
+            "ipgre_*",
+            "gre_*",
+            "sit_*",
+            "geneve_*",
+            "vxlan_*",
+            "gro_cell*",
+            "wg_*",
+            "wg_packet_rx_poll",
+            "esp_*",
+            "xfrm_*",
+            "xfrm4_*",
+            "xfrm6_*",
+        ],
+    ),
+    (
         "queueing discipline",
         &[
             "__dev_queue_xmit",
@@ -212,28 +233,75 @@ pub fn stages(case: &Case<'_>) -> Vec<Stage> {
     let (Ok(profile), Some(frame)) = (case.profile(), case.frame_ns()) else {
         return Vec::new();
     };
+    let all = case.samples();
     let mut samples = [0u64; STAGES.len() + 1];
     let testers = case.testers();
     for (stack, n) in profile.stacks() {
         samples[stage(stack, testers.as_ref())] += n;
     }
-    let all = case.samples();
     let names = STAGES
         .iter()
         .map(|(name, _)| *name)
         .chain([OTHER, PROGRAMS]);
-    let of_stage = |(name, n): (&str, u64)| {
-        let share = n as f64 / all;
-        Stage {
-            name: name.into(),
-            ns: share * frame,
-            error: (share * (1.0 - share) / all).sqrt() * frame,
-        }
-    };
     names
         .zip(samples.into_iter().chain([case.others()]))
-        .map(of_stage)
+        .map(|(name, n)| part(name, n, all, frame))
         .collect()
+}
+
+/// So many of all samples, as a part of a frame's time.
+fn part(name: &str, samples: u64, all: f64, frame: f64) -> Stage {
+    let share = samples as f64 / all;
+    Stage {
+        name: name.into(),
+        ns: share * frame,
+        error: (share * (1.0 - share) / all).sqrt() * frame,
+    }
+}
+
+/// Functions of IP. Those by which packets enter it need not be in a stack: they end with a call of the next.
+const IP: &[&str] = &["ip_*", "ip6_*", "ipv6_rcv*", "ipv6_list_rcv"];
+/// Work that a router does for a tunnel elsewhere than on the way of a frame: the first one's…
+const WRAPS: &[&str] = &["wg_packet_encrypt_worker", "wg_packet_tx_worker"];
+/// …and the second one's.
+const UNWRAPS: &[&str] = &[
+    "gro_cell_poll",
+    "wg_packet_decrypt_worker",
+    "wg_packet_rx_poll",
+];
+
+/// The time of each of two routers in a row; empty for other DUTs, and where it cannot be told.
+pub fn routers(case: &Case<'_>) -> Vec<Stage> {
+    let steers = case.setting("/inside/rps").is_some();
+    let forward = case.slot.direction == Direction::Forward;
+    let is_told = case.tunnel().is_some() && forward && !steers;
+    let (Ok(profile), Some(frame), true) = (case.profile(), case.frame_ns(), is_told) else {
+        return Vec::new();
+    };
+    let mut samples = [0u64; 2];
+    for (stack, n) in profile.stacks() {
+        if let Some(router) = router(stack) {
+            samples[router] += n;
+        }
+    }
+    let named = ["first router", "second router"].into_iter().zip(samples);
+    named
+        .map(|(name, n)| part(name, n, case.samples(), frame))
+        .collect()
+}
+
+/// The router of a stack, if it is known. A NAPI polls the first one's card; the link between both has none, so that its packets come by
+/// the backlog of the CPU.
+fn router(stack: &str) -> Option<usize> {
+    let has = |wanted: &[&str]| {
+        let mut functions = stack.split(';');
+        functions.any(|name| wanted.iter().any(|wanted| is_called(name, wanted)))
+    };
+    if has(UNWRAPS) || has(IP) && has(&["process_backlog"]) {
+        Some(1)
+    } else {
+        (has(WRAPS) || has(IP)).then_some(0)
+    }
 }
 
 /// The number of the stage of a stack; that of [`STAGES`]' end for a stack of none. `testers`: eBPF programs of the tester, if they are
@@ -259,6 +327,41 @@ fn stage(stack: &str, testers: Option<&HashSet<&str>>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_routers_the_backlog_and_the_tunnel_tell_whose_time_it_is() {
+        let polled = "net_rx_action;__napi_poll;veth_poll;gro_receive_skb;ip_list_rcv";
+        let backlog = "net_rx_action;__napi_poll;process_backlog;__netif_receive_skb;ip_rcv";
+        let tail = "process_backlog;__netif_receive_skb_one_core";
+        let cell = "net_rx_action;__napi_poll;gro_cell_poll;napi_complete_done";
+        for (stack, wanted) in [
+            (polled.into(), Some(0)),
+            (format!("{polled};ip_forward;ip_tunnel_xmit"), Some(0)),
+            (backlog.into(), Some(1)),
+            (format!("{backlog};ip_local_deliver;gre_rcv"), Some(1)),
+            (cell.into(), Some(1)),
+            (format!("{tail};ip_local_deliver_finish;esp_input"), Some(1)),
+            // The receiver, as a socket.
+            (format!("{tail};tpacket_rcv"), None),
+            (format!("{cell};ipv6_list_rcv;ip6_forward"), Some(1)),
+            (
+                "kthread;worker_thread;wg_packet_encrypt_worker".into(),
+                Some(0),
+            ),
+            (
+                "kthread;worker_thread;wg_packet_decrypt_worker".into(),
+                Some(1),
+            ),
+            // The receiver polls as well, and no IP is there.
+            (
+                "net_rx_action;__napi_poll;veth_poll;bpf_prog_1".into(),
+                None,
+            ),
+            ("net_rx_action".into(), None),
+        ] {
+            assert_eq!(router(&stack), wanted, "{stack}");
+        }
+    }
 
     #[test]
     fn the_innermost_function_that_begins_a_stage_decides() {
@@ -299,6 +402,13 @@ mod tests {
             of("dev_gro_receive;ipv6_gro_receive"),
             "GRO and demultiplexing"
         );
+        for inner in [
+            "ip_tunnel_xmit",
+            "wg_packet_rx_poll",
+            "esp_output_head;crypto_aead_encrypt",
+        ] {
+            assert_eq!(of(&format!("{way};{inner}")), "tunnel");
+        }
         let program = |name: &str| of(&format!("{way};{name}"));
         assert_eq!(program("bpf_prog_1_generate"), "tester");
         assert_eq!(program("bpf_prog_2_filter"), "eBPF programs");

@@ -313,7 +313,10 @@ const COMMENTS: &[Comment] = &[
                 "ip route replace NETWORK via GATEWAY dev IF, for networks that need no tunnel",
                 "ip route replace NETWORK dev TUNNEL",
             ]],
-            tries: &[(With("vxlan"), Keys(r#"{"dut": "forwarding"}"#))],
+            tries: &[
+                (With("vxlan"), Keys(r#"{"dut": "forwarding"}"#)),
+                (With("tunnel"), Keys(r#"{"dut": "two-routers"}"#)),
+            ],
             otherwise: Not("only the network's author knows which traffic needs the tunnel"),
             ..RULE
         },

@@ -69,6 +69,7 @@ pub(super) const ANY_WAY: &[&str] = &[
     "process_backlog",
     "enqueue_to_backlog",
     "netif_rx*",
+    "__netif_rx*",
     "get_rps_cpu",
     "__skb_get_hash*",
     "__flow_dissect*",

@@ -176,6 +176,10 @@ fn chains(case: &Case<'_>) -> Looked {
 fn passes(case: &Case<'_>) -> Looked {
     /// Some frames of the DUT's own are no second pass.
     const LEAST: f64 = 1.5;
+    // Two routers are what the plan asked for.
+    if case.tunnel().is_some() {
+        return Ok(None);
+    }
     let received = case.counters(|name| ["Ip.InReceives", "Ip6.InReceives"].contains(&name))?;
     if received.is_empty() && case.system() != Linux {
         return Err("the DUT does not tell how many frames its IP stack received".into());

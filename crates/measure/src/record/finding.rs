@@ -19,6 +19,10 @@ pub struct Explanation {
     pub not_examined: Vec<NotExamined>,
     /// Where the time of a frame goes: all stages, in the order of its way; empty where the slot was not profiled.
     pub stages: Vec<Stage>,
+    /// Of a DUT that is two routers in a row, the parts of this time that are known to be the first one's and the second one's; the rest may
+    /// be of either, or of the tester.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routers: Vec<Stage>,
     /// How frames are spread over receive queues, or over the CPUs of receive packet steering; empty where they come to one place.
     pub balance: Vec<Balance>,
     /// Things that frames meet beyond plain routing; `None` where the DUT was not asked.

@@ -11,7 +11,7 @@ use super::simulation::{unreal, warn_of_simulation};
 use crate::prelude::*;
 use findings::{changes, evidence, known, merged, names, says};
 use linerate_measure::record::{
-    Explanation, Finding, NotExamined, Proof, Searched, SlotProfile, Verdict,
+    Explanation, Finding, NotExamined, Proof, Searched, SlotProfile, Stage, Verdict,
 };
 use linerate_plan::settings::cpu_list;
 
@@ -460,6 +460,14 @@ fn remark(stage: &str) -> &'static str {
     }
 }
 
+/// A line of the table of stages.
+enum Line {
+    Stage(usize),
+    Together,
+    /// A part of the whole: of one of two routers.
+    Router(usize),
+}
+
 /// Nanoseconds of a frame by stage, for slots that were profiled.
 fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]) {
     let profiled: Vec<&Explanation> = explanations
@@ -470,29 +478,39 @@ fn stages(page: &mut Document, campaign: &Campaign, explanations: &[Explanation]
     let Some(first) = profiled.first() else {
         return;
     };
-    let ns = |explanation: &Explanation, row: Option<usize>| match row {
-        Some(stage) => explanation.stages.get(stage).map_or(0.0, |stage| stage.ns),
-        None => explanation
-            .stages
-            .iter()
-            .map(|stage| stage.ns)
-            .fold(0.0, |sum, ns| sum + ns),
+    let part = |explanation: &Explanation, row: &Line| match *row {
+        Line::Stage(stage) => explanation.stages.get(stage).map(|stage| stage.ns),
+        Line::Together => Some(explanation.stages.iter().map(|stage| stage.ns).sum()),
+        Line::Router(router) => explanation.routers.get(router).map(|part| part.ns),
     };
-    let taken =
-        (0..first.stages.len()).filter(|stage| profiled.iter().any(|e| ns(e, Some(*stage)) > 0.0));
-    let table = Table::of(taken.map(Some).chain([None]));
+    let is_taken = |row: &Line| {
+        profiled
+            .iter()
+            .any(|e| part(e, row).is_some_and(|ns| ns > 0.0))
+    };
+    let stages = (0..first.stages.len()).map(Line::Stage);
+    let routers: &[Stage] = profiled
+        .iter()
+        .map(|e| &e.routers[..])
+        .max_by_key(|of| of.len())
+        .unwrap_or_default();
+    let rows = stages
+        .filter(is_taken)
+        .chain([Line::Together])
+        .chain((0..routers.len()).map(Line::Router));
+    let table = Table::of(rows);
     let table = table.column(
         &format!("stage of a {}'s way", campaign.noun()),
         "",
-        |row| {
-            row.map_or("together".to_string(), |stage| {
-                first.stages[stage].name.clone()
-            })
+        |row| match *row {
+            Line::Stage(stage) => first.stages[stage].name.clone(),
+            Line::Together => "together".to_string(),
+            Line::Router(router) => format!("in the {}", routers[router].name),
         },
     );
     let table = profiled.iter().fold(table, |table, explanation| {
         table.column(&format!("cell {}", explanation.slot + 1), "ns", |row| {
-            fixed(ns(explanation, *row), 0)
+            part(explanation, row).map_or(Cell::Nothing, |ns| fixed(ns, 0))
         })
     });
     page.gap();

@@ -190,3 +190,41 @@ fn a_page_for_others_has_every_finding_with_its_undo() {
     assert_eq!(counts(true), [MOST + 2, MOST + 1, 1]);
     assert_eq!(counts(false), [0, 0, 0]);
 }
+
+#[test]
+fn the_time_of_two_routers_is_below_that_of_all_stages() {
+    let stage = |name: &str, ns: f64| Stage {
+        name: name.into(),
+        ns,
+        error: 1.0,
+    };
+    let one = Explanation {
+        stages: vec![stage("IP", 60.0), stage("bridge", 0.0)],
+        ..Explanation::default()
+    };
+    let two = Explanation {
+        slot: 1,
+        stages: vec![stage("IP", 100.0), stage("bridge", 0.0)],
+        routers: vec![stage("first router", 70.0), stage("second router", 20.0)],
+        ..Explanation::default()
+    };
+    let mut page = Document::default();
+    stages(&mut page, &Campaign::default(), &[one, two]);
+    let found = page.blocks.iter().find_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let cells = |column: usize| -> Vec<String> {
+        let cells = &found.unwrap().columns[column].cells;
+        cells.iter().map(|cell| cell.text().into()).collect()
+    };
+    let lines = [
+        "IP",
+        "together",
+        "in the first router",
+        "in the second router",
+    ];
+    assert_eq!(cells(0), lines);
+    assert_eq!(cells(1), ["60", "60", "-", "-"]);
+    assert_eq!(cells(2), ["100", "100", "70", "20"]);
+}
