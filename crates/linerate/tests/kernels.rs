@@ -143,6 +143,7 @@ fn takes_minutes_plans_measure_in_a_guest_what_this_kernel_may_lack() {
         ("flow-table", &tunnels[..6]),
         ("shaping", &tunnels[..5]),
         ("tunnels", &tunnels),
+        ("vrf", &tunnels[..6]),
     ] {
         let out = files.file(plan);
         let words = ["run", plan, "--quick", "--emulated"];

@@ -88,6 +88,7 @@ fn every_experiment_is_there() {
         "threaded-napi",
         "tunnels",
         "vlan",
+        "vrf",
         "vxlan",
         "xdp",
     ];

@@ -26,6 +26,8 @@ pub enum Dut {
     Nested,
     /// A router whose interfaces are 802.1Q VLANs on top of the two ends.
     Vlan,
+    /// A router whose interfaces belong to a VRF, which has a routing table of its own.
+    Vrf,
     /// Two routers in a row, without a tunnel: what the tunnels are compared with.
     TwoRouters,
     /// Two routers with a GRE tunnel between them.
@@ -88,7 +90,7 @@ impl Segment {
 }
 
 /// The kinds of DUT, with descriptions.
-pub(crate) const DUTS: [(&str, &str); 25] = [
+pub(crate) const DUTS: [(&str, &str); 26] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     (
@@ -114,6 +116,10 @@ pub(crate) const DUTS: [(&str, &str); 25] = [
     (
         "vlan",
         "a router with 802.1Q VLAN interfaces on top of its two links",
+    ),
+    (
+        "vrf",
+        "a router with both interfaces in a VRF, which has a routing table of its own",
     ),
     (
         "two-routers",

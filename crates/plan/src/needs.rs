@@ -135,6 +135,7 @@ fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
         Dut::Macvlan => Some("macvlan"),
         Dut::Vxlan => Some("vxlan"),
         Dut::Vlan => Some("vlan"),
+        Dut::Vrf => Some("vrf"),
         dut => dut.tunnel().map(|tunnel| tunnel.link),
     };
     needs.extend(link.map(|l| Requirement::Link(l.into())));

@@ -97,6 +97,7 @@ Variants:
   routed-bridge        a router; its inside interface is the only port of a bridge, and the bridge has the address
   macvlan, vlan        a router with macvlan or 802.1Q VLAN interfaces on top of its two links
   vxlan                a router that puts frames into a VXLAN tunnel towards the receiver
+  vrf                  a router with both interfaces in a VRF, which has a routing table of its own
   two-routers          two routers in a row, to compare tunnels with
   gre, ipip, sit, geneve, wireguard, ipsec
                        two routers in a row with such a tunnel between them: one wraps each packet, one unwraps it

@@ -21,10 +21,11 @@ const FOLDERS: [&str; 7] = [
     "net/packet/",
     "net/ipv6/",
 ];
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "veth",
     "macvlan",
     "vxlan",
+    "vrf",
     "dummy",
     "ifb",
     "tun",

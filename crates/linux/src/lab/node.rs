@@ -45,6 +45,9 @@ const ROUTER_V6: [(&str, &str); 8] = [
     ),
 ];
 
+/// A VRF's interface, and its table.
+pub(super) const VRF: &str = "vrf0";
+const VRF_TABLE: u8 = 198;
 /// The part of the second of two routers in a row.
 pub(super) const SECOND_ROUTER: &str = "second router";
 
@@ -71,6 +74,20 @@ impl Node {
     /// Something that forwards packets.
     pub(super) fn router(label: &str) -> Result<Arc<Node>, Error> {
         Node::prepared(&format!("DUT of {label}"), "", make_router)
+    }
+
+    /// A router with a VRF, whose table its routes belong to.
+    pub(super) fn vrf(label: &str) -> Result<Arc<Node>, Error> {
+        let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}"));
+        make_router(&namespace)?;
+        let route = Route::open(&namespace)?.in_table(VRF_TABLE);
+        let vrf = route.create_vrf(VRF, VRF_TABLE.into())?;
+        route.set_up(vrf, true)?;
+        Ok(Arc::new(Node {
+            role: "",
+            namespace,
+            route,
+        }))
     }
 
     /// The router behind the first.
@@ -135,6 +152,19 @@ impl Node {
         }
         self.route.set_up(bridge, true)?;
         Ok(bridge)
+    }
+
+    /// Puts interfaces into the VRF, before they have addresses and routes, which would stay in the main table.
+    pub(super) fn enslave(self: &Arc<Node>, names: &[String]) -> Result<(), Error> {
+        let vrf = self.route.link(VRF)?.index;
+        for name in names {
+            let interface = self.interface(name)?;
+            self.route.set_master(interface.index, vrf)?;
+            if interface.link()?.master != Some(vrf) {
+                return Err(Error::Refused(format!("{name} does not belong to {VRF}")));
+            }
+        }
+        Ok(())
     }
 
     /// An interface that others stand on has no IPv6 of its own, and reports nothing.

@@ -20,12 +20,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The kinds of links that a lab is made of, and the kernel's configuration for them.
-const LINKS: [(&str, &str); 5] = [
+const LINKS: [(&str, &str); 6] = [
     ("veth", "veth pairs (CONFIG_VETH)"),
     ("bridge", "bridges (CONFIG_BRIDGE)"),
     ("macvlan", "macvlan (CONFIG_MACVLAN)"),
     ("vlan", "802.1Q VLANs (CONFIG_VLAN_8021Q)"),
     ("vxlan", "VXLAN (CONFIG_VXLAN)"),
+    ("vrf", "VRF (CONFIG_NET_VRF)"),
 ];
 
 /// The remedy where the kernel lacks something.
@@ -42,6 +43,7 @@ impl Setup {
             Dut::Bridge | Dut::RoutedBridge | Dut::Nested => &["veth", "bridge"],
             Dut::Macvlan => &["veth", "macvlan"],
             Dut::Vlan => &["veth", "vlan"],
+            Dut::Vrf => &["veth", "vrf"],
             Dut::Vxlan => &["veth", "vxlan", "bridge"],
             _ => &["veth"],
         };
@@ -217,6 +219,7 @@ fn try_link(kind: &str) -> Result<(), Error> {
     match kind {
         "bridge" => route.create_bridge("probe").map(drop),
         "macvlan" => route.create_macvlan("probe", mac, below),
+        "vrf" => route.create_vrf("probe", 198).map(drop),
         "vlan" => route.create_vlan("probe", mac, below, 2),
         "vxlan" => {
             let [local, remote] = [[198, 18, 0, 5], [198, 18, 0, 6]].map(std::net::Ipv4Addr::from);

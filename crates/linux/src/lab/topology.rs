@@ -13,6 +13,7 @@
 //! | vlan | the router's interfaces are VLANs, one on each card; frames are tagged on both links |
 //! | nested | a second namespace routes; the first holds the cards, and hands frames over by a bridge and a veth pair on either side, as container and jail hosts do |
 //! | vxlan | the router puts frames into a tunnel; a second namespace takes them out and bridges them to the outside card. Routing, encapsulation, a veth, decapsulation and a bridge are measured together |
+//! | vrf | the cards are the router's interfaces, and belong to a VRF |
 //! | two-routers, gre, ipip, ... | the inside card is the first router's, the outside card the second's; a veth pair joins them, and a tunnel over it (`tunnels.rs`) |
 
 use super::addresses::mac;
@@ -109,6 +110,7 @@ impl Wiring<'_> {
                 ],
                 [0, 1],
             ),
+            Dut::Vrf => (vec![Node::vrf(label)?], [0, 0]),
             _ if kind.tunnel().is_some() => (
                 vec![Node::router(label)?, Node::second_router(label)?],
                 [0, 1],
@@ -129,6 +131,7 @@ impl Wiring<'_> {
                 let bridge = router.bridge(&names[0], &[(&cards[0], &[])])?;
                 router.route.set_mac(bridge, mac(self.number, 5))?;
             }
+            (Dut::Vrf, [router, ..]) => router.enslave(&cards)?,
             (Dut::Macvlan | Dut::Vlan, [router, ..]) => self.stacked(router, &names, &cards)?,
             (Dut::Nested, [inner, outer]) => self.nested(inner, outer, &names, &cards)?,
             (Dut::Vxlan, [router, far]) => self.vxlan(router, far, &names[1], &cards[1])?,

@@ -26,6 +26,8 @@ pub use tunnel::TunnelSpec;
 pub struct Route {
     socket: Mutex<Socket>,
     label: String,
+    /// The table of the routes that it adds.
+    table: u8,
 }
 
 impl Route {
@@ -39,7 +41,13 @@ impl Route {
         Ok(Route {
             socket: Mutex::new(socket),
             label: ns.label().to_owned(),
+            table: libc::RT_TABLE_MAIN,
         })
+    }
+
+    /// Adds routes to another table than the main one.
+    pub fn in_table(self, table: u8) -> Route {
+        Route { table, ..self }
     }
 
     /// Changes something; `what` completes "cannot ... in namespace NAME", and is written only after a failure.

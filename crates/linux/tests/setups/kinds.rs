@@ -9,7 +9,7 @@ use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
 use linerate_wire::Family;
 
-const KINDS: [Dut; 11] = [
+const KINDS: [Dut; 12] = [
     Dut::TesterBaseline,
     Dut::Forwarding,
     Dut::Bridge,
@@ -18,6 +18,7 @@ const KINDS: [Dut; 11] = [
     Dut::Vxlan,
     Dut::Nested,
     Dut::Vlan,
+    Dut::Vrf,
     Dut::TwoRouters,
     Dut::Xdp,
     Dut::KnownDelay(1000),
@@ -32,10 +33,15 @@ fn every_kind_carries_every_frame() {
         if !lacking.is_empty() {
             // Only features that this kernel may really lack are skipped, and building such a setup must be refused for the same
             // reason.
-            assert_eq!(dut, Dut::Vlan, "{lacking:?}");
-            assert!(lacking[0].contains("802.1Q"), "{lacking:?}");
+            let named = match dut {
+                Dut::Vlan => "802.1Q",
+                Dut::Vrf => "VRF",
+                _ => panic!("{lacking:?}"),
+            };
+            assert!(lacking[0].contains(named), "{lacking:?}");
             let refused = refusal(&setup).to_string();
-            assert!(refused.contains("create vlan interface"), "{refused}");
+            let made = format!("create {dut} interface");
+            assert!(refused.contains(&made), "{refused}");
             continue;
         }
         let lab = lab(&setup);

@@ -22,6 +22,7 @@ const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 const VETH_INFO_PEER: u16 = 1;
 const BR_STP_STATE: u16 = 5;
 const BR_MCAST_SNOOPING: u16 = 23;
+const VRF_TABLE: u16 = 1;
 const MACVLAN_MODE: u16 = 1;
 const MACVLAN_MODE_BRIDGE: u32 = 4;
 const VLAN_ID: u16 = 1;
@@ -149,6 +150,13 @@ impl Route {
             .number(BR_STP_STATE, 0)
             .with(BR_MCAST_SNOOPING, &[0]);
         self.create(name, link(0), "bridge", data)?;
+        Ok(self.link(name)?.index)
+    }
+
+    /// Makes a VRF for the routes of this table, and gives its index; it is down.
+    pub fn create_vrf(&self, name: &str, table: u32) -> Result<u32, Error> {
+        let data = Body::default().number(VRF_TABLE, table);
+        self.create(name, link(0), "vrf", data)?;
         Ok(self.link(name)?.index)
     }
 

@@ -121,7 +121,7 @@ impl Route {
         self.change(libc::RTM_NEWNEIGH, REPLACE, &body, what)
     }
 
-    /// Adds (or replaces) a route in the main table.
+    /// Adds (or replaces) a route.
     pub fn add_route(
         &self,
         dst: IpAddr,
@@ -145,12 +145,12 @@ impl Route {
         self.change(
             libc::RTM_NEWROUTE,
             REPLACE,
-            &route((dst, prefix), via, oif),
+            &route((dst, prefix), via, oif, self.table),
             what,
         )
     }
 
-    /// Adds routes by the hundred thousand to the main table, each by the gateway if that is of its family, else directly by
+    /// Adds routes by the hundred thousand, each by the gateway if that is of its family, else directly by
     /// `oif`. Returns their number. `go_on` is called now and then; once it returns false, the rest is left out.
     ///
     /// # Errors
@@ -163,7 +163,9 @@ impl Route {
         go_on: impl FnMut() -> bool,
     ) -> Result<u64, Error> {
         let of_family = |to: Prefix| gateway.filter(|gateway| gateway.is_ipv4() == to.0.is_ipv4());
-        let bodies = routes.into_iter().map(|to| route(to, of_family(to), oif));
+        let bodies = routes
+            .into_iter()
+            .map(|to| route(to, of_family(to), oif, self.table));
         self.change_many(libc::RTM_NEWROUTE, bodies, go_on, "add route", oif)
     }
 
@@ -252,19 +254,14 @@ fn parse_addresses(body: &[u8]) -> Vec<(u32, IpAddr, u8)> {
 }
 
 /// `struct rtmsg` and its attributes.
-fn route((to, prefix): Prefix, via: Option<IpAddr>, oif: u32) -> Body {
+fn route((to, prefix): Prefix, via: Option<IpAddr>, oif: u32, table: u8) -> Body {
     // IPv4 marks a directly connected network by its scope; IPv6 has no scopes for routes.
     let scope = if via.is_none() && to.is_ipv4() {
         libc::RT_SCOPE_LINK
     } else {
         libc::RT_SCOPE_UNIVERSE
     };
-    let kind = [
-        libc::RT_TABLE_MAIN,
-        libc::RTPROT_STATIC,
-        scope,
-        libc::RTN_UNICAST,
-    ];
+    let kind = [table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
     let mut body = Body(vec![family(to), prefix, 0, 0]);
     body.0.extend(kind);
     body.0.extend([0; 4]);
