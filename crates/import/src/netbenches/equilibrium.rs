@@ -3,11 +3,17 @@
 use super::{EquilibriumRun, EquilibriumStep};
 use linerate_hosts::pktgen::{self, Command, Line};
 
-/// Whether a sender's log is one of these: its command line or its own texts say so within the first lines.
+/// Whether a file is such a log: one of its first lines is the tool's command or begins with a text of the tool. A script has these texts
+/// inside its lines.
 pub fn is_log(bytes: &[u8]) -> bool {
+    const TEXTS: [&[u8]; 2] = [
+        b"Benchmark tool using equilibrium",
+        b"Estimated Equilibrium",
+    ];
+    let own = |line: &[u8]| TEXTS.iter().any(|text| line.trim_ascii().starts_with(text));
     let head = &bytes[..bytes.len().min(4096)];
-    // Both `equilibrium` and `Equilibrium`.
-    memchr::memmem::find(head, b"quilibrium").is_some()
+    head.split(|b| *b == b'\n').any(own)
+        || command(bytes).is_some_and(|command| command.program() == "equilibrium")
 }
 
 /// The command line, which the log begins with.
@@ -80,6 +86,7 @@ mod tests {
     fn steps_and_estimate() {
         let run = read("x", LOG.as_bytes());
         assert!(is_log(LOG.as_bytes()) && !is_log(b"CMD: pkt-gen -f tx"));
+        assert!(is_log(LOG.lines().next().unwrap().as_bytes()));
         assert_eq!((run.estimate, run.maximum), (Some(189.0), Some(190.0)));
         assert_eq!(command(LOG.as_bytes()).unwrap().program(), "equilibrium");
         assert_eq!(
@@ -90,6 +97,19 @@ mod tests {
             }
         );
         assert_eq!(run.problems, ["Generated only 188Mb/s in place of 189Mb/s"]);
+    }
+
+    #[test]
+    fn a_script_that_names_the_tool_is_no_log() {
+        for script in [
+            "#!/bin/sh\nssh gen equilibrium -4 -u > bench.1.sender\n",
+            "#!/bin/sh\necho \"Benchmark tool using equilibrium throughput method\"\n",
+            "grep \"Estimated Equilibrium\" bench.*.sender\n",
+        ] {
+            assert!(!is_log(script.as_bytes()), "{script}");
+        }
+        let prompt = LOG.replace("CMD:", "[root@R1]/tmp#");
+        assert!(is_log(prompt.as_bytes()));
     }
 
     #[test]
