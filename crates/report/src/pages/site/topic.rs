@@ -159,26 +159,27 @@ pub fn comparison(rows: &[Compared<'_>]) -> Table {
     let RateUnit { scale, name: unit } = RateUnit::of(rates);
     let precision = |row: &Compared<'_>| digits(&row.set.rate).clamp(4, 5);
     let frames = |row: &Compared<'_>| row.set.unit == Unit::Frames;
+    // A set without a run has no rate, and none is not 0.
+    let median = |row: &Compared<'_>, is: bool, scale: f64, digits| {
+        (is && row.set.rate.n > 0).then(|| number(row.set.rate.median / scale, digits))
+    };
     Table::of(rows)
         .column("set", "", |row| {
             Link::new(row.set.name.as_str(), up(&row.entry.page))
         })
         .column("campaign", "", |row| row.entry.label.as_str())
         .if_any("median", unit, |row| {
-            frames(row).then(|| number(row.set.rate.median / scale, precision(row)))
+            median(row, frames(row), scale, precision(row))
         })
         .if_any("95 %", "interval", |row| {
             let known = frames(row) && row.set.rate.low.is_some();
             known.then(|| rate_interval(&row.set.rate, scale, precision(row)))
         })
         .if_any("median", "Mbit/s", |row| {
-            row.set
-                .unit
-                .is_mbits()
-                .then(|| number(row.set.rate.median, 4))
+            median(row, row.set.unit.is_mbits(), 1.0, 4)
         })
         .if_any("median", "without a unit", |row| {
-            (row.set.unit == Unit::Unnamed).then(|| number(row.set.rate.median, 4))
+            median(row, row.set.unit == Unit::Unnamed, 1.0, 4)
         })
         .if_any("runs", "", |row| {
             (!row.set.samples).then(|| count(row.set.rate.n as u64))
@@ -360,4 +361,39 @@ fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
         .find(tells)
         .unwrap_or([true; 3]);
     move |entry| name(entry, used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_without_a_run_has_no_rate() {
+        let set = |name: &str, unit, runs| Set {
+            unit,
+            ..Set::of_runs(name, runs)
+        };
+        let mut entry = Entry {
+            machine: String::new(),
+            card: String::new(),
+            topic: "ipsec".into(),
+            label: "one".into(),
+            system: String::new(),
+            started: String::new(),
+            page: "sets/one.html".into(),
+            unreal: None,
+            sets: vec![
+                set("cut", Unit::Ethernet, Vec::new()),
+                set("gone", Unit::Frames, Vec::new()),
+            ],
+        };
+        let medians = |entry: &Entry| {
+            let table = comparison(&compared(entry));
+            let is = |column: &&crate::document::Column| column.title().starts_with("median");
+            table.columns.iter().filter(is).count()
+        };
+        assert_eq!(medians(&entry), 0);
+        entry.sets.push(set("whole", Unit::Ethernet, vec![94.0]));
+        assert_eq!(medians(&entry), 1);
+    }
 }
