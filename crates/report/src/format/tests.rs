@@ -4,6 +4,7 @@ use super::*;
 use crate::chart::{Axis, Chart, Look, Scale, Series, Spot};
 use crate::document::{Block, Cell, Document, Link, Table, Tone};
 use expect_test::expect;
+use std::collections::BTreeSet;
 
 fn page() -> Document {
     let mut page = Document::default();
@@ -301,6 +302,38 @@ fn a_picture_has_its_axes_its_marks_and_its_data() {
         "%0D%0A",
     ] {
         assert!(page.contains(what), "{what} in {page}");
+    }
+}
+
+#[test]
+fn no_two_labels_of_an_axis_are_the_same() {
+    let labels = |from_zero, low: f64, high: f64| -> Vec<String> {
+        let spots = [low, high].map(|y| Spot::at(1.0 + y, y));
+        let series = vec![Series::new("", Look::Line, spots)];
+        let [x, y] = [Scale::Log, Scale::Linear { from_zero }].map(|scale| Axis::new("", scale));
+        let picture = html::svg::svg(&Chart::new("", x, y, series)).unwrap();
+        let texts = picture.split("<text").skip(1);
+        let labels = texts.filter(|text| text.contains("text-anchor=\"end\""));
+        labels
+            .filter_map(|text| text.split(&['>', '<'][..]).nth(1))
+            .map(|label| label.trim().to_string())
+            .collect()
+    };
+    assert_eq!(
+        labels(true, 0.0, 0.002),
+        ["0", "0.0005", "0.001", "0.0015", "0.002"]
+    );
+    for (low, high) in [
+        (0.0, 0.009),
+        (0.0, 1.5e-7),
+        (0.1, 0.101),
+        (14_880_000.0, 14_881_000.0),
+        (0.0, 1e9),
+    ] {
+        let labels = labels(low == 0.0, low, high);
+        let different: BTreeSet<&String> = labels.iter().collect();
+        assert!(labels.len() > 2, "{labels:?}");
+        assert_eq!(different.len(), labels.len(), "{labels:?}");
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::chart::Extent;
 use crate::prelude::*;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::ranged1d::{
+    BoldPoints, KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter,
+};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -39,6 +41,8 @@ const MOST_NAMES: usize = 400;
 
 /// Fewer labels of an axis do not tell where a point stands.
 const FEW_TICKS: f64 = 3.0;
+/// More have no room.
+const MOST_TICKS: usize = 8;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Extent, Extent>>;
@@ -83,7 +87,7 @@ impl Ranged for Extent {
                 _ => return coarse,
             }
         }
-        let rough = (end - start) / most.min(8.0);
+        let rough = (end - start) / most.min(MOST_TICKS as f64);
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .map(|s| s * power)
@@ -116,13 +120,26 @@ impl ValueFormatter<f64> for Extent {
         match name {
             Some(name) => name.chars().take(LONGEST_NAME).collect(),
             None if *value == 0.0 => "0".into(),
-            None if value.abs() >= 1e6 => {
-                format!("{}M", significant(value / 1e6, 3).trim_end_matches(".00"))
-            }
-            None => {
-                let text = format!("{:.3}", value);
-                text.trim_end_matches('0').trim_end_matches('.').into()
-            }
+            None if value.abs() >= 1e6 => self.figure(value / 1e6, 1e6) + "M",
+            None => self.figure(*value, 1.0),
+        }
+    }
+}
+
+impl Extent {
+    /// A number in units of `scale`, with the digits that tell it from the next label.
+    fn figure(&self, value: f64, scale: f64) -> String {
+        let step = (self.range.end - self.range.start) / MOST_TICKS as f64 / scale;
+        let least = if self.log {
+            step.min(value.abs())
+        } else {
+            step
+        };
+        let digits = (-least.log10().floor()).clamp(0.0, 15.0) as usize;
+        let text = format!("{value:.digits$}");
+        match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').into(),
+            false => text,
         }
     }
 }
@@ -234,7 +251,7 @@ fn cells(
         .label_style(text())
         .axis_desc_style(text());
     mesh.x_desc(&chart.x.label)
-        .x_labels(places.len().clamp(2, 8))
+        .x_labels(places.len().clamp(2, MOST_TICKS))
         .y_labels(MOST_NAMES)
         .draw()?;
     for (row, series) in chart.series.iter().enumerate() {
@@ -332,7 +349,12 @@ fn shade(share: f64) -> RGBColor {
 
 fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
     let named = !x.names.is_empty();
-    let margin = if named { width_of(&x.names) } else { 64 };
+    let labels = || y.key_points(BoldPoints(MOST_TICKS)).into_iter();
+    let longest = labels().map(|at| y.format_ext(&at).len()).max();
+    let margin = match named {
+        true => width_of(&x.names),
+        false => 64.max(30 + 8 * longest.unwrap_or(0) as u32),
+    };
     let bounds = y.range.clone();
     let (across, up, titles) = if named {
         (y, x, [&chart.y.label, &chart.x.label])
@@ -353,11 +375,13 @@ fn draw(chart: &Chart, x: Extent, y: Extent, area: &DrawingArea<SVGBackend<'_>, 
         .bold_line_style(GRID)
         .axis_style(INK)
         .label_style(text());
-    mesh.axis_desc_style(text()).x_desc(titles[0]).x_labels(8);
+    mesh.axis_desc_style(text())
+        .x_desc(titles[0])
+        .x_labels(MOST_TICKS);
     if named {
         mesh.disable_y_mesh().y_labels(MOST_NAMES)
     } else {
-        mesh.disable_x_mesh().y_labels(8).y_desc(titles[1])
+        mesh.disable_x_mesh().y_labels(MOST_TICKS).y_desc(titles[1])
     };
     mesh.draw()?;
     spans(&mut context, chart, &bounds, at)?;
