@@ -16,7 +16,7 @@ fn cells<'a>(shown: &Shown<'a>) -> Vec<(&'a Row, &'a Slot, &'a PathOf, &'a Goodp
 }
 
 /// `941 Mbit/s`.
-fn bits(bits: f64, digits: usize) -> String {
+pub fn bits(bits: f64, digits: usize) -> String {
     format!("{} Mbit/s", significant(bits / 1e6, digits))
 }
 

@@ -1,7 +1,9 @@
 //! The lab as a drawing: hosts in the order of the frames' way, their links, and the CPUs of each role.
 
+use super::end_hosts::bits;
 use crate::format::lines;
 use crate::prelude::*;
+use linerate_measure::record::PathOf;
 use linerate_plan::settings::cpu_list;
 use maud::html;
 
@@ -155,12 +157,24 @@ fn load(campaign: &Campaign) -> String {
 }
 
 fn end_hosts(campaign: &Campaign) -> Option<(Vec<Place>, String)> {
-    let path = campaign.slots.iter().find_map(|slot| slot.path.as_ref())?;
-    let rate = path
-        .rate
-        .map_or("no limit".into(), |rate| format!("{}bit/s", words(rate, 3)));
+    // The tester alone has a path without delay and limit.
+    let of = |tester: bool| -> Vec<&PathOf> {
+        let slots = campaign.slots.iter();
+        let own = slots.filter(|slot| slot.is_calibration() == tester);
+        own.filter_map(|slot| slot.path.as_ref()).collect()
+    };
+    let paths = [of(false), of(true)]
+        .into_iter()
+        .find(|of| !of.is_empty())?;
+    let each = |text: &dyn Fn(&PathOf) -> String| {
+        let mut seen = BTreeSet::new();
+        let texts = paths.iter().map(|path| text(path));
+        let different = texts.filter(|text| seen.insert(text.clone()));
+        some(different.collect::<Vec<_>>(), 3, ", ")
+    };
+    let rate = each(&|path| path.rate.map_or("no limit".into(), |rate| bits(rate, 3)));
     let end = |does: &str| place("end host", vec![does.into(), cpus(&campaign.roles.dut)]);
-    let trip = format!("{} round trip", time(path.rtt_ns as f64));
+    let trip = format!("{} round trip", each(&|path| time(path.rtt_ns as f64)));
     let middle = place("path", vec![trip, rate]);
     let places = vec![end("iperf3 sends TCP"), middle, end("iperf3 receives")];
     Some((places, "veth".into()))
@@ -322,5 +336,31 @@ mod tests {
             lab(&campaign(LabKind::Imported, &[]), &HostFacts::default()),
             None
         );
+    }
+
+    #[test]
+    fn the_path_of_end_hosts_is_that_of_the_variants() {
+        let mut of = campaign(LabKind::Namespaces, &[Direction::Forward; 4]);
+        of.asked.mode = Mode::EndHosts;
+        let paths = [(0, None), (10, Some(1e9)), (10, Some(1e9)), (2, Some(1e9))];
+        for (slot, (ms, rate)) in of.slots.iter_mut().zip(paths) {
+            slot.path = Some(PathOf {
+                rtt_ns: ms * 1_000_000,
+                rate,
+                payload: 1448,
+                by: "linerate".into(),
+            });
+        }
+        of.slots[0].no_ceiling = false;
+        assert!(of.slots[0].is_calibration());
+        let says = |of: &Campaign| lab(of, &HostFacts::default()).unwrap().says;
+        let several = says(&of);
+        assert!(
+            several.contains("path (10.0 ms, 2.00 ms round trip, 1000 Mbit/s)"),
+            "{several}"
+        );
+        of.slots.truncate(1);
+        let tester = says(&of);
+        assert!(tester.contains("no limit"), "{tester}");
     }
 }
