@@ -5,7 +5,7 @@ use super::results::has_rate;
 use super::sets::{Set, Unit, drawn, pictures};
 use crate::prelude::*;
 use linerate_measure::record::{Imported, ImportedSlot, PrintedThroughput};
-use linerate_stats::ministat::{Dataset, MAX_SETS};
+use linerate_stats::ministat::Dataset;
 
 /// The fewest runs that ministat takes.
 const ENOUGH_FOR_MINISTAT: usize = 3;
@@ -96,10 +96,9 @@ fn ministat(page: &mut Document, sets: &[Set]) {
         let sets = sets.filter(|set| set.runs.len() >= ENOUGH_FOR_MINISTAT);
         let sets: Vec<Dataset> = sets
             .map(|set| Dataset::new(&set.name, set.runs.clone()))
-            .take(MAX_SETS)
             .collect();
         if sets.len() > 1 {
-            super::results::ministat_block(page, family, &sets);
+            super::results::ministat_blocks(page, family, &sets);
         }
     }
 }

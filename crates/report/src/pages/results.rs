@@ -230,16 +230,32 @@ fn ministat(page: &mut Document, shown: &Shown<'_>) {
             .collect();
         (rates.len() >= 3).then(|| Dataset::new(shown.name(row.slot), rates))
     };
-    let sets: Vec<Dataset> = shown.rows().filter_map(set).take(MAX_SETS).collect();
-    if !sets.is_empty() {
-        ministat_block(page, "", &sets);
-    }
+    let sets: Vec<Dataset> = shown.rows().filter_map(set).collect();
+    ministat_blocks(page, "", &sets);
 }
 
-/// Rates as ministat(1) prints them, to copy; `family`: the IP version of their frames.
-pub(super) fn ministat_block(page: &mut Document, family: &str, sets: &[Dataset]) {
+/// Rates as ministat(1) prints them, to copy; `family`: the IP version of their frames. A block has so many sets at most: where there are
+/// more, the first one, which all others are compared with, begins each.
+pub(super) fn ministat_blocks(page: &mut Document, family: &str, sets: &[Dataset]) {
+    let Some((first, others)) = sets.split_first() else {
+        return;
+    };
     page.heading(format!("ministat: received frames/s {family}").trim_end());
-    page.code(&block(sets, &Options::default()), Tone::Plain);
+    if sets.len() > MAX_SETS {
+        page.note(format!(
+            "ministat takes {MAX_SETS} sets at most, so these {} are in several blocks. Each compares with {}.",
+            sets.len(),
+            first.name()
+        ));
+    }
+    for at in (0..others.len().max(1)).step_by(MAX_SETS - 1) {
+        if at > 0 {
+            page.gap();
+        }
+        let beside = others.iter().skip(at).take(MAX_SETS - 1);
+        let of: Vec<Dataset> = [first].into_iter().chain(beside).cloned().collect();
+        page.code(&block(&of, &Options::default()), Tone::Plain);
+    }
 }
 
 /// Warnings. One that applies to several cells appears once, with the figures of the first, and with the names of so many cells at

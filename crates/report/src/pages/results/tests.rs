@@ -30,6 +30,7 @@ macro_rules! plan {
 }
 
 mod first;
+mod ministat;
 
 /// A campaign of a plan's text.
 pub fn campaign(text: &[u8], quick: bool) -> Campaign {
