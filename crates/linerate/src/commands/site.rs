@@ -157,6 +157,9 @@ impl Maker<'_> {
                     continue;
                 }
             };
+            for text in &stored.missing {
+                self.problem(format!("{prefix}{shown}"), text.clone());
+            }
             for trial in stored
                 .trials
                 .iter()

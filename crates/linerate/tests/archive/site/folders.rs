@@ -26,7 +26,7 @@ fn the_same_results_make_the_same_site_and_nothing_else_is_touched() {
     assert_eq!(first, second);
     let pages = linked(Path::new(&one));
     assert!(
-        pages[Path::new("index.html")].contains("SIMULATED")
+        pages[Path::new("index.html")].contains("SIMULATED: 1 of ")
             && pages[Path::new("index.html")].len() < 200_000
     );
     assert!(
@@ -47,6 +47,35 @@ fn the_same_results_make_the_same_site_and_nothing_else_is_touched() {
         told.stdout.contains("index.html") && told.stdout.contains("1 campaign"),
         "{told:?}"
     );
+}
+
+#[test]
+fn a_record_with_a_broken_line_is_shown_and_told() {
+    let scratch = Scratch::new();
+    let [results, site] = ["results", "site"].map(|name| scratch.file(name));
+    linerate_line(&format!(
+        "bench --simulate ok --family 4 --trials 3 --duration 20ms --out {results}/one --quiet"
+    ))
+    .run()
+    .ok();
+    let trials = format!("{results}/one/trials.jsonl");
+    let text = fs::read_to_string(&trials).unwrap();
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    lines[0] = lines[0].replacen("\"slot\":", "\"slot\":NaN", 1);
+    let last = lines.len() - 1;
+    lines[last] = lines[last].replacen("\"slot\":", "\"slot\":9", 1);
+    fs::write(&trials, lines.join("\n") + "\n").unwrap();
+    let counts = made(&[&results], &site);
+    assert_eq!(counts["campaigns"].as_u64(), Some(1));
+    let reasons = counts["problems_found"].as_array().unwrap();
+    let told = |text: &str| {
+        let says = |problem: &&serde_json::Value| {
+            problem["path"] == "one" && problem["reason"].as_str().unwrap().contains(text)
+        };
+        reasons.iter().filter(says).count()
+    };
+    assert_eq!(told("trials.jsonl, line 1"), 1, "{counts}");
+    assert_eq!(told("it belongs to cell 9"), 1, "{counts}");
 }
 
 /// The records that `import` made of an archive, and the archive itself, are one site; only broken files are the archive's alone.
