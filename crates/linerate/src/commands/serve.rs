@@ -20,6 +20,7 @@ const MOST_BYTES: usize = 64 << 20;
   linerate serve site                           what `linerate site` has written
   ssh -L 2544:localhost:2544 lab linerate serve   from another machine, through ssh
 
+DIR may be empty until the first campaign begins.
 Without --allow-network, only this machine can reach the server. Nothing can be changed through the server. Ctrl-C ends it.")]
 pub struct Serve {
     /// A campaign, a folder of campaigns, or a site
@@ -58,8 +59,12 @@ pub fn run(args: &Serve) -> Exit {
         .canonicalize()
         .with_context(|| input::cannot_read("", directory))?;
     let is_site = root.join("index.html").is_file();
+    // Campaigns may come later.
     if !is_site && records::find(&root)?.is_empty() {
-        bail!("{} holds neither campaigns nor a site", directory.display());
+        tell(format!(
+            "{} holds neither campaigns nor a site yet: the page lists campaigns as they come",
+            directory.display()
+        ));
     }
     let listener = TcpListener::bind(listen).with_context(|| format!("listening at {listen}"))?;
     linerate_runner::interrupt::install();
@@ -155,6 +160,9 @@ fn index(listed: &[(String, Campaign, &str)]) -> Document {
             .as_ref()
             .map_or(c.name.clone(), |plan| plan.experiment.title.clone())
     };
+    if listed.is_empty() {
+        page.say("No campaign is here yet.");
+    }
     page.table(
         Table::of(listed)
             .column("campaign", "", |(path, campaign, _)| {
