@@ -1,7 +1,7 @@
 //! Pages in a real browser.
 
 use crate::common::browser::{Browser, ENTER, ESCAPE, TAB};
-use crate::common::{Scratch, linerate_line};
+use crate::common::{Scratch, linerate_line, wait_for};
 use serde_json::Value;
 
 /// Records of a simulated campaign, and the file of their page.
@@ -311,4 +311,36 @@ fn a_site_is_searched_from_a_disk_and_loads_its_index_alone() {
     let title = browser.run("return document.title");
     assert!(title.as_str().unwrap().contains("<script>"), "{title}");
     assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+#[cfg_attr(not(chromedriver), ignore = "needs chromedriver")]
+fn what_is_open_stays_open_when_a_served_page_is_loaded_again() {
+    let folder = Scratch::new();
+    let [records, _] = simulated(&folder);
+    let line = format!("serve {records} --listen 127.0.0.1:0");
+    let mut server = linerate_line(&line).start();
+    let line = server.wait_for_line("http://");
+    let address = line.split(' ').find(|word| word.starts_with("http://"));
+    let browser = Browser::new();
+    browser.open(address.unwrap());
+    let open = || {
+        let titles = browser.run("return [...document.querySelectorAll('details[open] > summary')].map(of => of.textContent)");
+        titles.as_array().unwrap().clone()
+    };
+    assert_eq!(open(), Vec::<Value>::new());
+    browser.click("details > summary");
+    let before = open();
+    assert_eq!(before.len(), 1);
+    browser.run("window.before = true; location.reload()");
+    wait_for("the page again", || {
+        let again = "return window.before === undefined && document.readyState === 'complete'";
+        (browser.run(again) == true).then_some(())
+    });
+    assert_eq!(open(), before);
+    browser.click("details[open] > summary");
+    assert_eq!(open(), Vec::<Value>::new());
+    assert_eq!(browser.console(), Vec::<String>::new());
+    server.signal(2);
+    server.wait().ok();
 }

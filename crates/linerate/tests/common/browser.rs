@@ -63,9 +63,13 @@ impl Browser {
         browser
     }
 
-    /// Loads a file.
-    pub fn open(&self, file: &str) {
-        self.post("url", &json!({ "url": format!("file://{file}") }));
+    /// Loads a file, or a page of a server.
+    pub fn open(&self, page: &str) {
+        let url = match page.starts_with("http://") {
+            true => page.into(),
+            false => format!("file://{page}"),
+        };
+        self.post("url", &json!({ "url": url }));
     }
 
     /// The value of a function body in the page.

@@ -158,3 +158,19 @@ for (const frames of document.querySelectorAll(".flames svg svg")) {
   picture.before(tools);
   picture.after(says);
 }
+
+// Folded parts: what was opened stays open when a server's page is loaded again. Their titles name them, because their numbers change.
+if (location.protocol.startsWith("http")) {
+  const parts = [...document.querySelectorAll("details")];
+  const title = (part) => part.querySelector("summary").textContent;
+  const name = (part) => {
+    const around = part.parentElement.closest("details");
+    return (around ? name(around) + "\n" : "") + title(part);
+  };
+  const key = `open ${location.pathname}`;
+  const open = JSON.parse(sessionStorage.getItem(key) ?? "[]");
+  for (const part of parts) {
+    if (open.includes(name(part))) part.open = true;
+    part.addEventListener("toggle", () => sessionStorage.setItem(key, JSON.stringify(parts.filter((one) => one.open).map(name))));
+  }
+}
