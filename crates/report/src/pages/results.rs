@@ -5,6 +5,7 @@ mod audits;
 mod benchmarks;
 pub(super) mod bisection;
 pub(crate) mod changes;
+mod compared;
 mod end_hosts;
 mod figures;
 mod filters;

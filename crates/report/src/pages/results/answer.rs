@@ -4,13 +4,12 @@
 use super::super::explanation::{NO_CEILING, NOISY};
 use super::super::numbers::words as rate_words;
 use super::super::simulated;
-use super::changes::{dropping, sentence};
+use super::compared::{compared, named};
 use super::tables::{JUDGEMENTS, judged};
 use super::{Shown, end_hosts, flood, has_rate};
 use crate::prelude::*;
 use linerate_measure::audit::ceiling_is_clear;
-use linerate_measure::experiment::{Factor, Interest};
-use linerate_measure::record::{Compared, Http, Series, States};
+use linerate_measure::record::{Compared, Http};
 use linerate_measure::summary::maybe_faster;
 use linerate_wire::{ConnectionSpec, Exchange, NUMBERED};
 
@@ -164,27 +163,6 @@ fn limited(shown: &Shown<'_>) -> String {
 fn levels(shown: &Shown<'_>, slot: &Slot) -> String {
     let levels = named(shown, slot, |_, factor| !factor.of_frames());
     when(!levels.is_empty(), levels + ": ")
-}
-
-/// The levels of a slot that are wanted, of factors with several: `rules 1000 and cores 1`.
-fn named(
-    shown: &Shown<'_>,
-    slot: &Slot,
-    wanted: impl Fn(&(usize, usize), &Factor) -> bool,
-) -> String {
-    let factors = &shown.planned.experiment.factors;
-    let named = slot.levels.iter().filter_map(|level| {
-        let factor = factors
-            .get(level.0)
-            .filter(|f| f.levels.len() > 1 && wanted(level, f))?;
-        let value = factor.levels.get(level.1)?;
-        if let Some(told) = flood::level(factor, value) {
-            return Some(told);
-        }
-        let alone = factor.sets.iter().all(|set| set == "traffic.family");
-        Some(when(!alone, format!("{} ", factor.name)) + value)
-    });
-    named.joined(" and ")
 }
 
 fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
@@ -415,137 +393,6 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         }
         (Limit::Path, _) => "The path was the limit: TCP fills it.".into(),
         (Limit::Calibration | Limit::Unknown, _) => String::new(),
-    }
-}
-
-/// The comparisons: variants first, then the result of each sweep, then other factors.
-pub fn compared(shown: &Shown<'_>) -> Vec<String> {
-    let series: Vec<&Series> = shown.series().collect();
-    let known = |c: &&Compared| {
-        c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some())
-    };
-    let other_factor = |why: Interest| matches!(why, Interest::Levels(factor) if !series.iter().any(|s| s.factor == factor));
-    let told = |wanted: &dyn Fn(Interest) -> bool| -> Vec<String> {
-        let wanted = shown
-            .summary
-            .comparisons
-            .iter()
-            .filter(known)
-            .filter(|c| wanted(c.why));
-        wanted.filter_map(|c| told(shown, c)).collect()
-    };
-    let of_flood = flood::interest(shown);
-    let mut out = told(&|why| Some(why) == of_flood);
-    out.extend(told(&|why| why == Interest::Variants));
-    out.extend(opening(shown));
-    let series = series
-        .iter()
-        .filter(|s| Some(Interest::Levels(s.factor)) != of_flood);
-    out.extend(series.filter_map(|s| swept(shown, s)));
-    out.extend(told(&|why| other_factor(why) && Some(why) != of_flood));
-    out
-}
-
-/// The variants whose flows are new connections, where those of others are known.
-fn opening(shown: &Shown<'_>) -> Option<String> {
-    let rows = || {
-        shown
-            .rows()
-            .filter_map(|row| Some((row, row.connections?.states)))
-    };
-    let new = rows().filter(|(_, states)| *states == States::New);
-    let name = |row: &Row| Some(shown.slot(row.slot)?.plan_variant.clone());
-    let mut names: Vec<String> = new.filter_map(|(row, _)| name(row)).collect();
-    names.dedup();
-    let others = rows().any(|(_, states)| states != States::New);
-    (others && !names.is_empty())
-        .then(|| format!("In {}, each frame opens a connection.", listed(&names)))
-}
-
-/// The reference of a row's change, by what it does not share with the row: its variant, or its levels.
-pub fn reference(shown: &Shown<'_>, row: &Row) -> Option<String> {
-    let slots = &shown.campaign.slots;
-    let than = row
-        .baseline
-        .filter(|baseline| baseline.ratio.is_some())?
-        .than;
-    let (of, than) = (slots.get(row.slot)?, slots.get(than)?);
-    Some(if of.plan_variant == than.plan_variant {
-        named(shown, than, |level, _| !of.levels.contains(level))
-    } else {
-        than.plan_variant.clone()
-    })
-}
-
-/// A comparison. It names levels that both sides share once, and omits factors with a single level.
-fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
-    let slots = &shown.campaign.slots;
-    let (of, than) = (slots.get(c.of)?, slots.get(c.against.than)?);
-    let both = |level: &(usize, usize)| [of, than].iter().all(|slot| slot.levels.contains(level));
-    let with = |variant: &str, slot: &Slot| {
-        let levels = named(shown, slot, |level, _| !both(level));
-        match (variant, levels.as_str()) {
-            (_, "") => variant.to_string(),
-            ("", _) => format!("with {levels}"),
-            _ => format!("{variant} with {levels}"),
-        }
-    };
-    let same_variant = of.plan_variant == than.plan_variant;
-    let one = same_variant && shown.campaign.variants().len() == 1;
-    let [of_words, than_words] = if one {
-        [of, than].map(|slot| named(shown, slot, |level, _| !both(level)))
-    } else {
-        let than_variant = when(!same_variant, than.plan_variant.as_str());
-        [with(&of.plan_variant, of), with(than_variant, than)]
-    };
-    let text = pair(shown, c, &of_words, &than_words)?;
-    let common = named(shown, of, |level, _| both(level));
-    Some(when(!common.is_empty(), common + ": ") + &text)
-}
-
-/// A comparison of two named cells. It distinguishes drops from a slower rate.
-fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String> {
-    Some(match c.against.cost {
-        Some(cost) => {
-            let (left, right) = ((of, shown.row(c.of)?), (than, shown.row(c.against.than)?));
-            dropping(
-                left,
-                right,
-                &cost,
-                (shown.campaign.asked.mode, shown.noun()),
-            ) + "."
-        }
-        None => sentence(of, than, &c.against.ratio?, c.against.proven) + ".",
-    })
-}
-
-/// The level of a sweep that is the farthest from the first.
-fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
-    let distance = |e: &Estimate| e.median.max(f64::MIN_POSITIVE).ln().abs();
-    let known = series
-        .points
-        .iter()
-        .filter_map(|p| Some((p, p.to_first.filter(|r| r.low.is_some())?)));
-    let (point, _) = known.max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)))?;
-    let first = series.points.first()?;
-    let factor = shown
-        .planned
-        .experiment
-        .factors
-        .get(series.factor)
-        .map_or("level", |f| &f.name);
-    let name = shown.shortened(&series.name);
-    let (of, than) = (
-        format!("{name} with {factor} {}", point.level),
-        format!("with {factor} {}", first.level),
-    );
-    let of_these = |c: &&Compared| (c.of, c.against.than) == (point.cell, first.cell);
-    match shown.summary.comparisons.iter().find(of_these) {
-        Some(c) if c.against.proven || c.against.cost.is_some() => pair(shown, c, &of, &than),
-        _ => Some(format!(
-            "{name}: no difference from {factor} {} is decided.",
-            first.level
-        )),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The first page: the answer on one screen. The whole page has everything else.
 
 use super::super::plan::{departures, titled};
-use super::answer;
 use super::changes::{change, change_interval};
 use super::trust::trust;
 use super::{Shown, benchmarks, bisection, end_hosts, flood, has_rate, kept, searches, stability};
+use super::{answer, compared};
 use crate::format::Style;
 use crate::prelude::*;
 use linerate_explain::DOUBTS;
@@ -276,7 +276,7 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
     kept::sentences(shown)
         .into_iter()
         .chain([first])
-        .chain(answer::compared(shown))
+        .chain(compared::compared(shown))
         .chain(answer::open(shown))
         .collect()
 }
@@ -365,7 +365,7 @@ fn cells(page: &mut Document, shown: &Shown<'_>, most: usize) {
 fn references(shown: &Shown<'_>, rows: &[&Row]) -> String {
     let numbered = rows.iter().zip(1..);
     let told = numbered
-        .filter_map(|(row, number)| Some((answer::reference(shown, row)?, number.to_string())));
+        .filter_map(|(row, number)| Some((compared::reference(shown, row)?, number.to_string())));
     let told = together(told);
     if told.len() < 2 {
         return String::new();
