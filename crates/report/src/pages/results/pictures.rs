@@ -380,16 +380,18 @@ fn spot(shown: &Shown<'_>, x: f64, cell: usize) -> Option<Spot> {
 
 fn draw(page: &mut Document, title: &str, x: Axis, shown: &Shown<'_>, series: Vec<Series>) {
     let unit = shown.unit().name;
-    let most = |limits: bool| {
+    let ends = |limits: bool| {
         let of = series
             .iter()
             .filter(|series| (series.look == Look::Limit) == limits);
-        of.flat_map(|series| &series.points)
-            .map(|spot| spot.y)
-            .fold(0.0, f64::max)
+        let rates = of.flat_map(|series| &series.points).map(|spot| spot.y);
+        ends(rates.filter(|rate| *rate > 0.0))
     };
-    // Beside limits that are far above, rates are told apart by their ratios.
-    let scale = if most(true) > FAR_ABOVE * most(false) {
+    let ([least, most], limit) = (ends(false).unwrap_or([1.0; 2]), ends(true));
+    // Bars are compared by their lengths. Beside limits that are far above, rates are told apart by their ratios.
+    let bars = series.iter().any(|series| series.look == Look::Bars);
+    let far = !bars && most > FAR * least;
+    let scale = if far || limit.is_some_and(|[_, limit]| limit > FAR_ABOVE * most) {
         Scale::Log
     } else {
         Scale::Linear { from_zero: true }

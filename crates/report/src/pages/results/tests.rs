@@ -31,6 +31,7 @@ macro_rules! plan {
 
 mod first;
 mod ministat;
+mod pictures;
 
 /// A campaign of a plan's text.
 pub fn campaign(text: &[u8], quick: bool) -> Campaign {
