@@ -26,7 +26,7 @@ use std::time::Duration;
 /// How a result is printed.
 #[derive(Debug, Clone, Args)]
 pub struct Printed {
-    /// Format of the result: json has all data, csv the tables; the others are for reading
+    /// Format of the result: json has all data, csv is for a spreadsheet; the others are for reading
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: &'static dyn Format,
 

@@ -161,7 +161,10 @@ fn the_trials_and_each_table_are_printed_alone() {
         "{trials}"
     );
     let cells = show("--table cells --format markdown").ok().stdout;
-    assert!(cells.starts_with("## cells\n\n| cell | rate "), "{cells}");
+    assert!(
+        cells.starts_with("## SIMULATED: cells\n\n| cell | rate "),
+        "{cells}"
+    );
     show("--table nothing").fails(2, &["there is no table 'nothing'", "'Trials'"]);
     show("--table cells --json").fails(2, &["--table"]);
     let page = show("--full --format csv").ok().stdout;

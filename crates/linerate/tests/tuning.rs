@@ -149,7 +149,7 @@ fn a_tuning_is_reported_and_exported() {
     let csv = line("show tuned --table Changes --format csv").ok().stdout;
     assert!(
         csv.lines()
-            .any(|line| line.starts_with("Changes,rules-20,rules.before,")),
+            .any(|line| line.starts_with("SIMULATED: Changes,rules-20,rules.before,")),
         "{csv}"
     );
     line("export parquet tuned -o trials.parquet").ok();

@@ -3,6 +3,7 @@
 use crate::common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 mod examples;
+mod tables;
 
 /// Arguments, and words that the message must contain.
 const REFUSED: [(&str, &[&str]); 51] = [
@@ -555,20 +556,6 @@ fn messages_name_what_there_is_and_what_to_do() {
     item.fails(2, &["linux-rps", "it is for Linux"]);
     let folder = run("advise fact.invalid");
     folder.fails(1, &["there is no folder fact.invalid", "no address"]);
-}
-
-#[test]
-fn tables_go_to_files() {
-    let scratch = Scratch::new();
-    let run = |line: &str| linerate_line(line).dir(scratch.path()).run();
-    run("bench --simulate ok --budget 2s --quiet --out first").ok();
-    let shown = run("show first --format csv").ok().stdout;
-    run("show first --format csv -o first.csv").ok();
-    assert_eq!(
-        std::fs::read_to_string(scratch.file("first.csv")).unwrap(),
-        shown
-    );
-    run("show first -o first.txt").fails(2, &["--out", "--format csv"]);
 }
 
 #[test]

@@ -43,10 +43,36 @@ pub fn only(page: &Document, name: &str) -> Result<Document, String> {
         let names = tables.iter().map(|(of, _)| format!("'{of}'")).joined(", ");
         format!("there is no table '{name}': this page has {names}")
     })?;
+    Ok(alone(heading, table))
+}
+
+/// A page of a table.
+pub fn alone(heading: &str, table: &Table) -> Document {
     let mut page = Document::default();
     page.heading(heading);
-    page.table((*table).clone());
-    Ok(page)
+    page.table(table.clone());
+    page
+}
+
+/// What a page says beside its tables.
+pub fn said(page: &Document) -> Document {
+    let mut said = Document::default();
+    for block in page.flat() {
+        match block {
+            Block::Table(_) => {}
+            Block::Part { title, .. } => said.heading(title),
+            other => said.blocks.push(other.clone()),
+        }
+    }
+    said
+}
+
+/// The name of a table as that of a file: lower-case letters and digits, with dashes between.
+pub fn slug(name: &str) -> String {
+    let letters = name.to_ascii_lowercase();
+    let words = letters.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-").chars().take(60).collect()
 }
 
 #[cfg(test)]

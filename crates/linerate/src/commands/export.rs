@@ -293,7 +293,11 @@ pub fn write(file: Option<&Path>, text: &str) -> Exit {
     DONE
 }
 
-fn replace(file: &Path, text: &str) -> Result<()> {
+/// Writes a file, whole or not at all.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn replace(file: &Path, text: &str) -> Result<()> {
     let written = files::replace_by(file, |to| to.write_all(text.as_bytes()));
     written.with_context(|| format!("writing {}", file.display()))
 }

@@ -3,7 +3,6 @@
 use super::tune::record;
 use crate::prelude::*;
 use linerate_report::document::Table;
-use linerate_report::pages::Unreal;
 
 /// List recorded campaigns.
 #[derive(Args)]
@@ -95,11 +94,8 @@ fn line(handle: String, folder: PathBuf) -> Result<Line> {
     }
     let campaign = records::head(&folder)?;
     let (host, verdict) = records::verdict(&folder)?;
-    let simulated = match pages::unreal(&campaign) {
-        Some(Unreal::Simulated) => "SIMULATED: ",
-        Some(Unreal::Emulated) => "EMULATED: ",
-        None => "",
-    };
+    let unreal = pages::unreal(&campaign);
+    let simulated = unreal.map_or(String::new(), |of| format!("{}: ", of.word()));
     let answer = match verdict {
         Some(summary) => pages::in_short(&campaign, &summary),
         None if records::is_running(&folder) => "running".into(),

@@ -79,7 +79,8 @@ fn table(section: &str, table: &Table) -> String {
         for (at, column) in table.columns.iter().enumerate() {
             match &column.cells[row] {
                 Cell::Text(name) if at == 0 && name.starts_with(INDENT) => {
-                    values.push(quoted(&format!("{}: {}", above.trim(), name.trim())));
+                    let of = when(!above.is_empty(), format!("{}: ", above.trim()));
+                    values.push(quoted(&(of + name.trim())));
                 }
                 cell => {
                     above = if at == 0 { cell.text() } else { above };

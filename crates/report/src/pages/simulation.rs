@@ -12,6 +12,16 @@ pub enum Unreal {
     Emulated,
 }
 
+impl Unreal {
+    /// The word that such figures begin with.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unreal::Simulated => "SIMULATED",
+            Unreal::Emulated => "EMULATED",
+        }
+    }
+}
+
 /// Such figures say so, first and loudly. `of`: each campaign on the page.
 pub(super) fn warn_of_simulation(
     page: &mut Document,
@@ -27,20 +37,20 @@ pub(super) fn warn_of_simulation(
 
 pub(super) fn simulation(of: impl IntoIterator<Item = Option<Unreal>>) -> Vec<String> {
     let of: Vec<Option<Unreal>> = of.into_iter().collect();
-    let words = |what: Unreal, word: &str, end: &str| {
+    let words = |what: Unreal, end: &str| {
         let those = of.iter().filter(|is| **is == Some(what)).count();
         let which = match those {
             0 => return None,
             _ if those == of.len() => "all figures below are".into(),
             _ => format!("{those} of {} campaigns on this page are", of.len()),
         };
-        Some(format!("{word}: {which} of {end}"))
+        Some(format!("{}: {which} of {end}", what.word()))
     };
     let simulated = "a simulated DUT inside linerate, NOT of this machine.";
     let emulated = "a CPU that QEMU emulates, NOT of a real machine.";
     [
-        words(Unreal::Simulated, "SIMULATED", simulated),
-        words(Unreal::Emulated, "EMULATED", emulated),
+        words(Unreal::Simulated, simulated),
+        words(Unreal::Emulated, emulated),
     ]
     .into_iter()
     .flatten()
