@@ -260,8 +260,9 @@ pub fn reports(pages: Vec<(String, Document)>) -> Document {
                 simulated(page).then_some("see its warning")
             }),
     );
-    for (begun, page) in pages {
+    for (begun, mut page) in pages {
         let title = format!("{} ({begun})", page.title.as_deref().unwrap_or_default());
+        simulation::name_campaign(&mut page);
         all.part(title, page);
     }
     all

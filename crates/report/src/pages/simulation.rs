@@ -22,6 +22,21 @@ impl Unreal {
     }
 }
 
+const ALL: &str = "all figures below are";
+
+/// Below a campaign's part of a page stand other campaigns.
+pub(super) fn name_campaign(page: &mut Document) {
+    for block in &mut page.blocks {
+        if let Block::Text {
+            text,
+            tone: Tone::Warning,
+        } = block
+        {
+            *text = text.replace(ALL, "all figures of this campaign are");
+        }
+    }
+}
+
 /// Such figures say so, first and loudly. `of`: each campaign on the page.
 pub(super) fn warn_of_simulation(
     page: &mut Document,
@@ -41,7 +56,7 @@ pub(super) fn simulation(of: impl IntoIterator<Item = Option<Unreal>>) -> Vec<St
         let those = of.iter().filter(|is| **is == Some(what)).count();
         let which = match those {
             0 => return None,
-            _ if those == of.len() => "all figures below are".into(),
+            _ if those == of.len() => ALL.into(),
             _ => format!("{those} of {} campaigns on this page are", of.len()),
         };
         Some(format!("{}: {which} of {end}", what.word()))

@@ -564,6 +564,15 @@ fn a_page_of_many_campaigns_says_how_many_are_simulated() {
     assert_eq!(words(&[false, false]), "");
     assert!(words(&[true, true]).contains("all figures below"));
     assert!(words(&[true, false, false]).contains("1 of 3 campaigns on this page are"));
+    // Beside a real campaign, that which stands below is not all simulated.
+    let mut simulated = campaign(Mode::Inline);
+    simulated.asked.lab = LabKind::Simulated;
+    let parts = [&simulated, &campaign(Mode::Inline)].map(|of| (String::new(), trials(of, &[])));
+    let page = super::reports(parts.into()).text(WIDE);
+    assert!(
+        page.contains("SIMULATED: all figures of this campaign are") && !page.contains("below"),
+        "{page}"
+    );
     let mut emulated = campaign(Mode::Inline);
     emulated.asked.guests = Some(linerate_measure::record::Guests::Emulated);
     let page = trials(&emulated, &[]).text(WIDE);
