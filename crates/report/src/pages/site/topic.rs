@@ -7,6 +7,7 @@ use super::words::{shown, span, up};
 use super::{Entry, Facet, Site};
 use crate::pages::sets::{self, Set, Unit};
 use crate::prelude::*;
+use linerate_measure::history::revision::Revision;
 use linerate_stats::ministat::{Confidence, Dataset, Era, difference};
 
 /// The fewest runs that ministat compares.
@@ -103,8 +104,9 @@ pub struct Compared<'a> {
     reference: Option<&'a Set>,
 }
 
-/// The sets of a campaign, each beside another of the same IP version: that of the plan, the default, the one without a firewall, the
-/// one of the same name with the least number, or the first.
+/// The sets of a campaign, each beside another of the same IP version: that of the plan; of several revisions, the same configuration
+/// at the first one; and within a revision, or without any, the default, the one without a firewall, the one of the same name with the
+/// least number, or the first.
 pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
     // A name without an IP version is mostly one of IPv4.
     let six = |set: &Set| set.family == "IPv6";
@@ -120,26 +122,45 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
             .then(six(a.2).cmp(&six(b.2)))
             .then(a.1.total_cmp(&b.1))
     });
-    let of = |(stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
+    let revised: Vec<(Option<Build>, String)> =
+        sets.iter().map(|(.., set)| revised(&set.variant)).collect();
+    let of = |at: usize, (stem, _, set): &(String, f64, &'_ Set)| -> Option<usize> {
         let alike = |other: &Set| {
             !none && other.unit == set.unit && set.unit != Unit::Unnamed && six(other) == six(set)
         };
+        let (revision, setup) = &revised[at];
         let first = |is: &dyn Fn(&str, &Set) -> bool| {
-            sets.iter()
-                .position(|(stem, _, other)| alike(other) && is(stem, other))
+            let mut all = sets.iter().zip(&revised);
+            all.position(|((stem, _, other), (of, _))| {
+                of == revision && alike(other) && is(stem, other)
+            })
+        };
+        // A row of two differences would explain neither.
+        let before = || {
+            let (own, patch) = revision.as_ref()?;
+            let since = |of: &Build| {
+                let commits = own.since(&of.0)?;
+                (commits > 0 || *patch > of.1).then_some(commits)
+            };
+            let all = sets.iter().zip(&revised).enumerate();
+            let same = all.filter(|(_, ((.., other), (_, same)))| same == setup && alike(other));
+            let earlier = same.filter_map(|(at, (_, (of, _)))| Some((since(of.as_ref()?)?, at)));
+            let first = earlier.max_by_key(|(commits, at)| (*commits, std::cmp::Reverse(*at)));
+            first.map(|(_, at)| at)
         };
         let by_plan = set.baseline.and_then(|at| entry.sets.get(at));
         let by_plan =
             by_plan.and_then(|other| sets.iter().position(|(.., set)| std::ptr::eq(*set, other)));
         let numbered = sets.iter().filter(|(other, ..)| other == stem).count() > 2;
         by_plan
+            .or_else(before)
             .or_else(|| first(&|_, other| other.variant.contains("default")))
             .or_else(|| first(&|_, other| other.variant.contains("forwarding")))
             .or_else(|| first(&|other, _| numbered && other == stem))
             .or_else(|| first(&|_, _| true))
     };
-    let compared = sets.iter().map(|one| {
-        let reference = of(one)
+    let compared = sets.iter().enumerate().map(|(at, one)| {
+        let reference = of(at, one)
             .map(|at| sets[at].2)
             .filter(|other| !std::ptr::eq(*other, one.2));
         Compared {
@@ -149,6 +170,20 @@ pub fn compared(entry: &Entry) -> Vec<Compared<'_>> {
         }
     });
     compared.collect()
+}
+
+/// A source revision, and the patch of it.
+type Build = (Revision, String);
+
+/// The source revision in a name, and the other words of the name.
+fn revised(name: &str) -> (Option<Build>, String) {
+    let words = || name.split(['.', '-']);
+    let build = words().find_map(|word| {
+        let (revision, patch) = Revision::parse(word)?;
+        Some((revision, patch.to_string()))
+    });
+    let others = words().filter(|word| Revision::parse(word).is_none());
+    (build, others.joined("."))
 }
 
 pub fn comparison(rows: &[Compared<'_>]) -> Table {
@@ -367,26 +402,68 @@ fn names_of(entries: &[&Entry]) -> impl Fn(&Entry) -> String {
 mod tests {
     use super::*;
 
+    fn entry(sets: Vec<Set>) -> Entry {
+        Entry {
+            machine: String::new(),
+            card: String::new(),
+            topic: "firewalls".into(),
+            label: "one".into(),
+            system: String::new(),
+            started: String::new(),
+            page: "sets/one.html".into(),
+            unreal: None,
+            sets,
+        }
+    }
+
+    #[test]
+    fn no_row_compares_another_configuration_of_another_revision() {
+        let names = [
+            "284739.forwarding",
+            "284739.pf",
+            "285702.forwarding",
+            "285702.pf",
+            "291909.pf",
+            "291909.ipfw",
+            "291909mbuf.pf",
+            "291909mbuf.ipfw",
+            "forwarding",
+            "ipfw",
+        ];
+        let set = |name: &&str| Set::of_runs(name, vec![1e6; 5]);
+        let entry = entry(names.iter().map(set).collect());
+        let rows = compared(&entry);
+        let than = |name: &str| {
+            let row = rows.iter().find(|row| row.set.variant == name).unwrap();
+            row.reference.map_or("", |other| other.variant.as_str())
+        };
+        assert_eq!(
+            names.map(than),
+            [
+                "",
+                "284739.forwarding",
+                "284739.forwarding",
+                "284739.pf",
+                "284739.pf",
+                "",
+                "284739.pf",
+                "291909.ipfw",
+                "",
+                "forwarding",
+            ]
+        );
+    }
+
     #[test]
     fn a_set_without_a_run_has_no_rate() {
         let set = |name: &str, unit, runs| Set {
             unit,
             ..Set::of_runs(name, runs)
         };
-        let mut entry = Entry {
-            machine: String::new(),
-            card: String::new(),
-            topic: "ipsec".into(),
-            label: "one".into(),
-            system: String::new(),
-            started: String::new(),
-            page: "sets/one.html".into(),
-            unreal: None,
-            sets: vec![
-                set("cut", Unit::Ethernet, Vec::new()),
-                set("gone", Unit::Frames, Vec::new()),
-            ],
-        };
+        let mut entry = entry(vec![
+            set("cut", Unit::Ethernet, Vec::new()),
+            set("gone", Unit::Frames, Vec::new()),
+        ]);
         let medians = |entry: &Entry| {
             let table = comparison(&compared(entry));
             let is = |column: &&crate::document::Column| column.title().starts_with("median");
