@@ -54,7 +54,7 @@ pub fn alone(heading: &str, table: &Table) -> Document {
     page
 }
 
-/// What a page says beside its tables.
+/// The sentences of a page beside its tables.
 pub fn said(page: &Document) -> Document {
     let mut said = Document::default();
     for block in page.flat() {

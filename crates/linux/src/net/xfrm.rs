@@ -143,7 +143,7 @@ fn state(half: Half) -> Body {
     body.extend(id(half, half.spi));
     body.extend(address(half.from.into()));
     body.extend(lifetime());
-    // What it has carried so far, its counters of errors, and its numbers.
+    // The counters of traffic and of errors, and the numbers.
     body.resize(body.len() + 32 + 12 + 4 + 4, 0);
     body.extend((libc::AF_INET as u16).to_ne_bytes());
     // Packets in any order, as cards with several queues hand them over.
@@ -168,7 +168,7 @@ fn policy(direction: Direction, from: Prefix, to: Prefix, half: Half) -> Body {
     body.extend([to.1, from.1]);
     body.resize(SELECTOR, 0);
     body.extend(lifetime());
-    // What it has carried so far, its priority and its number.
+    // The counters of traffic, the priority and the number.
     body.resize(body.len() + 32 + 4 + 4, 0);
     body.push(direction as u8);
     body.resize(POLICY, 0);
