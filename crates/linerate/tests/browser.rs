@@ -307,9 +307,26 @@ fn a_site_is_searched_from_a_disk_and_loads_its_index_alone() {
     browser.console();
     browser.press(&"\u{e003}".repeat(8));
     browser.press("onerror");
+    browser.run(
+        "const topic = document.querySelectorAll('.search select')[2];
+        topic.value = '0';
+        topic.dispatchEvent(new Event('input', { bubbles: true }))",
+    );
+    let searched = "return [document.querySelector('.search input').value,
+        document.querySelectorAll('.search select')[2].value, document.querySelectorAll('.search tbody tr').length]";
+    let before = browser.run(searched);
+    assert_eq!(before, serde_json::json!(["onerror", "0", 1]));
+    let address = browser.run("return location.href");
     browser.click(".search tbody a");
     let title = browser.run("return document.title");
     assert!(title.as_str().unwrap().contains("<script>"), "{title}");
+    // The same search on the way back, and by its address.
+    browser.run("history.back()");
+    let again = || (browser.run(searched) == before).then_some(());
+    crate::common::wait_for("the search on the way back", again);
+    browser.open("/dev/null");
+    browser.open(address.as_str().unwrap().trim_start_matches("file://"));
+    crate::common::wait_for("the search by its address", again);
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

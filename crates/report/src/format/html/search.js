@@ -12,7 +12,8 @@ for (const place of document.querySelectorAll(".search")) {
  const form = add(place, "form");
  form.setAttribute("role", "search");
  const words = add(add(form, "label", "Search all sets "), "input", "", { type: "search", placeholder: "pf-stateful ConnectX" });
- const filters = ["machine", "card", "topic"].map((name) => {
+ const names = ["machine", "card", "topic"];
+ const filters = names.map((name) => {
   const filter = add(add(form, "label", ` ${name} `, { hidden: true }), "select");
   add(filter, "option", "any", { value: "" });
   return filter;
@@ -55,22 +56,28 @@ for (const place of document.querySelectorAll(".search")) {
   }
   results.hidden = false;
  };
- window.linerateSets = ({ names, pages, sets }) => {
+ // The address has the state, so that it is there again on the way back from a page, and can be sent.
+ const kept = new URLSearchParams(location.hash.slice(1));
+ const keep = () => {
+  const state = new URLSearchParams({ search: words.value });
+  filters.forEach((filter, n) => filter.value !== "" && state.set(names[n], filter.selectedOptions[0].textContent));
+  history.replaceState(null, "", `#${state}`);
+ };
+ window.linerateSets = ({ names: known, pages, sets }) => {
   const rows = sets.map(([name, page, median, runs, quantity]) => {
    const [file, place, label, system] = pages[page];
-   const where = [...place.map((at, n) => names[n][at]), label];
+   const where = [...place.map((at, n) => known[n][at]), label];
    return { name, file, place, median, runs, quantity, where, text: plain([name, ...where, system].join(" ")) };
   });
   index = { rows };
   filters.forEach((filter, n) => {
-   names[n].forEach((name, at) => add(filter, "option", name || "not named", { value: at }));
+   known[n].forEach((name, at) => add(filter, "option", name || "not named", { value: at, selected: kept.get(names[n]) === (name || "not named") }));
    filter.parentElement.hidden = false;
   });
   show();
  };
  form.addEventListener("submit", (event) => event.preventDefault());
- form.addEventListener("input", () => {
-  if (index) return show();
+ const load = () => {
   if (asked) return;
   asked = true;
   found.textContent = "Loading the index";
@@ -80,5 +87,14 @@ for (const place of document.querySelectorAll(".search")) {
     found.textContent = `The index ${place.dataset.index} is not beside this page.`;
    },
   });
+ };
+ form.addEventListener("input", () => {
+  keep();
+  if (index) show();
+  else load();
  });
+ if (kept.has("search")) {
+  words.value = kept.get("search");
+  load();
+ }
 }
