@@ -21,7 +21,7 @@ use linerate_measure::history::campaigns::key;
 use names::Names;
 use paged::write_parts;
 use times::{Times, history_page};
-use words::{home, release, shown, up};
+use words::{home, release, shown, up, words_of};
 
 /// Entries of a list on the front page.
 const MOST_LISTED: usize = 100;
@@ -77,6 +77,8 @@ pub struct Site {
     /// Published documents, with their figures recomputed from these campaigns.
     pub documents: Vec<Reproduction>,
     names: Names,
+    /// Topics by their words, as the first campaign spells each.
+    topics: BTreeMap<String, String>,
     /// The files of machines, cards and topics.
     files: Files,
     /// The files of the lists of all machines, cards, topics, time lines and problems.
@@ -137,6 +139,7 @@ impl Default for Site {
             history: History::default(),
             documents,
             names,
+            topics: BTreeMap::new(),
             files: Files::default(),
             lists,
         }
@@ -179,6 +182,8 @@ impl Site {
                 ]
             }
         };
+        let spelled = self.topics.entry(words_of(&topic)).or_insert(topic);
+        let topic = spelled.clone();
         let text = format!("{machine} {card} {topic} {label}");
         let entry = Entry {
             page: self.names.take("sets", &text),

@@ -50,6 +50,26 @@ fn the_same_results_make_the_same_site_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn two_spellings_of_a_topic_have_one_page() {
+    let scratch = Scratch::new();
+    let [archive, site] = ["archive", "site"].map(|name| scratch.file(name));
+    for (machine, topic) in [
+        ("A", "harvest.mask"),
+        ("B", "harvest_mask"),
+        ("C", "harvest"),
+    ] {
+        let folder = Path::new(&archive).join(format!("{machine}_4Cores/C/{topic}/results/l"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a.pps"), "1000000\n1010000\n1020000\n").unwrap();
+    }
+    let counts = made(&[&archive], &site);
+    assert_eq!(counts["topics"].as_u64(), Some(2), "{counts}");
+    let pages = linked(Path::new(&site));
+    let topic = &pages[Path::new("topics/harvest-mask.html")];
+    assert!(topic.contains("A_4Cores") && topic.contains("B_4Cores"));
+}
+
+#[test]
 fn a_record_with_a_broken_line_is_shown_and_told() {
     let scratch = Scratch::new();
     let [results, site] = ["results", "site"].map(|name| scratch.file(name));

@@ -3,7 +3,7 @@
 use super::facets::opened;
 use super::paged::{Paged, sections};
 use super::times::Times;
-use super::words::{shown, span, up};
+use super::words::{shown, span, up, words_of};
 use super::{Entry, Facet, Site};
 use crate::pages::sets::{self, Set, Unit};
 use crate::prelude::*;
@@ -50,7 +50,7 @@ impl Site {
             .blocks
             .extend(of_all.charts.into_iter().map(Block::Chart));
         note.into_iter().for_each(|note| first.note(note));
-        first.append(times.links(|place| place[2] == name));
+        first.append(times.links(|place| words_of(place[2]) == words_of(name)));
         first.note("In each campaign, ministat (Student's t, 95 %) compares every set with the one that is named; runs under a profiler, of the tester alone, and with a fault are left out.");
         let place = |[machine, card]: [&str; 2]| {
             let known: Vec<&str> = [machine, card]

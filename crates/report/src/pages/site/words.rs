@@ -126,3 +126,8 @@ pub fn place_of(place: &[&str; 3]) -> String {
         .joined(", ");
     shown(&known).to_string()
 }
+
+/// `harvest_mask` and `harvest.mask` are one topic.
+pub fn words_of(topic: &str) -> String {
+    topic.replace(['_', '-'], ".")
+}
