@@ -339,7 +339,7 @@ impl Case<'_> {
         })
     }
 
-    /// Whether a slot's DUT is a router with nothing set.
+    /// Whether a slot's DUT is a router with nothing set, whatever its kernel.
     pub(crate) fn is_plain(&self, slot: usize) -> bool {
         let settings = self.setting_of(slot, "");
         let Some(settings) = settings.and_then(Value::as_object) else {
@@ -347,18 +347,22 @@ impl Case<'_> {
         };
         let usual = |(key, value): (&String, &Value)| match key.as_str() {
             "dut" => value == "forwarding",
-            "states" => true,
+            "states" | "kernel" => true,
             _ => is_empty(value),
         };
         settings.iter().all(usual)
     }
 
-    /// The stacks of plain forwarding of the same IP version, if possible of the same frames.
+    /// The stacks of plain forwarding of the same IP version and kernel, if possible of the same frames.
     pub(crate) fn plain(&self) -> Option<&Profile> {
+        let kernel = |slot: &Slot| self.setting_of(slot.id, "/kernel");
         let family = |slot: &Slot| slot.traffic.as_ref().map(|of| of.frame.family);
         let others = self.records.campaign.slots.iter();
         let plain = others.filter(|slot| {
-            slot.id != self.slot.id && family(slot) == family(self.slot) && self.is_plain(slot.id)
+            slot.id != self.slot.id
+                && family(slot) == family(self.slot)
+                && kernel(slot) == kernel(self.slot)
+                && self.is_plain(slot.id)
         });
         let profiles = plain.filter_map(|slot| {
             let profile = self.records.stacks.get(&slot.id)?;

@@ -18,7 +18,7 @@ fn beside_plain(stacks: &str, settings: &Value, given: &[(&str, &str)]) -> Expla
     let lane = |settings: &Value| json!({ "settings": settings });
     let plan = json!({
         "cells": [{ "lane": 0 }, { "lane": 1 }],
-        "lanes": [lane(&json!({ "dut": "forwarding" })), lane(settings)],
+        "lanes": [lane(&json!({ "dut": "forwarding", "kernel": settings["kernel"] })), lane(settings)],
     });
     let experiment = Experiment {
         title: String::new(),
@@ -66,6 +66,30 @@ fn beside_plain(stacks: &str, settings: &Value, given: &[(&str, &str)]) -> Expla
     assert_eq!(all[0].findings, [], "plain forwarding");
     assert!(all[1].findings.iter().all(tried), "{:?}", all[1].findings);
     all.remove(1)
+}
+
+/// In guests, plain forwarding is that of the same kernel.
+#[test]
+fn a_tunnel_that_the_plan_asks_for_is_tried_without_it_and_each_router_has_its_time() {
+    let stacks = "WAY;dev_hard_start_xmit;ipgre_xmit;ip_tunnel_xmit 200\ndo_softirq;net_rx_action;process_backlog;ip_rcv;ip_forward 300";
+    for kernel in [Value::Null, json!("6.12.9-amd64")] {
+        let settings = json!({ "dut": "gre", "kernel": kernel });
+        let found = beside_plain(stacks, &settings, &[]);
+        let causes: Vec<&str> = found.findings.iter().map(|of| &*of.cause).collect();
+        assert_eq!(causes, ["tunnel"]);
+        let proof = format!("{:?}", found.findings[0]);
+        assert!(proof.contains("two-routers"), "{proof}");
+        let routers: Vec<_> = found
+            .routers
+            .iter()
+            .map(|of| (&*of.name, of.ns.round()))
+            .collect();
+        assert_eq!(
+            routers,
+            [("first router", 1600.0), ("second router", 400.0)]
+        );
+    }
+    assert!(of_commands(stacks).routers.is_empty());
 }
 
 /// The first finding about a router with commands of its own.
