@@ -180,6 +180,8 @@ const STAGES: [(&str, &[&str]); 17] = [
         &[
             "ip_tunnel_*",
             "iptunnel_*",
+            "tunnel4_rcv",
+            "tunnel64_rcv",
             "udp_tunnel_*",
             "ipip_*",
             "ipgre_*",

@@ -289,6 +289,8 @@ const COMMENTS: &[Comment] = &[
     Comment {
         functions: &[
             "vxlan_*",
+            "tunnel4_rcv",
+            "tunnel64_rcv",
             "geneve_*",
             "gre_*",
             "ipgre_*",

@@ -71,7 +71,10 @@ fn beside_plain(stacks: &str, settings: &Value, given: &[(&str, &str)]) -> Expla
 /// In guests, plain forwarding is that of the same kernel.
 #[test]
 fn a_tunnel_that_the_plan_asks_for_is_tried_without_it_and_each_router_has_its_time() {
-    let stacks = "WAY;dev_hard_start_xmit;ipgre_xmit;ip_tunnel_xmit 200\ndo_softirq;net_rx_action;process_backlog;ip_rcv;ip_forward 300";
+    let backlog = "do_softirq;net_rx_action;process_backlog";
+    let deliver = "ip_local_deliver_finish;ip_protocol_deliver_rcu;gre_rcv";
+    let wraps = "WAY;dev_hard_start_xmit;ipgre_xmit;ip_tunnel_xmit 200";
+    let stacks = &format!("{wraps}\n{backlog};ip_rcv;ip_forward 200\n{backlog};{deliver} 100");
     for kernel in [Value::Null, json!("6.12.9-amd64")] {
         let settings = json!({ "dut": "gre", "kernel": kernel });
         let found = beside_plain(stacks, &settings, &[]);
@@ -144,6 +147,11 @@ fn comments_name_the_cause_of_an_extra() {
             "WAY;tc_run;cls_bpf_classify;bpf_prog_1f_look",
             "bpf-program",
             "the eBPF program look (tag 1f), in a filter or action of tc",
+        ),
+        (
+            "process_backlog;ip_protocol_deliver_rcu;tunnel64_rcv",
+            "tunnel",
+            "(tunnel64_rcv)",
         ),
         (
             "WAY;dev_hard_start_xmit;vxlan_xmit;vxlan_xmit_one",
