@@ -83,7 +83,7 @@ fn a_router_s_own_rules_are_compared_with_no_packet_filter() {
     let shown = of("show", plan);
     for part in [
         "\nblocks    10: 20 trials\n",
-        "What is compared\n  variants with the baseline, at the same levels: 1\n",
+        "What is compared\n  variants with the baseline, at the same levels: 1 comparison\n",
         "DUT for lane 1: without\n  firewalls of the host: off [on the host, put back afterwards]\n",
         "DUT for lane 2: with\n  other firewalls of the host: off [on the host, put back",
     ] {
