@@ -311,7 +311,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
         .given("queues", queues, Count)
         .given_text("key", card.key.to_string())
         .formula(&[
-            "hash = XOR of the 32 bits of the key from each bit on that is 1 in: source address, destination address, ports",
+            "hash = XOR, over each bit n that is 1 in (source address, destination address, ports), of the 32 bits of the key from bit n on",
             "queue = table[hash modulo slots]",
             "share of an even spread = flows / (queues x flows of the busiest queue), where all flows have the same rate",
         ])
@@ -351,7 +351,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
     };
     Ok(page
         .answer(if least == most { format!("{all} flows spread evenly: {busiest} for each of {queues} queues.") } else { format!(
-                "The busiest of {queues} queues gets {share} of {all} flows; when it is full, all of them together carry {} of what an even spread would.",
+                "The busiest of {queues} queues gets {share} of {all} flows; when this queue is full, all {queues} together carry {} of what an even spread would.",
                 Unit::Share.show(even)
             ) })
         .result("flows of the busiest queue", most, Count)

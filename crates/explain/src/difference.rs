@@ -85,7 +85,7 @@ impl Side {
         let name = &case.slot.name;
         let frame_ns = case
             .frame_ns()
-            .ok_or_else(|| format!("the frames of {name} were paced, so they have no cost"))?;
+            .ok_or_else(|| format!("the rate of {name} was limited (a rate was asked for, or the simulated DUT has one), so the cost of a frame is not known"))?;
         let profile = case.profile().map_err(|why| format!("{name}: {why}"))?;
         // The stages are shares of the usual frame: the sampled trials had a time of their own.
         let looked = case.looked();

@@ -243,7 +243,7 @@ pub struct CampaignArgs {
 
     /// Simulate the DUT in memory; variants then differ in name only. WHAT is `ok` (without faults), or a list such as rate=10kpps,queue=512. Items: loss=N (every N-th frame),
     /// duplication=N, delay=T, rate=R, queue=N, outage=T@T (length, and time after the load starts), noise=SHARE (with rate=: scatter of the rates),
-    /// step=SHARE@N (slower from the N-th level of a factor on). Needs no privileges; says
+    /// step=SHARE@N (slower from the N-th level of a factor on). A simulated queue drops frames and delays none. Needs no privileges; says
     /// nothing about this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,

@@ -47,7 +47,7 @@ pub enum Command {
     Search(Box<search::Search>),
     /// Which rule file, kernel or setting made a DUT slower?
     ///
-    /// Searches an ordered list: rule files, commits of one, kernels, or the levels of any factor of a plan. First linerate
+    /// Searches an ordered list: rule files, the commits of one rule file, kernels, or the levels of any factor of a plan. First linerate
     /// measures both ends of the list. If the last element is slower than the first, it looks for the first slow one: each
     /// candidate alternates with both ends, until its side is known, and the next candidate halves the rest. The result is the culprit
     /// with its probability, or undecided.

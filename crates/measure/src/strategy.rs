@@ -191,7 +191,7 @@ pub static ORDERS: [(&str, &str); 3] = [
     ),
     (
         "bisection",
-        "only those that tell from which level of the one factor on the DUT is slower",
+        "the elements that the search needs, in its order",
     ),
 ];
 

@@ -118,7 +118,7 @@ pub(super) static TRAFFIC: Table = Table {
             "Measure HTTP/1.1 requests a second instead of frames a second, by the programs wrk and nginx at both ends of the DUT, over as many connections as there are flows (64, unless flows are given). Embedded lab and IPv4 only. Default: none.",
         ),
         key("object", Kind::count(1, LARGEST_HTTP_OBJECT)).about(
-            "Bytes of the server's answer. Of a connection: at most 1,440, or 65,535 where nginx serves (`served-by`); default: 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default: 1,024.",
+            "Bytes of the server's answer. In a connection: at most 1,440, or 65,535 with served-by nginx; default 6, a frame of 64 bytes. To a request of HTTP: at most 67,108,864; default 1,024.",
         ),
         key("open", Kind::count(1, MOST_CONNECTIONS)).about(
             "N: open N TCP connections, keep them open for the duration of a trial, send a request on each of them, then close all. \
@@ -208,7 +208,7 @@ static HTTP: [(&str, &str); 2] = [
 static SERVED_BY: [(&str, &str); 2] = [
     (
         "tester",
-        "the tester's own program, by as many servers as there are to be",
+        "the tester's own program, for as many servers as --servers says",
     ),
     (
         "nginx",

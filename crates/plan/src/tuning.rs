@@ -86,10 +86,10 @@ impl Tuning {
     fn by(plan: &Campaign, author: &Author<'_>) -> Result<Tuning, Vec<Fault>> {
         if let Some(factor) = plan.experiment.factors.first() {
             let message = format!(
-                "the factor '{}' is for comparisons of its levels, and each change of a tuning is a variant",
+                "a tuning takes variants, and this plan has the factor '{}'",
                 factor.name
             );
-            let remedy = "make a variant of each level: those that give one key different values are compared as levels";
+            let remedy = "remove the factor, and write a variant for each level; variants that give one key different values are compared as levels";
             let fault = Diagnostic::new(message).remedy(remedy);
             return Err(vec![(["factors".into(), factor.name.clone()], fault)]);
         }

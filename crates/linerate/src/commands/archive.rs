@@ -56,7 +56,7 @@ pub struct Add {
     /// The archive's folder; new, or an archive
     #[arg(long, value_name = "ROOT")]
     to: PathBuf,
-    /// Name of the campaigns' lab [default: where their trials ran: namespaces, hosts, simulated or imported]
+    /// Name of the campaigns' lab [default: the lab under which the archive has the campaign, else where its trials ran: namespaces, hosts, simulated or imported]
     #[arg(long, value_name = "NAME", value_parser = Partition::lab)]
     lab: Option<String>,
 }

@@ -125,7 +125,7 @@ The arguments of `bench` make up a plan: --print-plan prints it, and `linerate r
 --resume DIR` continues a stopped campaign.
 
 Exit status: 0 measured; 1 an error, or some variant has no result: it could not be measured here, none of its trials
-was valid, or it dropped every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 no variant
+was valid, or it dropped every frame (except known-loss=1, and with --simulate); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 no variant
 can be measured here; 5 --fail-if-slower is undecided; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
     /// Variant of the DUT (see below); may be repeated. `forwarding` twice shows how much two equal DUTs differ

@@ -25,7 +25,7 @@ pub(super) use source::{OpenCampaign, split};
   linerate compare before after --fail-if-slower 3%   for CI
   linerate compare a1 a2 a3 a4 --with b1 b2 b3 b4  are the b faster? each campaign is one value
 
-After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it
+After a campaign, :VARIANT selects cells: by the variant's name, by the beginning of a cell's name as the page prints it, up to a whole value
 (\"X:forwarding IPv6\", \"X:nftables, rules 1000\"), or by a cell's number in `linerate show --full` (X:2).
 
 Numbers in plain files must be rates: more is better. A result of a search or of an RFC 2544 test has a lower and

@@ -17,7 +17,7 @@ The directory holds a campaign of `linerate rfc2544`, a loss curve, a search wit
 connections or HTTP. Each row is a requirement of RFC 2544, 6201, 6815, 9004, 9971, 8219, 4814, 5180 or 2889; for
 connections, of RFC 3511, sections 5.2 to 5.5. Its status is computed from the records:
   met              the records show it
-  deviation        a SHOULD that is not met
+  deviation        a SHOULD or a step that is not met
   violated         a MUST that is not met
   not-applicable   it does not concern this campaign, such as a row about the medium on virtual links
   not-run          the test was not run, or the records cannot tell

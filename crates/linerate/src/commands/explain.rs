@@ -40,8 +40,8 @@ any machine but the measured one. It runs no experiment that changes settings of
 
 Exit status: 0 explained; 1 an error; 2 bad arguments; 5 with --prove: no experiment was run; 130 interrupted.")]
 pub struct Explain {
-    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them; a variant with several cells then needs a cell: the beginning of its name
-    /// ('X:forwarding IPv6'), or its number in `linerate show --full` (X:2). A campaign is a folder, last, last-1, or a name that `linerate
+    /// A campaign, or CAMPAIGN:VARIANT; give two to compare them. If a variant has several cells, name one by the beginning of its name
+    /// ('X:forwarding IPv6'), or by its number in `linerate show --full` (X:2). A campaign is a folder, last, last-1, or a name that `linerate
     /// list` shows
     #[arg(num_args = 0..=2, value_name = "WHAT", default_value = "last")]
     pub what: Vec<String>,

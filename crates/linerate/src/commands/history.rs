@@ -15,7 +15,7 @@ use linerate_runner::archive::read_archive;
 
 Marks in a plot: * is a point, o is an outlier, - is the level; letters mark the changes.
 
-Exit status: 0 judged, with or without changes; 1 nothing to judge, or a folder cannot be read; 2 bad arguments.")]
+Exit status: 0 judged, with or without changes; 1 no results, or a folder cannot be read; 2 bad arguments.")]
 pub struct History {
     /// Folders with campaigns in subfolders at any depth, or folders laid out like the public archive
     #[arg(value_name = "DIR", required = true)]

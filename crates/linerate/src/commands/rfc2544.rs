@@ -53,8 +53,8 @@ impl Verb for Options {
 #[command(mut_arg("budget", |arg| arg.help("Time for all trials [default: as long as the tests take]")))]
 #[command(mut_arg("quick", |arg| arg.help("Two frame sizes in trials of 1 s: a quick look, shorter than RFC 2544 recommends. \
     With a plan: its short form")))]
-#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. It is required without a plan, --quick, --test, --sizes and --variant, because \
-    the whole suite takes some 20 hours (but not with --simulate or --estimate)")))]
+#[command(mut_arg("full", |arg| arg.help("Print the whole page, not one screen. You must give it for the whole suite, which takes some 20 hours: that is, \
+    unless you give a plan, --quick, --test, --sizes, --variant, --simulate or --estimate")))]
 #[command(after_help = "Examples:
   linerate rfc2544 --estimate                        how long the whole suite takes; nothing is sent
   sudo linerate rfc2544 --full                       all of it, some 20 hours

@@ -33,7 +33,7 @@ needs a firewall or a certain kind of link (such as VXLAN) is optional. Settings
 writes them down first and restores them at the end; if it is killed, the next campaign in the embedded lab, or `linerate lab restore`, restores them.
 
 Exit status: 0 measured, and no expectation of the plan was missed; 1 an error, or some variant has no result: it could
-not be measured here, none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad
+not be measured here, none of its trials was valid, or it dropped every test frame (except with --simulate); 2 the plan has faults, or bad
 arguments (nothing is touched); 3 an expectation was missed, or --fail-if-slower found a slower variant; 4 no variant can
 be measured here; 5 an expectation or --fail-if-slower is undecided, and none is missed; 130 interrupted (the results so far are recorded and shown; --resume continues).")]
 pub struct Run {

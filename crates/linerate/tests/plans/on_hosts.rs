@@ -93,7 +93,7 @@ fn a_router_s_own_rules_are_compared_with_no_packet_filter() {
     let shown = of("show", &plan.replace("with = \"without\"", until));
     for part in [
         "\nblocks    10 at most: 20 trials\n",
-        "levels: 1 (the campaign goes on until these are precise)\n",
+        "levels: 1 comparison (the campaign goes on until these are precise)\n",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }

@@ -192,7 +192,7 @@ fn figures(page: &mut Document, comparisons: &[Comparison], campaign: Option<&Ca
         .iter()
         .map(|c| c.p.map_or("-".into(), |p| significant(p, 2)))
         .collect();
-    let methods = methods.join(" and ");
+    let methods = methods.join("; elsewhere ");
     let ps = match &ps[..] {
         [p] => format!("p = {p}"),
         _ => format!("p by row (Holm's correction): {}", ps.join(", ")),

@@ -419,6 +419,7 @@ fn limit(
             "{} % of the connections fail at the DUT.",
             percent(row.dropped)
         ),
+        Limit::DutDrops if row.dropped >= 1.0 => "The DUT forwards no frame.".into(),
         Limit::DutDrops => format!(
             "The DUT does not forward {} % of the frames that it takes in.",
             percent(row.dropped)

@@ -190,7 +190,7 @@ fn together(outcomes: Vec<Outcome>) -> Outcome {
     }
 }
 
-/// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T,noise=SHARE,step=SHARE@LEVEL`.
+/// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R,queue=N,outage=T@T,noise=SHARE,step=SHARE@N`.
 ///
 /// # Errors
 /// Says which part is wrong.
@@ -202,7 +202,7 @@ pub fn parse_simulation(text: &str) -> Result<Simulation, String> {
     for part in text.split(',') {
         let wrong = || {
             format!(
-                "--simulate: cannot read '{part}': write ok, or a list of loss=N, duplication=N, delay=T, rate=R, queue=N, outage=T@T, noise=SHARE and step=SHARE@LEVEL, such as rate=500kpps"
+                "--simulate: cannot read '{part}': write ok, or a list of loss=N, duplication=N, delay=T, rate=R, queue=N, outage=T@T, noise=SHARE and step=SHARE@N, such as rate=500kpps"
             )
         };
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;

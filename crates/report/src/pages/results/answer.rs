@@ -387,7 +387,7 @@ pub fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
                 .asked_fps
                 .map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
             format!(
-                "More was not offered: {asked} {}s a second were asked for.",
+                "The offered load was the limit: {asked} {}s a second were asked for.",
                 shown.noun()
             )
         }

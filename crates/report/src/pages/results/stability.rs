@@ -97,5 +97,5 @@ pub fn section(page: &mut Document, shown: &Shown<'_>) {
         .column("loss %", "median", |(_, low)| share(low.loss.median))
         .if_any("95 %", "interval", |(_, low)| interval(low));
     page.section("Loads far below the rate", table);
-    page.note("Trials before the search, and no part of it: its rate is the one that the DUT forwarded at the highest load. A DUT is unstable if six successive trials at a load lost frames.");
+    page.note("These trials come before the search, and are no part of it. Shares are of the rate that the DUT forwarded at the highest load. A DUT is unstable if six successive trials at a load lost frames.");
 }

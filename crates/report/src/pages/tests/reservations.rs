@@ -197,7 +197,7 @@ fn paced_low_rates_and_imix() {
         expect![[r#"
 
             This machine's kernel forwards 502.8 IPv4 frames of IMIX (560.0 bytes on average) a second on one CPU (95 % interval
-            500.8..504.8), all that were offered. More was not offered: 500 frames a second were asked for.
+            500.8..504.8), all that were offered. The offered load was the limit: 500 frames a second were asked for.
             IPv6 is 49.98 % slower than IPv4, 95 % interval 49.98..50.10 %.
 
             cell                      rate          95 %  tester    % of  against  change            95 %  differ-  trials
