@@ -320,7 +320,7 @@ fn a_site_is_searched_from_a_disk_and_loads_its_index_alone() {
     browser.click(".search tbody a");
     let title = browser.run("return document.title");
     assert!(title.as_str().unwrap().contains("<script>"), "{title}");
-    // The same search on the way back, and by its address.
+    // A search stays on the way back, and in its address.
     browser.run("history.back()");
     let again = || (browser.run(searched) == before).then_some(());
     crate::common::wait_for("the search on the way back", again);
