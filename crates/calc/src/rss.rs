@@ -351,7 +351,7 @@ pub fn rss(card: &Rss, space: &FlowSpace) -> Result {
     };
     Ok(page
         .answer(if least == most { format!("{all} flows spread evenly: {busiest} for each of {queues} queues.") } else { format!(
-                "The busiest of {queues} queues gets {share} of {all} flows; when this queue is full, all {queues} together carry {} of what an even spread would.",
+                "The busiest of {queues} queues gets {share} of {all} flows. When this queue is full, all {queues} together carry {} of what an even spread would.",
                 Unit::Share.show(even)
             ) })
         .result("flows of the busiest queue", most, Count)

@@ -88,7 +88,7 @@ impl DatasetFolder {
         let file = options.create(true).append(true).read(true).open(&path);
         let refused = [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem];
         let file = match file {
-            // Who only reads needs none.
+            // A reader needs no lock.
             Err(error) if !alone && refused.contains(&error.kind()) => return Ok(Held(None)),
             other => other.doing(format_args!("open {}", path.display()))?,
         };

@@ -30,7 +30,7 @@ pub enum Close {
     Reset,
 }
 
-/// Who answers connections.
+/// The program that answers connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServedBy {
@@ -71,7 +71,7 @@ pub struct ConnectionSpec {
     /// Servers among which they are spread, a power of 2.
     #[serde(default = "all_servers", skip_serializing_if = "is_all_servers")]
     pub servers: u32,
-    /// Who answers them.
+    /// The program that answers them.
     #[serde(default, skip_serializing_if = "ServedBy::is_tester")]
     pub served_by: ServedBy,
     /// SYNs a second of a flood that comes with the connections; 0: none.
@@ -208,7 +208,7 @@ impl ConnectionSpec {
         }
     }
 
-    /// These connections, if nginx answers them, which has one address. The object comes behind a header.
+    /// The connections with nginx as their server, which has one address. The object comes behind a header.
     #[must_use]
     pub fn by_nginx(self) -> ConnectionSpec {
         ConnectionSpec {

@@ -324,7 +324,7 @@ fn check_names_what_does_not_agree() {
     assert!(agrees && said.contains(".drafts/1-0-5 is being written, or its writer was killed"));
     assert!(compact(&scratch.file("damaged")).contains("1 draft of killed writers removed"));
     assert!(!check(&scratch.file("damaged")).0.contains("drafts"));
-    // Who may not write can check.
+    // A user who may not write can check.
     fs::set_permissions(format!("{sound}/.lock"), Permissions::from_mode(0o444)).unwrap();
     let by_anyone = linerate(["archive", "check", &sound]);
     // SAFETY: the call has no effect.

@@ -37,7 +37,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long the server's kernel may take to give up connections: by its timers less than a second.
 const GIVEN_UP_WITHIN: Duration = Duration::from_secs(3);
-/// How often it is asked meanwhile.
+/// The time between two questions meanwhile.
 const POLL: Duration = Duration::from_millis(5);
 
 /// Both ends of a lane, with addresses.

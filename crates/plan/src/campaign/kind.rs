@@ -28,7 +28,7 @@ pub struct Kind {
     pub close: Option<Close>,
     /// Servers of the connections.
     pub servers: u32,
-    /// Who answers the connections.
+    /// The program that answers the connections.
     #[serde(alias = "served-by")]
     pub served_by: ServedBy,
     /// SYNs a second of a flood that comes with the connections; 0: none.

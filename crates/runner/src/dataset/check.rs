@@ -38,7 +38,7 @@ impl Dataset {
     /// # Errors
     /// A folder cannot be read.
     pub fn check(&self) -> Result<Checked> {
-        // Who replaces rows or compacts a month holds it alone.
+        // A writer that replaces rows or compacts a month holds it alone.
         let _held = self.folder.lock(false)?;
         let mut found = Checked {
             drafts: self.folder.drafts()?,

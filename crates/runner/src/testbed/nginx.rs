@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const START_WITHIN: Duration = Duration::from_secs(5);
 /// How long a load may take beyond its time: a first connection may have to be tried again.
 pub(super) const LATE: Duration = Duration::from_secs(20);
-/// How often nginx is asked while linerate waits for it.
+/// The time between two questions to nginx while linerate waits for it.
 const POLL: Duration = Duration::from_millis(5);
 /// The object of connections, which their requests do not name.
 const INDEX: &str = "index.html";
